@@ -25,7 +25,7 @@ from headwater.cli.main import main
 from headwater.compiler import compile_documents
 from headwater.doctor import Status
 from headwater.doctor.permissions import Purpose, permission_findings
-from headwater.kafka.admin import Admin
+from headwater.kafka.group_admin import GroupAdmin
 from headwater.model.acls import ANY_NAME, Operation, Pattern, Permission, ResourceKind
 from headwater.model.topology import TopologyDocument
 from headwater.planner import acls
@@ -215,7 +215,7 @@ def problems_of(
 ) -> list[str]:
     """Return the texts of all findings that are not fine, for the user without super powers."""
     connection = cluster.connection(_USER)
-    admin = Admin(connection, 15)
+    admin = GroupAdmin(connection, 15)
     admin.metadata(admin.open())
     facts = observe_permissions(
         connection,

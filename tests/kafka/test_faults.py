@@ -235,9 +235,9 @@ _SLOW_COORDINATOR = """
 import os, signal, sys, threading
 from headwater.model.problems import ProblemsError
 from headwater.kafka import Connection
-from headwater.kafka.admin import Admin
+from headwater.kafka.group_admin import GroupAdmin
 server, pid = sys.argv[1], int(sys.argv[2])
-patient, impatient = (Admin(Connection(bootstrap_servers=(server,)), seconds) for seconds in (60, 1))
+patient, impatient = (GroupAdmin(Connection(bootstrap_servers=(server,)), seconds) for seconds in (60, 1))
 for admin in (patient, impatient):
     admin.metadata(admin.open())
 groups = ["app", "other"]

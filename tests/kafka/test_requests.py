@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, NewTopic  # type: ignore[attr-defined]
 
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, admin
-from headwater.kafka.admin import Admin
+from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.pending_snapshot import PendingSnapshot
 from headwater.model.cluster import LiveGroup
 from headwater.model.records import OwnershipLog
@@ -104,8 +104,8 @@ def test_group_that_cannot_be_described_may_be_active(
 ) -> None:
     """As a group of the streams protocol on a broker that cannot describe it: it is dead, and listed."""
     unknown = KafkaError(KafkaError.UNSUPPORTED_VERSION)
-    monkeypatch.setattr(Admin, "streams_groups", lambda _, ids, **__: dict.fromkeys(ids, unknown))
-    monkeypatch.setattr(Admin, "existing_groups", lambda _, ids: {"streams-app"} & {*ids})
+    monkeypatch.setattr(GroupAdmin, "streams_groups", lambda _, ids, **__: dict.fromkeys(ids, unknown))
+    monkeypatch.setattr(GroupAdmin, "existing_groups", lambda _, ids: {"streams-app"} & {*ids})
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     ids = ("new-app", "streams-app")
     groups = reader.read(SnapshotRequest(groups=ids, streams_groups=frozenset(ids))).groups
@@ -119,7 +119,7 @@ def test_groups_that_cannot_be_described_are_found_in_one_request(
 ) -> None:
     """As a drift report of many applications does, on brokers without streams groups."""
     unknown = KafkaError(KafkaError.UNSUPPORTED_VERSION)
-    monkeypatch.setattr(Admin, "streams_groups", lambda _, ids, **__: dict.fromkeys(ids, unknown))
+    monkeypatch.setattr(GroupAdmin, "streams_groups", lambda _, ids, **__: dict.fromkeys(ids, unknown))
     one, many = (tuple(f"no-app-{number}" for number in range(size)) for size in (1, 20))
     few = requests(SnapshotRequest(groups=one, streams_groups=frozenset(one)))
     assert requests(SnapshotRequest(groups=many, streams_groups=frozenset(many))) == few
@@ -152,7 +152,7 @@ def test_topic_created_between_two_requests_has_its_settings(
 ) -> None:
     connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
     reader, topic = KafkaClusterReader(connection), unique("late")
-    opened = Admin(connection, 15.0)
+    opened = GroupAdmin(connection, 15.0)
     metadata = opened.metadata(opened.open())
     client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     client.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])[topic].result()

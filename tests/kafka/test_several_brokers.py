@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
-from headwater.kafka.admin import Admin
 from headwater.kafka.broker_connection import BrokerConnection, Message
+from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.wire import ResponseReader
 from headwater.model.cluster import LiveGroup
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
@@ -217,7 +217,7 @@ def test_a_request_without_an_answer_names_the_request_and_the_brokers(brokers: 
     reader.read(SnapshotRequest())
     [unread] = reader.group_facts(frozenset())[1]  # a group that is not listed may read a topic
     assert unread.startswith("the groups of brokers that are stopped")
-    requests = Admin(reader.connection, 3.0)
+    requests = GroupAdmin(reader.connection, 3.0)
     requests.metadata(requests.open())
     problem = _refused(lambda: requests.groups(_GROUPS))
     assert problem.code is ProblemCode.REQUEST_NOT_ANSWERED

@@ -29,7 +29,7 @@ from headwater.kafka.client_log import client_log
 from headwater.kafka.config_messages import TopicConfigs
 from headwater.kafka.connection import Connection
 from headwater.kafka.connection_checks import setting_problem
-from headwater.kafka.group_client import GroupClient, Groups
+from headwater.kafka.group_client import GroupClient
 from headwater.kafka.kafka_errors import (
     ALL_BROKERS_DOWN,
     NO_ANSWER,
@@ -45,7 +45,6 @@ from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_back
 from headwater.model.acls import Operation
 from headwater.model.cluster import RegisteredBrokers
 from headwater.model.problems import Problem, ProblemsError
-from headwater.model.streams_groups import StreamsGroup
 
 CHUNK = 1_000
 """Topics in one request; larger answers approach the limits of the brokers."""
@@ -288,26 +287,6 @@ class Admin:
             yield key, answer
         self._messages.clear()  # errors of this request must not explain a later one
 
-    def groups(self, ids: Sequence[str], *, with_operations: bool = False) -> Groups:
-        """Return consumer groups, optionally with the operations that the user may perform on them.
-
-        Waits for a coordinator that is loading. This and all other requests to coordinators are not sent by
-        librdkafka (ADR 37).
-        """
-        self.requests += 1
-        return self._described(ids, with_operations=with_operations)
-
-    def request_groups(self, ids: Sequence[str]) -> "Future[Groups]":
-        """Request consumer groups as `groups` does; awaiting them raises `ProblemsError`.
-
-        Groups whose coordinators are not available have the error COORDINATOR_NOT_AVAILABLE.
-        """
-        self.requests += 1
-        return in_background(partial(self._described, ids, tolerates_unavailable=True))
-
-    def _described(self, ids: Sequence[str], **options: bool) -> Groups:
-        return self._at_brokers(_describe_groups(ids), lambda client: client.describe(ids, **options))
-
     def registered_brokers(self) -> RegisteredBrokers | None:
         """Return the brokers of the cluster, None without an answer: they only explain other facts.
 
@@ -321,24 +300,6 @@ class Admin:
         except NoAnswerError:
             return None
         return None if isinstance(found, KafkaError) else found
-
-    def streams_groups(
-        self, ids: Sequence[str], *, with_nodes: bool = False
-    ) -> Mapping[str, StreamsGroup | KafkaError]:
-        """Return groups of the streams protocol, with their topologies."""
-        self.requests += 1
-        return self._at_brokers(
-            _describe_groups(ids), lambda client: client.streams_groups(ids, with_nodes=with_nodes)
-        )
-
-    def existing_groups(self, ids: Sequence[str]) -> frozenset[str]:
-        """Return which groups exist, of any type; the description of a streams group says `Dead`."""
-        self.requests += 1
-        what = f"group {ids[0]}" if len(ids) == 1 else f"{len(ids)} groups"
-        listing = self._at_brokers(f"find {what}", lambda client: client.listing())
-        if isinstance(listing, KafkaError):
-            raise ProblemsError([unexpected(listing, "find", what)])
-        return frozenset(group.id for group in listing) & frozenset(ids)
 
     def _at_brokers(self, what: str, ask: Callable[[GroupClient], T]) -> T:
         """Return the answer to the request `what`; raises `ProblemsError` if none came in time."""
@@ -424,10 +385,6 @@ class Admin:
 def _broker_address(name: str) -> str:
     """Return host and port of a broker by its name in librdkafka, such as `sasl_ssl://host:9093/bootstrap`."""
     return name.rpartition("://")[2].partition("/")[0]
-
-
-def _describe_groups(groups: Sequence[str]) -> str:
-    return f"describe group {groups[0]}" if len(groups) == 1 else f"describe {len(groups)} groups"
 
 
 def _unusable_client(error: KafkaError) -> Problem:

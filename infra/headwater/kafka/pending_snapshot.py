@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka.acl_bindings import acl_of, unlimited_acls
-from headwater.kafka.admin import Admin
+from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_messages import DEAD
 from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
 from headwater.kafka.ownership import ownership_problem
@@ -52,7 +52,7 @@ class PendingSnapshot:
 
     def __init__(
         self,
-        admin: Admin,
+        admin: GroupAdmin,
         request: SnapshotRequest,
         metadata: ClusterMetadata,
         read_ownership: Callable[[], OwnershipLog],

@@ -18,8 +18,8 @@ from headwater.compiler import StreamsConfig
 from headwater.doctor.agents import AgentFacts, AgentGroup
 from headwater.doctor.cluster import ClusterFacts, Login, ReplicaFacts
 from headwater.kafka import Connection
-from headwater.kafka.admin import Admin
 from headwater.kafka.broker_connection import certificate_days, unreachable
+from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_messages import GroupDescription, GroupMember
 from headwater.model.cluster import RegisteredBrokers
 from headwater.model.expansions import AGENT_PREFIX
@@ -42,7 +42,7 @@ class ObservedCluster:
     """The facts, and the client and the metadata for further requests; None without a connection."""
 
     facts: ClusterFacts
-    admin: Admin | None = None
+    admin: GroupAdmin | None = None
     metadata: ClusterMetadata | None = None
 
 
@@ -69,7 +69,7 @@ def observe_cluster(
     days = certificate_days(connection, reachable[0], _ADDRESS_SECONDS) if reachable else None
     facts = attrs.evolve(facts, certificate_days=days)
     try:
-        admin = Admin(connection, TIMEOUT_SECONDS)
+        admin = GroupAdmin(connection, TIMEOUT_SECONDS)
         metadata = admin.metadata(admin.open())
     except ProblemsError as error:
         return ObservedCluster(attrs.evolve(facts, problem=error.problems[0]))
@@ -156,7 +156,7 @@ def _login_of(connection: Connection) -> Login:
     )
 
 
-def _read_settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | None:
+def _read_settings(admin: GroupAdmin, brokers: Mapping[int, str]) -> Mapping[str, str] | None:
     """Return settings of one broker, None if the user may not read them."""
     if not brokers:
         return None
@@ -171,7 +171,7 @@ def _read_settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str
 
 
 def _count_replicas(
-    admin: Admin, metadata: ClusterMetadata, registered: RegisteredBrokers | None
+    admin: GroupAdmin, metadata: ClusterMetadata, registered: RegisteredBrokers | None
 ) -> ReplicaFacts:
     partitions = [
         (name, each) for name, topic in metadata.topics.items() for each in topic.partitions.values()
@@ -198,7 +198,7 @@ def _count_replicas(
     )
 
 
-def _read_least_in_sync(admin: Admin, topics: Sequence[str]) -> Mapping[str, int]:
+def _read_least_in_sync(admin: GroupAdmin, topics: Sequence[str]) -> Mapping[str, int]:
     """Return topic → `min.insync.replicas`, of topics whose settings the user may read."""
     pending = admin.request_topic_configs(topics)
     try:
@@ -211,7 +211,7 @@ def _read_least_in_sync(admin: Admin, topics: Sequence[str]) -> Mapping[str, int
         return {}
 
 
-def _read_cordoned(admin: Admin, brokers: Iterable[int]) -> frozenset[int]:
+def _read_cordoned(admin: GroupAdmin, brokers: Iterable[int]) -> frozenset[int]:
     """Return the brokers of which all log folders are cordoned, as far as the user may read settings."""
     found: set[int] = set()
     # Each broker answers for itself: all are asked before the first answer is awaited.
@@ -235,7 +235,7 @@ def _list_items(value: object) -> frozenset[str]:
     return frozenset(item.strip() for item in str(value or "").split(",") if item.strip())
 
 
-def _read_features(admin: Admin) -> Mapping[str, int] | None:
+def _read_features(admin: GroupAdmin) -> Mapping[str, int] | None:
     try:
         return admin.request_features().result(TIMEOUT_SECONDS)
     except (FutureTimeoutError, OSError):

@@ -12,7 +12,7 @@ from headwater.cli.doctor.kafka_cluster import TIMEOUT_SECONDS
 from headwater.doctor.permissions import REQUIRED, PermissionFacts, Purpose, Right
 from headwater.kafka import Connection, snapshot_request
 from headwater.kafka.acl_bindings import acl_of
-from headwater.kafka.admin import Admin
+from headwater.kafka.group_admin import GroupAdmin
 from headwater.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
 from headwater.model.problems import ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC
@@ -67,7 +67,7 @@ class _Names:
 
 def observe_permissions(
     connection: Connection,
-    admin: Admin,
+    admin: GroupAdmin,
     documents: Sequence[TopologyDocument],
     purpose: Purpose,
     *,
@@ -167,7 +167,7 @@ def _answer_of(future: "Future[Any]") -> KafkaError | str | None:
     return None
 
 
-def _denied_groups(admin: Admin, ids: Sequence[str]) -> Mapping[Right, Sequence[str]]:
+def _denied_groups(admin: GroupAdmin, ids: Sequence[str]) -> Mapping[Right, Sequence[str]]:
     described = admin.groups(ids, with_operations=True)
     denied = [id_ for id_, answer in described.items() if _is_denied(answer)]
     unreadable = [
@@ -181,7 +181,7 @@ def _denied_groups(admin: Admin, ids: Sequence[str]) -> Mapping[Right, Sequence[
 
 
 def _check_transactions(
-    connection: Connection, admin: Admin, ids: Iterable[str]
+    connection: Connection, admin: GroupAdmin, ids: Iterable[str]
 ) -> tuple[Sequence[str], str]:
     """Return the ids of applications without the permission, and why it is not known: only ACLs show it."""
     try:
