@@ -7,15 +7,17 @@ import pytest
 
 from headwater.model.problems import Location, Problem
 from headwater.report import problems_text
-from headwater_spark.driver.processor_move.problems import (
+from headwater_spark.driver.processor_expansion.problems import (
     batch_takes_long,
-    fewer_processors,
-    fewer_than_initial,
     many_unprocessed,
-    misplaced_entry,
     not_begun,
     older_batch_runs,
     partitions_not_known,
+)
+from headwater_spark.driver.processor_move.problems import (
+    fewer_processors,
+    fewer_than_initial,
+    misplaced_entry,
     store_not_movable,
 )
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable

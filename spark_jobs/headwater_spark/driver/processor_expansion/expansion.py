@@ -24,7 +24,7 @@ from headwater.model.offset_metadata import decode_mark
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.layout import Programs
-from headwater_spark.driver.processor_expansion import expansion_status
+from headwater_spark.driver.processor_expansion import expansion_status, problems
 from headwater_spark.driver.processor_expansion.held_queries import (
     BatchRunsError,
     HeldQuery,
@@ -34,11 +34,12 @@ from headwater_spark.driver.processor_expansion.held_queries import (
     all_held,
 )
 from headwater_spark.driver.processor_expansion.warm_up import WarmUp, WarmUpJobs, is_behind
-from headwater_spark.driver.processor_move import attempts, problems
+from headwater_spark.driver.processor_move import attempts
 from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input
 from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.moves import Move
+from headwater_spark.driver.processor_move.problems import kafka_failed
 from headwater_spark.driver.processor_move.state_move import StateMove, opened
 from headwater_spark.driver.queries.known_commits import Commits
 from headwater_spark.driver.queries.specs import QuerySpecs
@@ -130,7 +131,7 @@ class ProcessorExpansion:
                 self._topics.use_processors(target)
                 return True
         except KafkaException as error:
-            raise ProblemsError([problems.kafka_failed(application, str(error.args[0]))]) from error
+            raise ProblemsError([kafka_failed(application, str(error.args[0]))]) from error
 
     def started(self) -> None:
         """Note the number of processors with which the queries start.
@@ -348,7 +349,7 @@ class ProcessorExpansion:
             except (KafkaException, ProblemsError) as error:
                 reason = failure_reason(error)
             _log.warning("expansion of processors is repeated", reason=reason)
-            self._status.begin(ExpansionPhase.CUT, [problems.kafka_failed(move.application, reason)])
+            self._status.begin(ExpansionPhase.CUT, [kafka_failed(move.application, reason)])
             if time.monotonic() > deadline or self._stopping.wait(expansion_status.RETRY_SECONDS):
                 self._on_errors([problems.expansion_incomplete(move, reason)])
                 raise StoppedError

@@ -17,7 +17,7 @@ from typing import Protocol
 import attrs
 
 from headwater.model.problems import Problem
-from headwater_spark.driver.processor_move import problems
+from headwater_spark.driver.processor_expansion import problems
 from headwater_spark.driver.processor_move.checks import unprocessed
 from headwater_spark.driver.processor_move.entry_copy import MoveCluster
 from headwater_spark.driver.processor_move.moves import Move

@@ -2,7 +2,8 @@
 
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import Application
-from headwater_spark.driver.processor_move import problems
+from headwater_spark.driver.processor_expansion import problems
+from headwater_spark.driver.processor_move.problems import fewer_processors
 from headwater_spark.driver.states import ClientState
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 
@@ -27,6 +28,6 @@ def requested_status(
     if state not in (ClientState.RUNNING, ClientState.REBALANCING):
         raise ProblemsError([problems.not_running(application.id, state.value)])
     if processors < present:
-        found = problems.fewer_processors(application.id, present, processors, application.at)
+        found = fewer_processors(application.id, present, processors, application.at)
         raise ProblemsError([found])
     return ProcessorsStatus(present, processors, ExpansionPhase.CHECK)

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from headwater.model.problems import Problem, ProblemsError
-from headwater_spark.driver.processor_move.problems import not_running
+from headwater_spark.driver.processor_expansion.problems import not_running
 from headwater_spark.driver.states import ClientState
 from headwater_spark.processor_expansion import ProcessorsStatus
 from headwater_spark.stream_threads import ThreadMetadata
