@@ -6,8 +6,8 @@ from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.problems import Severity
 from headwater.model.topology import Protocol
 from headwater.planner.edits.edited_operators import edited_operators
-from headwater.planner.edits.topics import Sides
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
+from headwater.planner.edits.verdicts import Sides
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade.data import data_notes, sent_topology
 from headwater.planner.upgrade.notes import notes, unseen_differences

@@ -16,9 +16,9 @@ from headwater.planner.edits.application import (
 )
 from headwater.planner.edits.names import lines_to_keep, with_instruction
 from headwater.planner.edits.observed import observed_edit
-from headwater.planner.edits.topics import Sides, topic_edits
 from headwater.planner.edits.topologies import Topologies, Topology
 from headwater.planner.edits.values import ApplicationEdit, Edit
+from headwater.planner.edits.verdicts import Sides, topic_edits
 
 
 def find_edit(
