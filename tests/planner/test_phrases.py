@@ -1,0 +1,65 @@
+"""Phrases of texts: counts, durations and lists of names."""
+
+import pytest
+
+from headwater.planner.phrases import count_phrase, counted, duration, few, listed, seconds_phrase, whole
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 topics"), (1, "1 topic"), (2, "2 topics"), (1_234, "1,234 topics")]
+)
+def test_a_count_has_the_number_of_its_noun(number: int, text: str) -> None:
+    assert counted(number, "topic") == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(7, "7"), (999_999, "999,999"), (1_000_000, "1.0 million"), (12_340_000, "12.3 million")],
+)
+def test_large_counts_are_in_millions(number: int, text: str) -> None:
+    assert count_phrase(number) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "1 second"),
+        (40.4, "40 seconds"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (7_199, "120 minutes"),
+        (9_000, "2.5 hours"),
+    ],
+)
+def test_an_estimate_is_in_the_largest_unit_that_has_two(seconds: float, text: str) -> None:
+    assert seconds_phrase(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        ("90000000", "90000000 (25 hours)"),
+        ("86400000", "86400000 (1 day)"),
+        ("1000", "1000 (1 second)"),
+        ("1500", "1500"),
+        ("0", "0"),
+        ("-1", "-1 (no limit)"),
+        ("soon", "soon"),
+    ],
+)
+def test_a_duration_is_followed_by_its_meaning(milliseconds: str, text: str) -> None:
+    assert duration(milliseconds) == text
+
+
+def test_names_are_sorted_and_only_the_first_ones_are_shown() -> None:
+    names = [f"topic-{number:02}" for number in range(12)]
+    assert listed(["b", "a"]) == "a, b"
+    assert few(names[:10]) == listed(names[:10])
+    assert few(names) == f"{listed(names[:10])} and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("+5", 5), ("-1", -1), ("1_000", None), ("1.0", None), ("", None)]
+)
+def test_whole_numbers_are_read_as_java_reads_them(text: str, number: int | None) -> None:
+    assert whole(text) == number
