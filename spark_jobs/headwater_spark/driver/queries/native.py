@@ -1,4 +1,4 @@
-"""A sub-topology that Spark SQL evaluates before its rows reach Python (`compiler.internal_topics`).
+"""A sub-topology that Spark SQL evaluates before its rows reach Python (`compiler.backends`).
 
 No text of a document reaches Spark's parser: columns are built from the tree of each expression.
 
