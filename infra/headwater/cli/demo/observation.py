@@ -1,4 +1,4 @@
-"""The observed result of a step: success or failure, errors, and the changes of the topics."""
+"""The observed result of a step of the demo, to compare with the expected one: errors and changed topics."""
 
 import re
 from collections import Counter

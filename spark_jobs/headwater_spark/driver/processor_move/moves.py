@@ -1,4 +1,4 @@
-"""What a move of the state consists of, and what is done next, from what is committed. No effects.
+"""The steps that move state to more or fewer processors, and which one is next (KIP-287). No effects.
 
 A move is a series of steps. Each begins with what the cluster shows, so it can be killed and run again:
 

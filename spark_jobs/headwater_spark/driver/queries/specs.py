@@ -1,4 +1,4 @@
-"""The queries of an application, from the current layout."""
+"""What the query of each sub-topology reads and runs (`QuerySpec`), from the current layout of the topics."""
 
 from threading import Event
 
