@@ -14,7 +14,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.operations.planning import compile_with_counts
 from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.processor_move.entry_copy import Report
-from headwater_spark.driver.reshard import copy_problems, partitioner_problems, problems
+from headwater_spark.driver.reshard import copy_problems, partitioner_problems, problems, record_problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
 from headwater_spark.driver.reshard.plan import Reshard, producer_name
@@ -117,7 +117,7 @@ def forgotten_offsets(
         first < end for first, end in entries.values()
     ):
         return []
-    return [problems.no_offsets(document.application.id)]
+    return [record_problems.no_offsets(document.application.id)]
 
 
 def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem]:
@@ -135,7 +135,7 @@ def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem
         any(first < end for first, end in cluster.bounds(each).values())
         for each in (reshard.changelog_partitions, read)
     ):
-        return [problems.no_offsets(reshard.application)]
+        return [record_problems.no_offsets(reshard.application)]
     return UnprocessedRecords(reshard, cluster, committed).problems()
 
 
@@ -184,7 +184,7 @@ def timestamp_problems(
 ) -> Sequence[Problem]:
     """Return a problem for each topic whose records would get other timestamps."""
     return [
-        problems.replaced_timestamps(application, topic)
+        record_problems.replaced_timestamps(application, topic)
         for topic in topics
         if {**snapshot.topic_defaults, **snapshot.topics[topic].config}.get("message.timestamp.type")
         == "LogAppendTime"
