@@ -25,8 +25,9 @@ from headwater.spec import load_text
 from headwater_spark.driver.processor_move.moves import Committed, MovedPart
 from headwater_spark.driver.reshard.checks import timestamp_problems
 from headwater_spark.driver.reshard.copy_plan import plan_copies
+from headwater_spark.driver.reshard.input_changes import InputChange
 from headwater_spark.driver.reshard.journal import read_journal
-from headwater_spark.driver.reshard.plan import InputChange, Request, plan_reshard
+from headwater_spark.driver.reshard.plan import Request, plan_reshard
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner, default_partition
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout, find_layouts

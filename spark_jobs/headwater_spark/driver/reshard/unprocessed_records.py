@@ -9,7 +9,8 @@ from headwater.model.problems import Problem
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems, record_problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
-from headwater_spark.driver.reshard.plan import InputChange, Reshard
+from headwater_spark.driver.reshard.input_changes import InputChange
+from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import names_processor
