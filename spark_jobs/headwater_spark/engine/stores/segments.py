@@ -299,6 +299,24 @@ class SegmentedStore:
             self._by_time.put(entry_key, exists=value is not None)
         self.below.lowest.written[entry_key] = value
 
+    def put_entry(
+        self, key: bytes, entry_key: bytes, value: bytes | None, time: int, context: Context
+    ) -> None:
+        """Put the value of an entry of `key` at `time`; `entry_key` contains both. None = delete it."""
+        if self._cached is None:
+            self.observed.now = max(self.observed.now, time)
+        elif time > self._last_put > UNSET:
+            self._last_put = time
+        elif time < self._first_put:
+            self._observe_cached(time)
+        if value is not None:
+            self._index.add(key, entry_key)
+        else:
+            self._index.remove(key, entry_key)
+        if self._by_time is not None:
+            self._by_time.put(entry_key, exists=value is not None)
+        self.below.put(entry_key, value, context)
+
     def expire(self) -> None:
         """Delete segments of which no entry is visible, at the end of a batch."""
         self._index.clear()

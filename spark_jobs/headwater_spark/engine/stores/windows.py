@@ -5,7 +5,7 @@ The suffix of an entry key is `start(8) â€– sequence(4)` for windows, `end(8) â€
 
 from collections.abc import Callable, Iterator
 
-from headwater_spark.engine.clocks import UNSET, Clock
+from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Context, Value, ValueAndTimestamp, Windowed
 from headwater_spark.engine.stores.layers import TIMESTAMP, Get, StoreBytes, read_timestamp, with_timestamp
@@ -82,24 +82,6 @@ class WindowBytes(SegmentedStore):
                 self._log_null(key, start, sequence, context)
                 return
         self.put_entry(key, self.entry_key(key, start, sequence), value, start, context)
-
-    def put_entry(
-        self, key: bytes, entry_key: bytes, value: bytes | None, start: int, context: Context
-    ) -> None:
-        """Put the value of an entry of `key`; `entry_key` contains the key and `start`."""
-        if self._cached is None:
-            self.observed.now = max(self.observed.now, start)
-        elif start > self._last_put > UNSET:
-            self._last_put = start
-        elif start < self._first_put:
-            self._observe_cached(start)
-        if value is not None:
-            self._index.add(key, entry_key)
-        else:
-            self._index.remove(key, entry_key)
-        if self._by_time is not None:
-            self._by_time.put(entry_key, exists=value is not None)
-        self.below.put(entry_key, value, context)
 
     def _log_null(self, key: bytes, start: int, sequence: int, context: Context) -> None:
         """Log a null: in a store with duplicates it deletes no entry."""
@@ -339,24 +321,6 @@ class SessionBytes(SegmentedStore):
         key_bytes = self.key_serde.serialize(key)
         entry_key = self.entry_key(key_bytes, start, end)
         self.put_entry(key_bytes, entry_key, stored, end, context or self._context())
-
-    def put_entry(
-        self, key: bytes, entry_key: bytes, value: bytes | None, end: int, context: Context
-    ) -> None:
-        """Put the value of a session of `key`; `entry_key` contains the key and `end`."""
-        if self._cached is None:
-            self.observed.now = max(self.observed.now, end)
-        elif end > self._last_put > UNSET:
-            self._last_put = end
-        elif end < self._first_put:
-            self._observe_cached(end)
-        if value is not None:
-            self._index.add(key, entry_key)
-        else:
-            self._index.remove(key, entry_key)
-        if self._by_time is not None:
-            self._by_time.put(entry_key, exists=value is not None)
-        self.below.put(entry_key, value, context)
 
     def remove(self, session: Windowed, context: Context | None = None) -> None:
         self.put(session, None, context)
