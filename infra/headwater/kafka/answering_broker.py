@@ -18,7 +18,7 @@ from headwater.model.problems import Problem
 
 _PARALLEL = 32
 _MOST_ADDRESSES = 50
-_MOST_SECONDS = 2.0
+_MOST_SECONDS = 3.0
 """The caller has already waited for an answer."""
 
 
@@ -52,7 +52,7 @@ def find_answering(
 
     Args:
         settings: The connection of the request that had no answer.
-        timeout_seconds: How long each connection and each answer may take; two seconds at most.
+        timeout_seconds: How long each connection and each answer may take; three seconds at most.
 
     Return the first server that answers, None if none does, and the failures as librdkafka's log has them.
     """
