@@ -41,7 +41,10 @@ _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], Iterator[Fig
     "growth": growth.run,
     "start": start.run,
     "idle": idle.run,
-    "runtime": comparison.run,
+    "runtime": comparison.run_operators,
+    "keys": comparison.run_keys,
+    "stateful": comparison.run_stateful,
+    "latency": comparison.run_latency,
     "threads": threads.run,
     "processors": processors.run,
 }

@@ -27,6 +27,9 @@ _LONGEST_BAR = 2.0
 """Bars end at twice the peer's speed: beyond, the number says it."""
 TITLES = {
     "runtime": "Runtime",
+    "keys": "Runtime: distributions of keys",
+    "stateful": "Runtime: windows and joins",
+    "latency": "Runtime: latency",
     "threads": "Stream threads",
     "processors": "Added processors",
     "start": "Start of `headwater run`",
@@ -45,7 +48,7 @@ TITLES = {
 README_FIGURES = (
     ("runtime", "map", "Kafka Streams"),
     ("runtime", "count, one update per record, exactly once", "Kafka Streams"),
-    ("runtime", "latency p50: map", "Kafka Streams"),
+    ("latency", "latency p50: map", "Kafka Streams"),
     ("previews", "create preview, 5,000 topics", "a plain Pulumi program"),
     ("drift", "drift, 1,000 topics", "list and describe-configs"),
 )

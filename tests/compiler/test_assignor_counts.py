@@ -31,6 +31,21 @@ def test_derived_from_the_topics_that_the_writer_reads() -> None:
     assert [part.tasks for part in application.subtopologies] == [5, 5]
 
 
+def test_a_repartition_topic_that_is_read_by_its_full_name_has_to_exist() -> None:
+    text = """
+    topology:
+      - stream: {topic: a}
+      - repartition: {name: r}
+      - to: {topic: b}
+      - stream: {topic: app-r-repartition}
+    """
+    (problem,) = problems_without_lints(compiled(text, {"a": 3}))
+    assert (problem.code, problem.topic) == (ProblemCode.MISSING_SOURCE_TOPIC, "app-r-repartition")
+    application = compiled(text, {"a": 3, "app-r-repartition": 3})
+    assert counts(application) == {"r-repartition": 3}
+    assert problems_without_lints(application) == ()
+
+
 def test_an_explicit_count_stays() -> None:
     text = """
     topology: [{stream: {topic: a}}, {repartition: {name: r, partitions: 7}}, {toTable: {materialized: t}}]

@@ -6,6 +6,7 @@ from headwater.compiler import build_nodes
 from headwater.compiler.pipeline import compile_nodes
 from headwater.model.problems import ProblemCode
 from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints
+from tests.compiler.counted_topologies import COGROUP, EQUAL_COUNTS, MERGED_REPARTITION, UNRELATED_COUNTS
 
 HEAD = "application: {id: app, protocol: streams}\n"
 JOIN = """
@@ -34,28 +35,16 @@ def test_patterns_are_not_supported() -> None:
     assert "UnsupportedOperationException" in problems_without_lints(application)[0].why
 
 
-MERGED = """
-topology:
-  - stream: {topic: a}
-  - selectKey: {key: x}
-  - repartition: {name: first, as: first}
-  - stream: {topic: b, as: b}
-  - merge: {from: first, with: b}
-  - groupBy: {name: second}
-  - count: {materialized: counts}
-"""
-
-
 def test_the_application_id_does_not_matter() -> None:
     for letter in "abcdefgh":
         head = f"application: {{id: app-{letter}, protocol: streams}}"
-        application = compiled(head + MERGED, {"a": 5, "b": 2})
+        application = compiled(head + MERGED_REPARTITION, {"a": 5, "b": 2})
         assert counts(application)["second-repartition"] == 5
         assert problems_without_lints(application) == ()
 
 
 def test_topics_downstream_of_a_missing_source_are_not_counted() -> None:
-    application = compiled(HEAD + MERGED, {"a": 5})
+    application = compiled(HEAD + MERGED_REPARTITION, {"a": 5})
     assert "second-repartition" not in counts(application)
     assert counts(application)["first-repartition"] == 5
 
@@ -81,43 +70,15 @@ def test_a_named_topology_is_not_supported() -> None:
     assert problem.fix == "Build the topology without a name, or use `protocol: classic`."
 
 
-COGROUP = """
-topology:
-  - stream: {topic: a}
-  - groupBy: {name: one, as: one}
-  - stream: {topic: b}
-  - groupBy: {name: two, as: two}
-  - cogroup: {from: one, as: both}
-  - cogroup: {from: both, with: two}
-  - aggregate: {materialized: c}
-"""
-
-
 def test_a_cogroup_of_repartitioned_inputs_cannot_start() -> None:
     application = compiled(HEAD + COGROUP, {"a": 2, "b": 2})
     assert ProblemCode.INVALID_TOPOLOGY in codes(problems_without_lints(application))
     assert any("IllegalStateException" in problem.why for problem in problems_without_lints(application))
 
 
-EXPLICIT = """
-topology:
-  - stream: {topic: a}
-  - repartition: {name: r1, partitions: 3}
-  - to: {topic: o}
-  - stream: {topic: b}
-  - repartition: {name: r2, partitions: OTHER}
-  - to: {topic: p}
-  - stream: {topic: c}
-  - selectKey: {key: x, as: c}
-  - stream: {topic: d}
-  - selectKey: {key: x, as: d}
-  - join: {from: c, with: d, window: {difference: 1h}, name: j, storeName: s}
-"""
-
-
 def test_unrelated_explicit_counts_must_be_equal_too() -> None:
     sources = {"a": 1, "b": 1, "c": 7, "d": 2}
-    clash = compiled(HEAD + EXPLICIT.replace("OTHER", "4"), sources)
+    clash = compiled(HEAD + UNRELATED_COUNTS, sources)
     assert codes(problems_without_lints(clash)) == [ProblemCode.CONFLICTING_PARTITIONS]
     assert problems_without_lints(clash)[0].found == "app-r1-repartition=3, app-r2-repartition=4"
     assert "status 2, INCORRECTLY_PARTITIONED_TOPICS" in problems_without_lints(clash)[0].why
@@ -125,7 +86,7 @@ def test_unrelated_explicit_counts_must_be_equal_too() -> None:
 
 def test_a_join_of_repartition_topics_gets_an_unrelated_explicit_count() -> None:
     sources = {"a": 1, "b": 1, "c": 7, "d": 2}
-    equal = compiled(HEAD + EXPLICIT.replace("OTHER", "3"), sources)
+    equal = compiled(HEAD + EQUAL_COUNTS, sources)
     assert counts(equal)["j-left-repartition"] == 3
-    classic = compiled(EXPLICIT.replace("OTHER", "4"), sources)
+    classic = compiled(UNRELATED_COUNTS, sources)
     assert counts(classic)["j-left-repartition"] == 7

@@ -16,6 +16,7 @@ from headwater.compiler.java.collections import (
     signed,
     string_copy_order,
     string_hash,
+    string_rank,
     string_set_order,
 )
 
@@ -58,3 +59,11 @@ def test_other_hashes() -> None:
 def test_any_order_has_each_key_once(keys: list[int], crowd: int) -> None:
     order = hash_order(keys, lambda key: key // crowd)
     assert sorted(order) == sorted(set(keys))
+
+
+def test_texts_are_sorted_by_utf_16_code_units() -> None:
+    last_of_the_basic_plane, beyond = "x\uff5e", "x\U0001f600"
+    assert last_of_the_basic_plane < beyond
+    assert string_rank(last_of_the_basic_plane) > string_rank(beyond)
+    assert string_rank("a") < string_rank("ab") < string_rank("b") < string_rank("\u00e9")
+    assert string_rank("\udfff") > string_rank("\ud800")

@@ -60,7 +60,17 @@ def test_a_self_join_with_one_store_is_recognized(text: str) -> None:
     assert application.problems == ()
 
 
-@pytest.mark.parametrize("name", ["total-this-join", "total-outer-other-join", "total-join-this"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "total-this-join",
+        "total-outer-other-join",
+        "total-join-this",
+        "KSTREAM-JOINTHIS-0000000004",
+        "KSTREAM-OUTEROTHER-0000000004",
+        "KSTREAM-LEFTJOIN-0000000004",
+    ],
+)
 def test_a_reduction_named_like_a_join_copartitions_nothing(name: str) -> None:
     text = f"""
 topology:

@@ -13,6 +13,7 @@ from headwater.describe import read_description
 from headwater.model.problems import Location, Problem
 from headwater.model.topology import Application, DescribedTopology, TopologyDocument
 from tests.compiler.applications import compiled, problems_without_lints
+from tests.compiler.counted_topologies import COGROUP, MERGED_REPARTITION, UNRELATED_COUNTS
 from tests.describe.texts import SMALL
 
 GOLDEN = Path(__file__).parent / "golden" / "problems.txt"
@@ -26,46 +27,12 @@ topology:
 PLAIN = JOIN % (", as: a", ", as: b")
 WIDE = "}\n  - repartition: {name: %s-wide, partitions: %d, as: %s"
 WITH_REPARTITION = "  - stream: {topic: c}\n  - repartition: {name: r}\n  - to: {topic: o}\n"
-DEPENDENT = """
-topology:
-  - stream: {topic: a}
-  - selectKey: {key: x}
-  - repartition: {name: first, as: first}
-  - stream: {topic: b, as: b}
-  - merge: {from: first, with: b}
-  - groupBy: {name: second}
-  - count: {materialized: counts}
-"""
 LONG = "topology: [{stream: {topic: a}}, {repartition: {name: %s}}, {to: {topic: o}}]"
 PATTERN = "topology: [{stream: {pattern: '%s'}}, {groupBy: {name: by}}, {count: {materialized: c}}]"
 FOLLOW = (
     "topics: {%s: {partitions: follow}}\ntopology: [{stream: {topic: a}}, {filter: {}}, {to: {topic: a}}]"
 )
 STREAMS = "application: {id: app, protocol: streams}"
-COGROUP = """
-topology:
-  - stream: {topic: a}
-  - groupBy: {name: one, as: one}
-  - stream: {topic: b}
-  - groupBy: {name: two, as: two}
-  - cogroup: {from: one, as: both}
-  - cogroup: {from: both, with: two}
-  - aggregate: {materialized: c}
-"""
-UNRELATED_COUNTS = """
-topology:
-  - stream: {topic: a}
-  - repartition: {name: r1, partitions: 3}
-  - to: {topic: o}
-  - stream: {topic: b}
-  - repartition: {name: r2, partitions: 4}
-  - to: {topic: p}
-  - stream: {topic: c}
-  - selectKey: {key: x, as: c}
-  - stream: {topic: d}
-  - selectKey: {key: x, as: d}
-  - join: {from: c, with: d, window: {difference: 1h}, name: j, storeName: s}
-"""
 REUSED_SOURCE = """
 application: {id: app, protocol: streams, config: {topology.optimization: reuse.ktable.source.topics}}
 topology:
@@ -165,7 +132,7 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
     "sources not co-partitioned": (PLAIN + WITH_REPARTITION, {**BOTH, "c": 1}),
     "explicit count differs from a source": (JOIN % (WIDE % ("a", 4, "a"), ", as: b"), BOTH),
     "explicit counts differ": (JOIN % (WIDE % ("a", 4, "a"), WIDE % ("b", 3, "b")), BOTH),
-    "count depends on the application id": (DEPENDENT, {"a": 5, "b": 2}),
+    "count depends on the application id": (MERGED_REPARTITION, {"a": 5, "b": 2}),
     "source missing": (PLAIN, {"a": 3}),
     "global topic missing": (GLOBAL, {"a": 3}),
     "name too long": (LONG % ("n" * 240), {"a": 3}),

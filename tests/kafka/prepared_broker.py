@@ -1,4 +1,4 @@
-"""A server that answers requests for settings of topics as a broker does, with prepared bytes."""
+"""A server that answers some requests as a broker does, with prepared bytes."""
 
 import socket
 import threading
@@ -7,17 +7,23 @@ from contextlib import contextmanager, suppress
 
 import attrs
 
+from headwater.kafka.broker_connection import Message
 from headwater.kafka.config_messages import DESCRIBE_CONFIGS
-from headwater.kafka.wire import ResponseReader, compact_array
+from headwater.kafka.group_messages import DESCRIBE_CLUSTER
+from headwater.kafka.wire import ResponseReader, compact_array, compact_text
 
 _API_VERSIONS = 18
 
 
 @attrs.define
 class PreparedBroker:
-    """`described` are the topics of each request; `connections` counts the connections that sent one."""
+    """`described` are the topics of each request; `connections` counts the connections that sent one.
+
+    `cluster` are the addresses of the brokers that it names; by default none.
+    """
 
     address: str
+    cluster: Sequence[str] = ()
     described: list[Sequence[str]] = attrs.field(factory=list)
     connections: int = 0
 
@@ -53,15 +59,27 @@ def _serve(
                 is_counted = True
                 broker.described.append(names)
                 response = b"\x00" + answer(names)
+            elif key == DESCRIBE_CLUSTER.key:
+                brokers = compact_array(map(_named, broker.cluster))
+                response = b"\x00" + b"\x00" * 6 + b"\x00\x02c" + b"\x00" * 4 + brokers + b"\x00" * 5
             elif key == _API_VERSIONS:
-                versions = DESCRIBE_CONFIGS.lowest.to_bytes(2, "big") + DESCRIBE_CONFIGS.highest.to_bytes(
-                    2, "big"
-                )
-                known = compact_array([DESCRIBE_CONFIGS.key.to_bytes(2, "big") + versions + b"\x00"])
+                known = compact_array(map(_versions, (DESCRIBE_CONFIGS, DESCRIBE_CLUSTER)))
                 response = b"\x00\x00" + known + b"\x00" * 5
             else:  # librdkafka's client connects, too
                 return
             connected.sendall((4 + len(response)).to_bytes(4, "big") + correlation + response)
+
+
+def _versions(message: Message) -> bytes:
+    return (
+        b"".join(each.to_bytes(2, "big") for each in (message.key, message.lowest, message.highest)) + b"\x00"
+    )
+
+
+def _named(address: str) -> bytes:
+    """Return a broker in the answer to DescribeCluster, without a rack."""
+    host, _, port = address.rpartition(":")
+    return b"\x00" * 4 + compact_text(host) + int(port).to_bytes(4, "big") + b"\x00" * 2
 
 
 def _requested(request: ResponseReader) -> Sequence[str]:

@@ -53,6 +53,8 @@ def refused_requests() -> Iterable[Problem]:
     yield unanswered("describe group orders", brokers, [], 15.0)
     failed = "kafka-2.example:9093/2: Connect to ipv4#10.0.0.2:9093 failed: Connection refused"
     yield unanswered("describe group orders", brokers, [ClientMessage(failed)], 15.0)
+    closed = ClientMessage("kafka-2.example:9093/2: Disconnected: connection closed by peer")
+    yield unanswered("describe topics", brokers, [closed], 15.0)
     expired = ClientMessage("SSL handshake failed: certificate verify failed", KafkaError._SSL)
     yield unanswered("describe group orders", brokers, [expired], 15.0)
 

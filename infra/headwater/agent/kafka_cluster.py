@@ -14,14 +14,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.agent.state import Outcome, Shortfall, TopicResult
 from headwater.kafka import Connection
+from headwater.kafka.answering_broker import no_answer
 from headwater.kafka.client_log import client_log
 from headwater.kafka.group_offsets import read_metadata
-from headwater.kafka.kafka_errors import ClientMessage, client_message, unreachable
+from headwater.kafka.kafka_errors import ClientMessage, client_message
 from headwater.kafka.pending_requests import RenewedClient, batches
 from headwater.model.expansions import TopicCounts
 from headwater.model.offset_metadata import decode_count
 from headwater.model.problems import ProblemsError
 
+_METADATA = "describe the topics"
 _GRACE_SECONDS = 1.0
 _LONGEST_SOCKET_MS = 300_000  # that librdkafka accepts
 _SHORTEST_SOCKET_MS = 10
@@ -30,12 +32,14 @@ _LONGEST_TEXT = 300
 
 
 class KafkaCluster:
-    """A `ports.Cluster`. Every request ends after `timeout_seconds` and one second at most."""
+    """A `ports.Cluster`. Every request ends after `timeout_seconds` and one second at most.
+
+    After metadata had no answer, the brokers are asked for some seconds whether they answer.
+    """
 
     def __init__(self, connection: Connection, client_id: str, timeout_seconds: float = 10.0) -> None:
         """Connect on the first request; raises `ProblemsError` (InvalidConfig) for wrong settings."""
         self._connection = connection
-        self._servers = connection.bootstrap_servers
         self._timeout, timeout_ms = timeout_seconds, int(timeout_seconds * 1000)
         self._messages: deque[ClientMessage] = deque(maxlen=50)
         messages = self._messages  # with `self` in the callback the client could never be freed
@@ -58,8 +62,8 @@ class KafkaCluster:
             topics = self._renewed.client.list_topics(timeout=self._timeout).topics
         except KafkaException:
             self._renewed.client.poll(0)
-            problem = unreachable(self._servers, tuple(self._messages), self._timeout)
             self._renewed.renew()
+            problem = no_answer(self._connection, _METADATA, tuple(self._messages), self._timeout)
             raise ProblemsError([problem]) from None
         self._messages.clear()  # errors of this request must not explain a later one
         return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}

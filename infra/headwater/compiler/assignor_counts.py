@@ -34,8 +34,9 @@ class TopicGraph:
     """The sub-topologies, by id, that read and write each topic.
 
     `known`: topic → count of external topics and of repartition topics with an explicit count. `missing`:
-    external sources without a count. `writers` has only repartition topics; `writes` maps a sub-topology to
-    the repartition topics without an explicit count that it writes.
+    external sources without a count; a repartition topic that is read by its full name is such a source, too.
+    `writers` has only repartition topics; `writes` maps a sub-topology to the repartition topics without an
+    explicit count that it writes.
     """
 
     groups: tuple[TopicGroup, ...]
@@ -59,8 +60,9 @@ class TopicGraph:
             for topic in group.sinks:
                 if topic in writers:
                     writers[topic].append(group.id)
-        outside = readers.keys() - internal.keys()
-        known.update((topic, external[topic]) for topic in outside if external.get(topic, 0) > 0)
+        outside = {topic for group in counting for topic in group.sources if topic not in group.repartition}
+        found = {topic: external[topic] for topic in outside if external.get(topic, 0) > 0}
+        known.update((topic, count) for topic, count in found.items() if topic not in internal)
         return cls(
             groups=counting,
             readers={topic: tuple(ids) for topic, ids in readers.items()},
@@ -70,7 +72,7 @@ class TopicGraph:
                 for group in counting
             },
             known=known,
-            missing=frozenset(outside - known.keys()),
+            missing=frozenset(outside - found.keys()),
         )
 
 

@@ -15,6 +15,7 @@ from headwater.compiler.java.collections import (
     copy_order,
     string_copy_order,
     string_hash,
+    string_rank,
     string_set_order,
 )
 from headwater.compiler.topic_groups import NodeGroup, node_groups
@@ -50,7 +51,7 @@ class NodeSet:
                 found = True
                 return 0
             difference = sizes[other] - size
-            return difference or (-1 if name < other else 1)
+            return difference or (-1 if string_rank(name) < string_rank(other) else 1)
 
         self._tree.insert(name, compare)
         if not found:
@@ -155,7 +156,7 @@ def _listed_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
     }
     # Kafka Streams iterates over a set of names and puts the nodes into a map by name.
     links = linked(string_set_order(string_set_order(by_name)), parents)
-    order = sorted(by_name, key=lambda name: (-links.sizes[name], name))
+    order = sorted(by_name, key=lambda name: (-links.sizes[name], string_rank(name)))
     return [
         _Listed(by_name[name], tuple(links.children[name]), tuple(links.parents[name]), is_imported=False)
         for name in order

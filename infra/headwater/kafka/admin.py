@@ -23,6 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka.acl_bindings import filter_for, operations_of
+from headwater.kafka.answering_broker import no_answer
 from headwater.kafka.broker_connection import UnreadableAnswerError, enabled_features
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.client_log import client_log
@@ -38,7 +39,6 @@ from headwater.kafka.kafka_errors import (
     client_message,
     unanswered,
     unexpected,
-    unreachable,
     unusable_answer,
 )
 from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_background
@@ -94,7 +94,6 @@ class Admin:
 
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
         self._connection = connection
-        self._servers = connection.bootstrap_servers
         self._timeout = timeout_seconds
         self.requests = 0
         self._descriptions: set[Future[TopicDescription]] = set()
@@ -375,11 +374,11 @@ class Admin:
     def _no_answer(self, what: str, messages: Sequence[ClientMessage]) -> Problem:
         """Return the problem for a request without an answer.
 
-        A cluster that has answered an earlier request can be reached: then `what` was not answered.
+        A cluster of which a broker answers can be reached: then `what` was not answered.
         """
         if self._answering is not None:
             return unanswered(what, self._answering, messages, self._timeout)
-        return unreachable(self._servers, messages, self._timeout)
+        return no_answer(self._connection, what, messages, self._timeout)
 
 
 def _broker_address(name: str) -> str:

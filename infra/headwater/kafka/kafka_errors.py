@@ -89,16 +89,17 @@ def unreachable(servers: Iterable[str], messages: Sequence[ClientMessage], secon
 
 
 def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage], seconds: float) -> Problem:
-    """Return the problem for a request without an answer, of a cluster that has answered an earlier one.
+    """Return the problem for a request without an answer, of a cluster of which a broker answers.
 
     Args:
         what: the request, such as "describe the group orders".
-        answering: the broker that answered, and all that the cluster regards as alive.
-        messages: the messages of the client library since then.
+        answering: the broker that answers, and all that the cluster regards as alive.
+        messages: the messages of the client library since the last answer, and the failures of connections.
         seconds: how long the answer was awaited.
     """
-    known = _known_cause(", ".join(answering.brokers), messages)
-    if known is not None:
+    # A broker answers, so the security protocol is right: a closed connection is no cause.
+    unclosed = [item for item in messages if not _CLOSED.search(item.text)]
+    if (known := _known_cause(", ".join(answering.brokers), unclosed)) is not None:
         return known
     silent, late = (
         sorted({address for item in messages for address in pattern.findall(item.text)})

@@ -1,6 +1,7 @@
 """`headwater reshard`: more partitions for a stopped application, which keeps its state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,19 @@ from headwater.kafka.command_line import cluster_options, connection
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_documents
+from headwater.toolchain import spark_java_options
 from headwater_spark.commands.java_code import JavaCode, java_options
 from headwater_spark.commands.progress import Progress
+from headwater_spark.commands.spark_conf import conf_option, parse_conf
 from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:
-    from headwater_spark.driver.reshard.start import ReshardResult
+    from headwater_spark.driver.reshard.start import OpenExecutor, ReshardResult
     from headwater_spark.engine.partitioners.hashing import UserPartitioner
+
+_LOCAL = "local[*]"
+SUBMITTED = "as spark-submit says"
+"""The value of `--master` in a program of spark-submit."""
 
 
 @click.command()
@@ -75,6 +82,21 @@ if TYPE_CHECKING:
     help="How many processes move the entries. Default: up to 4 for a million entries or more, if at least 4 "
     "cores are free; otherwise 1.",
 )
+@click.option(
+    "--spark",
+    "on_spark",
+    is_flag=True,
+    help="Move the entries in Spark jobs: with a local master on all cores of this machine, otherwise on a "
+    "cluster.",
+)
+@click.option("--master", metavar="URL", help="Where Spark runs, with --spark. Default: local[*].")
+@conf_option
+@click.option(
+    "--tasks",
+    type=click.IntRange(1, 1000),
+    help="How many Spark tasks share the partitions of a topic, with --spark. Default: one for each "
+    "partition, up to 100 on a cluster and 2 for each core of this machine.",
+)
 @policies_option
 @cluster_options("The cluster of the application.")
 @click.pass_context
@@ -94,6 +116,10 @@ def reshard(
     key_serdes: Sequence[tuple[str, str]],
     timeout: float | None,
     processes: int | None,
+    on_spark: bool,
+    master: str | None,
+    conf: Sequence[str],
+    tasks: int | None,
     policy_files: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
@@ -110,6 +136,7 @@ def reshard(
     Examples:
       headwater reshard orders.yaml --partitions orders=12 --check --bootstrap-server localhost:9092
       headwater reshard orders.yaml --partitions orders=12 --bootstrap-server localhost:9092
+      headwater reshard orders.yaml --command-config client.properties --spark --master spark://host:7077
     """
     with runtime_installed():
         from headwater_spark.commands.java_partitioners import java_partitioners  # noqa: PLC0415 - slow
@@ -133,6 +160,12 @@ def reshard(
             f"--unchecked-partitioner {other[0]} requires --partitioner {other[0]}=PARTITIONER."
         )
     classes = {topic: name for topic, name in partitioners if ":" not in name}
+    _check_spark_options(
+        classes,
+        on_spark=on_spark,
+        others={"--master": master is not None, "--conf": conf, "--tasks": tasks},
+        processes=processes,
+    )
     code = JavaCode(
         jar=jar,
         class_path=class_path,
@@ -154,10 +187,45 @@ def reshard(
             policies=read_policies(policy_files),
             checks_only=checks_only,
             processes=processes,
+            open_executor=_spark(master, conf, tasks) if on_spark else None,
         )
         result = reshard_application(found, connection(bootstrap_server, command_config), options, report)
     _print_result(result, checks_only=checks_only)
     context.exit(ExitCode.DONE)
+
+
+def _check_spark_options(
+    classes: Mapping[str, str], *, on_spark: bool, others: Mapping[str, object], processes: int | None
+) -> None:
+    """Raise `click.UsageError` if options cannot be combined."""
+    if not on_spark:
+        if needless := next((option for option, value in others.items() if value), None):
+            raise click.UsageError(f"{needless} requires --spark.")
+        return
+    if processes is not None:
+        raise click.UsageError(
+            "--processes cannot be combined with --spark. --tasks decides how many tasks run."
+        )
+    if classes:
+        topic, name = next(iter(classes.items()))
+        raise click.UsageError(
+            f"--partitioner {topic}={name} cannot be combined with --spark: executors do not run classes of "
+            "Java. Omit --spark, or name a Python function."
+        )
+
+
+def _spark(master: str | None, conf: Sequence[str], tasks: int | None) -> "OpenExecutor":
+    """Return what opens Spark; `SUBMITTED` as master: as spark-submit says."""
+    from headwater_spark.driver.reshard.spark_job import SparkSettings, open_spark  # noqa: PLC0415 - slow
+
+    is_submitted = master == SUBMITTED
+    settings = SparkSettings(
+        master=None if is_submitted else master or _LOCAL,
+        conf=parse_conf(conf),
+        java_options=() if is_submitted else spark_java_options(),
+        tasks=tasks,
+    )
+    return partial(open_spark, settings)
 
 
 def _print_result(result: "ReshardResult", *, checks_only: bool) -> None:

@@ -1,7 +1,7 @@
 """`headwater run`: run the application of a document on Spark."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headwater.toolchain import ToolchainError, ensure_spark_jars, fetched_spark_jars, spark_java_options
+from headwater_spark.commands.spark_conf import conf_option, parse_conf
 from headwater_spark.driver.run.command import run_application, runtime_options
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _INSTALLED = "spark-sql-kafka-0-10_*.jar"
     metavar="JAR,...",
     help="Spark's Kafka connector; default: the jars of `headwater toolchain`, downloaded if necessary.",
 )
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
+@conf_option
 @click.option(
     "--web-ui",
     is_flag=True,
@@ -57,9 +58,8 @@ def run(
       headwater run orders.yaml --bootstrap-server localhost:9092 --live
       headwater run orders.yaml --command-config client.properties --master spark://host:7077
     """
-    settings = dict(_parse_setting(each) for each in conf)
+    settings = parse_conf(conf)
     given = tuple(_parse_jar(path) for each in jars for path in each.split(","))
-    _refuse_plain_http(settings)
     if not given and settings.keys().isdisjoint(_WITH_JARS):
         given = _find_connector()
     more: dict[str, Any] = {"jars": given, "java_options": spark_java_options(), "conf": settings}
@@ -69,13 +69,6 @@ def run(
         if options["log_level"] == "info":
             more["log_level"] = "error"
     context.exit(run_application(options, **more))
-
-
-def _parse_setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--conf")
-    return name, value
 
 
 def _find_connector() -> tuple[str, ...]:
@@ -90,15 +83,6 @@ def _find_connector() -> tuple[str, ...]:
         raise click.ClickException(
             f"{error}\n  Or name the jars of Spark's Kafka connector with --jars."
         ) from None
-
-
-def _refuse_plain_http(settings: Mapping[str, str]) -> None:
-    """Refuse jars and repositories without TLS: others could replace the code that Spark runs."""
-    for name, value in settings.items():
-        if name.startswith("spark.jars") and "http://" in value.lower():
-            raise click.BadParameter(
-                f"{name} names an address with http://. Use https://.", param_hint="--conf"
-            )
 
 
 def _parse_jar(path: str) -> str:

@@ -82,7 +82,7 @@ def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
 
 def _extract_reason(failure: BaseException, text: str) -> str:
     if isinstance(failure, ProblemsError):
-        return "; ".join(problem.summary for problem in failure.problems)
+        return "; ".join(map(_summary, failure.problems))
     text = _GATEWAY.sub("", text.strip(), count=1)
     if _WORKER_DIED in text:
         return _WORKER_DIED_TEXT
@@ -91,6 +91,13 @@ def _extract_reason(failure: BaseException, text: str) -> str:
     message = dropwhile(lambda line: traceback and line.startswith(" "), lines)
     kept = "\n".join(takewhile(lambda line: not line.lstrip(" ").startswith(_JAVA), message)).strip()
     return (kept or type(failure).__name__)[:_MAX_LENGTH]
+
+
+def _summary(problem: Problem) -> str:
+    """Return the summary; of a request without an answer, with the brokers that answer and that do not."""
+    if problem.code is ProblemCode.REQUEST_NOT_ANSWERED and problem.found:
+        return f"{problem.summary.removesuffix('.')}: {problem.found}"
+    return problem.summary
 
 
 def spark_not_started(application: str, failure: Failure) -> Problem:

@@ -2,7 +2,7 @@
 
 docs/benchmarks.md describes the measurements. `HEADWATER_BENCH_RECORDS` and `HEADWATER_BENCH_SECONDS` are the
 least records and seconds of a full run, `HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a
-percentile, `HEADWATER_BENCH_ROUNDS` the maximum number of rounds.
+percentile, `HEADWATER_BENCH_ROUNDS` the number of rounds.
 """
 
 import os
@@ -37,7 +37,6 @@ from tests.bench.runtime.workloads import CORES, Workload
 _RECORDS = 4_000_000
 _SECONDS = 10.0
 _LATENCY_RECORDS = 100
-_ROUNDS = 3
 WIDTH = 150
 
 
@@ -45,28 +44,27 @@ WIDTH = 150
 class _Bench:
     programs: Sequence[Program]
     topics: Topics
-    length: throughput.Length
-    rounds: int
     shown: Console
     progress: Console
 
     def throughput(self, title: str, workloads: Sequence[Workload]) -> Iterator[Figure]:
-        figures = [
-            (each, throughput.measure(each, self._programs(each), self.topics, self.length, self._report))
-            for each in self._shortened(workloads)
-        ]
-        self.shown.print(throughput_table(title, figures))
-        for workload, by_program in figures:
-            yield from throughput_figures(workload, by_program)
+        """Print a table of rates, and yield the figures as soon as each workload is measured."""
+        measured = []
+        for each in with_rounds(workloads):
+            programs = self._programs(each)
+            by_program = throughput.measure(each, programs, self.topics, length(_RECORDS), self._report)
+            measured.append((each, by_program))
+            yield from throughput_figures(each, by_program)
+        self.shown.print(throughput_table(title, measured))
 
     def latency(self, records: int) -> Iterator[Figure]:
-        figures = [
-            (each, latency.measure(each, self._programs(each), self.topics, records, self._report))
-            for each in self._shortened(LATENCY)
-        ]
-        self.shown.print(latency_table(figures))
-        for workload, by_program in figures:
-            yield from latency_figures(workload, by_program)
+        """Print a table of latencies, and yield the figures as soon as each workload is measured."""
+        measured = []
+        for each in with_rounds(LATENCY):
+            by_program = latency.measure(each, self._programs(each), self.topics, records, self._report)
+            measured.append((each, by_program))
+            yield from latency_figures(each, by_program)
+        self.shown.print(latency_table(measured))
 
     def _programs(self, workload: Workload) -> list[Program]:
         return [
@@ -75,28 +73,51 @@ class _Bench:
             if workload.has_plain_peer or program.name != PlainPySpark.name
         ]
 
-    def _shortened(self, workloads: Sequence[Workload]) -> list[Workload]:
-        return [attrs.evolve(each, rounds=min(each.rounds, self.rounds)) for each in workloads]
-
     def _report(self, text: str) -> None:
         self.progress.log(text)
 
 
-def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
-    """Print a table for each kind of measurement, and yield the figures."""
+def run_operators(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
+    """Compare rates of maps and counts, and of independent sub-topologies."""
+    with _bench(folder, broker) as bench:
+        yield from bench.throughput("operators", OPERATORS)
+        yield from bench.throughput("independent sub-topologies", AT_ONCE)
+
+
+def run_keys(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
+    """Compare rates of counts with different distributions of keys."""
+    with _bench(folder, broker) as bench:
+        yield from bench.throughput("count by distribution of keys", KEYS)
+
+
+def run_stateful(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
+    """Compare rates of windows, joins, and several operators."""
+    with _bench(folder, broker) as bench:
+        yield from bench.throughput("windows and joins", STATEFUL)
+
+
+def run_latency(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
+    """Compare the time from a record to its result."""
+    with _bench(folder, broker) as bench:
+        yield from bench.latency(int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS)))
+
+
+@contextmanager
+def _bench(folder: Path, broker: Broker) -> Iterator[_Bench]:
+    """Start Spark and the JVM of Kafka Streams."""
     configure_log(level="error")
     with session() as spark, KafkaStreamsPeer(broker.bootstrap_servers, folder / "streams.log") as streams:
         topics = Topics(broker.bootstrap_servers)
         plain = PlainPySpark(spark, broker.bootstrap_servers, folder / "plain", topics)
         headwater = Headwater(spark, broker.bootstrap_servers, folder / "headwater")
-        rounds = int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS))
         shown, progress = Console(width=WIDTH), Console(stderr=True, width=WIDTH)
-        bench = _Bench((plain, streams, headwater), topics, length(_RECORDS), rounds, shown, progress)
-        yield from bench.throughput("operators", OPERATORS)
-        yield from bench.throughput("count by distribution of keys", KEYS)
-        yield from bench.throughput("windows and joins", STATEFUL)
-        yield from bench.throughput("independent sub-topologies", AT_ONCE)
-        yield from bench.latency(int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS)))
+        yield _Bench((plain, streams, headwater), topics, shown, progress)
+
+
+def with_rounds(workloads: Sequence[Workload]) -> list[Workload]:
+    """Return the workloads with the number of rounds that `HEADWATER_BENCH_ROUNDS` sets, if it is set."""
+    rounds = os.environ.get("HEADWATER_BENCH_ROUNDS")
+    return [each if rounds is None else attrs.evolve(each, rounds=int(rounds)) for each in workloads]
 
 
 def length(records: int, seconds: float = _SECONDS) -> throughput.Length:

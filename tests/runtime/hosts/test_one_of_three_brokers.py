@@ -1,6 +1,7 @@
 """One of three brokers has no route to it, and is alive: its partitions get no other leaders."""
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,6 +38,12 @@ _IDS = (1, 2, 3)
 _SECONDS = 300.0
 _FAULT_SECONDS = 30.0
 _STORES, _BATCH = 12, 100
+_QUERY_FAILED = "query failed"
+_NOT_READABLE, _READABLE = "cluster not readable", "cluster readable again"
+_NO_ANSWER = re.compile(
+    r"timed.?out|timeout|did not answer|Local: |NOT_COORDINATOR|NOT_LEADER", re.IGNORECASE
+)
+"""In the reasons of failures: a request had no answer, or was sent to a broker that had a role before."""
 
 
 @pytest.fixture
@@ -133,7 +140,11 @@ def test_an_agent_expands_to_exactly_the_required_partitions(
 def test_every_record_is_processed_as_guaranteed(
     hosts: BrokerHosts, spark_jars: tuple[str, ...], tmp_path: Path, guarantee: str, unreachable: int
 ) -> None:
-    """A query fails until the route is back if the broker leads its partitions, or stores its commits."""
+    """A query fails until the route is back if the broker leads its partitions, or stores its commits.
+
+    Whether one fails meanwhile depends on which request waits, and on its timeout. A failure names requests
+    that had no answer, and no record is lost by it.
+    """
     topics = Topics(",".join(hosts.servers))
     application = ProcessApplication(
         hosts.brokers[0], topics, tmp_path, spark_jars, guarantee, servers=",".join(hosts.servers)
@@ -157,8 +168,26 @@ def test_every_record_is_processed_as_guaranteed(
         application.feed(500)
         application.await_counted(application.fed, process)
         assert process.poll() is None, application.log()
+        _check_failures(application, log_end)
     application.finish()
     if guarantee == "exactly_once_v2":
         application.check_results()
     else:
         application.check_at_least_once(2, _BATCH)
+
+
+def _check_failures(application: ProcessApplication, begin: int) -> None:
+    """Check why queries have failed, and the cluster was not readable, as logged after so many bytes."""
+
+    def logged(event: str) -> list[str]:
+        log = (application.folder / "run.log").read_bytes()[begin:].decode(errors="replace")
+        return [line for line in log.splitlines() if event in line]
+
+    assert until(lambda: len(logged(_READABLE)) >= len(logged(_NOT_READABLE)), _SECONDS), application.log()
+    failures, unreadable = logged(_QUERY_FAILED), logged(_NOT_READABLE)
+    _log.info("%d failures of queries: %s; %s", len(failures), failures[:3], unreadable)
+    for line in failures:
+        assert _NO_ANSWER.search(line.partition("reason=")[2]), line
+    for line in unreadable:
+        assert "No Kafka broker can be reached" not in line
+        assert " answers, and names " in line

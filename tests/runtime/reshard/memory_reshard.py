@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.worker.restore import RecordChunk
 from tests.runtime.driver.memory_move import MemoryCluster
@@ -26,5 +27,19 @@ class ReshardMemoryCluster(MemoryCluster):
             with self.producer(name):
                 pass
 
+    def close(self) -> None:
+        """Nothing has to be released."""
+
     def check_expansion(self, counts: Mapping[str, int]) -> None:
         """Accept all."""
+
+
+class OneRound:
+    """A `WritingRound` without a journal: nothing is repeated."""
+
+    location = "journal", 0
+    number = 1
+
+    def begin(self, producer: MoveProducer) -> None:
+        del producer
+        raise AssertionError("a share was repeated")

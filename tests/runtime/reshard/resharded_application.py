@@ -18,6 +18,7 @@ from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.checks import check_reshard, find_journal, withdraw_if_unchanged
 from headwater_spark.driver.reshard.entry_checks import check_entries
+from headwater_spark.driver.reshard.entry_passes import OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard
 from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster
@@ -129,23 +130,32 @@ class Application:
                     found[record[4] or b""].append(record[5] or b"")
         return found
 
-    def plan(self, counts: Counts) -> tuple[Reshard, ReshardExecution, bool]:
+    def plan(
+        self, counts: Counts, executor: PassExecutor | None = None
+    ) -> tuple[Reshard, ReshardExecution, bool]:
         journal = find_journal(DOCUMENT, self.counts, self.cluster)
         if journal is not None:
             journal = withdraw_if_unchanged("app", journal, self.counts, self.cluster)
         options = ReshardOptions(partitions=counts)
         reshard = plan_from_cluster(DOCUMENT, self.counts, options, journal, self.cluster)
         execution = ReshardExecution(
-            reshard, self.cluster, {}, journal, unreported, check_stopped=report_stopped
+            reshard,
+            self.cluster,
+            {},
+            journal,
+            unreported,
+            check_stopped=report_stopped,
+            executor=executor,
         )
         return reshard, execution, journal is not None
 
-    def reshard(self, counts: Counts) -> None:
-        reshard, execution, has_begun = self.plan(counts)
+    def reshard(self, counts: Counts, executor: PassExecutor | None = None) -> None:
+        reshard, execution, has_begun = self.plan(counts, executor)
         if not reshard.transfers:
             return
         if not has_begun:
-            found = [*check_reshard(reshard, self.cluster), *check_entries(reshard, self.cluster, unreported)]
+            used = executor or OwnProcess(self.cluster, unreported)
+            found = [*check_reshard(reshard, self.cluster), *used.check_entries(reshard)]
             if found:
                 raise ProblemsError(found)
         execution.run()

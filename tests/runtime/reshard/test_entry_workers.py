@@ -24,8 +24,9 @@ from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard import entry_columns, entry_workers
 from headwater_spark.driver.reshard.entry_columns import Hashes, content_hashes
 from headwater_spark.driver.reshard.entry_move import EntryMove
+from headwater_spark.driver.reshard.entry_passes import EntryPasses
 from headwater_spark.driver.reshard.entry_totals import FoundTotals
-from headwater_spark.driver.reshard.entry_workers import EntryPasses, EntryWorkers, useful_processes
+from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard
 from headwater_spark.driver.reshard.problems import kafka_failed
 from headwater_spark.driver.reshard.start import ReshardOptions
@@ -34,7 +35,7 @@ from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
 from headwater_spark.engine.scaling.transfers import Transfer
 from tests.runtime.driver.memory_move import MemoryProducer
-from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
+from tests.runtime.reshard.memory_reshard import OneRound, ReshardMemoryCluster
 
 _TOPIC = "app-totals-changelog"
 _TRANSFER = Transfer(_TOPIC, _TOPIC, 3, 5, LAYOUTS["key"].moved_store("totals", _TOPIC))
@@ -77,9 +78,6 @@ class _SharedCluster(ReshardMemoryCluster):
             raise self.failure
         with super().producer(name) as producer:
             yield producer
-
-    def close(self) -> None:
-        """Nothing has to be released."""
 
 
 Start = Callable[[_SharedCluster, int], EntryWorkers]
@@ -138,7 +136,7 @@ def test_shares_do_together_what_one_process_does(start: Start, number: int) -> 
     with closing(start(shared, number)) as workers:
         assert workers.check_entries(Reshard("app", (_TRANSFER,), (), {})) == []
         workers.open_producers()
-        several = workers.move(_TRANSFER, ends, None)
+        several = workers.move(_TRANSFER, ends, None, OneRound())
         assert _moved(several, shared) == _moved(one, alone)
     assert several.written == one.written > 50
     assert _live(shared) == _live(alone)

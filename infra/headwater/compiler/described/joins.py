@@ -149,7 +149,7 @@ class _Store:
         """Return the processors that write the store that `reader` reads: by name, else all other users."""
         if self.fillers and self.fillers != (reader,):
             return tuple(filler for filler in self.fillers if filler != reader)
-        return tuple(user for user in self.users if user != reader) or self.users
+        return tuple(user for user in self.users if user != reader)
 
 
 def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Structure) -> list[_Store]:

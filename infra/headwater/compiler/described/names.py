@@ -68,7 +68,9 @@ JOIN_NODE = re.compile(
 )
 """Processors that read the other side's store; others can be named so (`Structure.is_join`)."""
 
-STREAM_JOIN_NAME = re.compile(r".+-(?:outer-)?(?:this|other)-join")
+STREAM_JOIN_NAME = re.compile(
+    rf"KSTREAM-(?:JOIN|OUTER)(?:THIS|OTHER)-{_INDEX}|.+-(?:outer-)?(?:this|other)-join"
+)
 TABLE_JOIN_NAME = re.compile(r"(.+)-join-(?:this|other)")
 
 RESOLVER_NODE = re.compile(

@@ -228,7 +228,7 @@ def _compare(one: Hashed[K], other: Hashed[K]) -> int:
     if code != other_code:
         return -1 if _signed(code) < _signed(other_code) else 1
     if isinstance(key, str) and isinstance(other_key, str):
-        return -1 if key < other_key else 1
+        return -1 if string_rank(key) < string_rank(other_key) else 1
     return 1
 
 
@@ -257,6 +257,11 @@ def string_hash(text: str) -> int:
         for low, high in zip(units[::2], units[1::2], strict=True):
             value = (value * 31 + (high << 8 | low)) & _MASK
     return signed(value)
+
+
+def string_rank(text: str) -> bytes:
+    """Return a value that sorts texts as `String#compareTo`: by UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
 
 
 def long_hash(value: int) -> int:

@@ -13,7 +13,7 @@ Several processes can have a share of the partitions each. All of them complete 
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -97,6 +97,7 @@ class EntryMove:
         expires_before_ms: Retention may delete records with earlier timestamps; None = it deletes none.
         report: Receives the progress.
         share: The partitions of the source and of the target that this one reads.
+        executes_all: This object executes all passes: what one has read is kept for the next ones.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class EntryMove:
         report: Report,
         *,
         share: Share = WHOLE,
+        executes_all: bool = True,
     ) -> None:
         self._transfer = transfer
         self._cluster = cluster
@@ -115,6 +117,7 @@ class EntryMove:
         self._expires_before = -1 if expires_before_ms is None else expires_before_ms
         self._report = report
         self._share = share
+        self._executes_all = executes_all
         self._moved: dict[int, dict[bytes, int]] = {}
         """Partition → keys that left it, with their times. Partitions with too many are missing."""
         self._noted = 0
@@ -133,7 +136,7 @@ class EntryMove:
         """Write the entries to their new partitions; return the totals that these must have then."""
         transfer = self._transfer
         self._moved, self._noted, self._compared = {}, 0, None
-        self._left = {} if transfer.is_in_place else None
+        self._left = {} if transfer.is_in_place and self._executes_all else None
         records = Transactions(producer)
         totals = []
         for partition, chunks in self._old_parts("copying entries"):
@@ -155,7 +158,7 @@ class EntryMove:
 
     def _keep(self, partition: int, last: LastRecords, times: dict[bytes, int]) -> None:
         """Keep what left a partition, if it is not too much."""
-        if self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
+        if self._executes_all and self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
             self._moved[partition] = times
             self._noted += len(times)
         if self._left is not None:
@@ -285,7 +288,8 @@ class EntryMove:
             chosen = moved.chosen(is_written & (after == target))
             self.written += len(chosen.keys)
             topics.append(TopicColumns(transfer.target, [chosen.columns], target))
-        if transfer.is_in_place and self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
+        is_noted = transfer.is_in_place and self._executes_all
+        if is_noted and self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
             _note_times(times, entries.chosen(left))
         return OutputColumns(topics)
 
@@ -293,19 +297,17 @@ class EntryMove:
         partitions = np.full(len(entries.keys), owners) if isinstance(owners, int) else owners
         last.add(entries, partitions, entries.times < self._expires_before)
 
-    def delete_leftovers(self, producer: MoveProducer) -> None:
-        """Delete what an interrupted pass has written."""
+    def delete_leftovers(self, producer: MoveProducer, sources: Collection[int] | None = None) -> None:
+        """Delete what an interrupted `copy` has written; with `sources`, only entries of these partitions."""
         topic, records = self._transfer.target, Transactions(producer)
+        await_transactions(self._cluster, self._target_partitions())
         for (_, partition), (first, end) in self._cluster.bounds(self._target_partitions()).items():
             old_end = self._ends.get(partition, 0) if self._transfer.is_in_place else 0
             times: dict[bytes, int] = {}
             if max(first, old_end) >= end:
                 continue
             for chunk in self._cluster.read_range(topic, partition, old_end, end):
-                entries = entry_columns(chunk)
-                if self._transfer.is_in_place and partition < len(self._ends):
-                    old, _ = self._transfer.partition_arrays(entries.keys, partition)
-                    entries = entries.chosen(old != partition)  # the others were replaced in their partition
+                entries = self._leftovers(entry_columns(chunk), partition, sources)
                 for key, value, at in zip(entries.keys, entries.values, entries.times.tolist(), strict=True):
                     if value is not None:
                         times[key] = at
@@ -316,6 +318,16 @@ class EntryMove:
                 self._report(f"deleting an interrupted copy of {topic}", partition, self._transfer.after)
             self._delete_keys(records, topic, partition, times)
         records.commit()
+
+    def _leftovers(
+        self, entries: EntryColumns, partition: int, sources: Collection[int] | None
+    ) -> EntryColumns:
+        """Return the entries that a `copy` has written to a partition, from others."""
+        if not self._transfer.is_in_place or (partition >= len(self._ends) and sources is None):
+            return entries
+        old, _ = self._transfer.partition_arrays(entries.keys, partition)
+        is_copy = old != partition  # the others were replaced in their partition
+        return entries.chosen(is_copy if sources is None else is_copy & np.isin(old, list(sources)))
 
     def _delete_keys(
         self, records: Transactions, topic: str, partition: int, times: Mapping[bytes, int]

@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from confluent_kafka import KafkaError, KafkaException
@@ -25,6 +25,13 @@ from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Repor
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, Share
+from headwater_spark.driver.reshard.entry_passes import (
+    EntryPasses,
+    WritingRound,
+    one_each,
+    summed_found,
+    summed_shares,
+)
 from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
@@ -41,18 +48,6 @@ _LEAST_CORES = 4
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _CLOSE_SECONDS = 5.0
 _ENDED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
-
-
-class EntryPasses(Protocol):
-    """The passes of `EntryMove`, in this process or in others."""
-
-    written: int
-    skipped: int
-
-    def delete_leftovers(self, producer: MoveProducer) -> None: ...
-    def copy(self, producer: MoveProducer) -> Sequence[EntryTotals]: ...
-    def find_totals(self) -> FoundTotals: ...
-    def clear(self, producer: MoveProducer) -> None: ...
 
 
 def useful_processes(reshard: Reshard, records: int) -> int:
@@ -87,7 +82,7 @@ class EntryWorkers:
 
     def __init__(self, connection: Connection, application: str, number: int, report: Report) -> None:
         self._report = report
-        self._names = worker_names(application)[:number]
+        self._names = worker_names(application, number)
         self._pipes: list[Pipe] = []
         self._processes: list[SpawnProcess] = []
         if not 1 <= number <= WRITERS:
@@ -109,22 +104,22 @@ class EntryWorkers:
         self._processes.append(process)
 
     @property
-    def names(self) -> Sequence[str]:
-        """The transactional ids of the processes."""
-        return self._names
+    def writers(self) -> int:
+        return len(self._names)
 
     def check_entries(self, reshard: Reshard) -> Sequence[Problem]:
         """Return a problem for each changelog topic with an entry that is not in the partition of its key."""
         needed = attrs.evolve(reshard, inputs=())
-        found = [problem for each in self.call("check_entries", needed) for problem in each]
-        return list({problem.topic: problem for problem in reversed(found)}.values())
+        return one_each(self.call("check_entries", needed))
 
-    def open_producers(self) -> None:
-        """Fence the producers of an earlier execution."""
+    def open_producers(self) -> Sequence[str]:
         self.call("open_producer")
+        return self._names
 
-    def move(self, transfer: Transfer, ends: Mapping[int, int], limit: int | None) -> "EntryPasses":
-        """Return the move of the entries of a transfer whose topic is expanded."""
+    def move(
+        self, transfer: Transfer, ends: Mapping[int, int], limit: int | None, writing: WritingRound
+    ) -> EntryPasses:
+        del writing  # nothing is repeated
         return _SharedMove(self, transfer, ends, limit)
 
     def call(self, method: str, *arguments: object) -> Sequence[Any]:
@@ -196,20 +191,14 @@ class _SharedMove:
         found = self._workers.call("copy")
         self.written = sum(written for _, written, _ in found)
         self.skipped = sum(skipped for _, _, skipped in found)
-        return _summed([totals for totals, _, _ in found])
+        return summed_shares([totals for totals, _, _ in found])
 
     def find_totals(self) -> FoundTotals:
-        found: Sequence[FoundTotals] = self._workers.call("find_totals")
-        misplaced = [sum(each) for each in zip(*(each.misplaced for each in found), strict=True)]
-        return FoundTotals(_summed([each.partitions for each in found]), misplaced)
+        return summed_found(self._workers.call("find_totals"))
 
     def clear(self, producer: MoveProducer) -> None:
         del producer
         self._workers.call("clear")
-
-
-def _summed(totals: Sequence[Sequence[EntryTotals]]) -> list[EntryTotals]:
-    return [sum(parts, EntryTotals()) for parts in zip(*totals, strict=True)]
 
 
 class _Worker:

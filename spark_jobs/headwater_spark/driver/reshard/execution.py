@@ -15,6 +15,7 @@ counts do not fit. That is step 5. If the source topics have the new count befor
 topic, or step 4 if there is only one.
 """
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -24,25 +25,22 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.reshard import partitioner_problems, problems
 from headwater_spark.driver.reshard.entry_columns import DIGEST_VERSION
-from headwater_spark.driver.reshard.entry_move import (
-    EntryMove,
-    ReshardCluster,
-    await_transactions,
-)
+from headwater_spark.driver.reshard.entry_move import ReshardCluster, await_transactions
+from headwater_spark.driver.reshard.entry_passes import EntryPasses, OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.entry_totals import (
     EntryTotals,
     FoundTotals,
     check_totals,
     incomplete_partitions,
 )
-from headwater_spark.driver.reshard.entry_workers import EntryPasses, EntryWorkers
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
-from headwater_spark.driver.reshard.plan import Reshard, worker_names
+from headwater_spark.driver.reshard.plan import WRITERS, Reshard, worker_names
 from headwater_spark.driver.reshard.unprocessed_records import UnprocessedRecords
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
 
 _DAY_MS = 24 * 60 * 60 * 1000
+_ROUND_BITS = 62
 
 
 class ReshardExecution:
@@ -50,8 +48,8 @@ class ReshardExecution:
 
     `retentions` is changelog topic → its `retention.ms`; None = its records are not deleted by time.
     `journal` was written by an execution which was interrupted; None = nothing has changed. `check_stopped`
-    raises `ProblemsError` if the application runs. `workers` are processes that move the entries; None = this
-    process does.
+    raises `ProblemsError` if the application runs. `executor` executes the passes over the entries; None =
+    this process does.
     """
 
     def __init__(
@@ -63,7 +61,7 @@ class ReshardExecution:
         report: Report,
         *,
         check_stopped: Callable[[], None],
-        workers: EntryWorkers | None = None,
+        executor: PassExecutor | None = None,
     ) -> None:
         self._reshard = reshard
         self._cluster = cluster
@@ -71,7 +69,7 @@ class ReshardExecution:
         self._journal = journal
         self._report = report
         self._check_stopped = check_stopped
-        self._workers = workers
+        self._executor = executor or OwnProcess(cluster, report)
         self.written = 0
         """The number of changelog records that were written to new partitions."""
 
@@ -79,6 +77,22 @@ class ReshardExecution:
     def has_begun(self) -> bool:
         """Whether something has changed."""
         return self._journal is not None
+
+    @property
+    def location(self) -> TopicPartition:
+        """The partition whose offset metadata have the number of the round (`WritingRound`)."""
+        return self._known_journal().root, 0
+
+    @property
+    def number(self) -> int:
+        """The number of the round in which tasks may write."""
+        return self._known_journal().round
+
+    def begin(self, producer: MoveProducer) -> None:
+        """Begin another round; tasks of the earlier ones cannot write any more."""
+        self._journal = journal = attrs.evolve(self._known_journal(), round=_new_round())
+        producer.commit(journal.commits(journal.root))
+        self._fence_writers(journal.writers)
 
     def run(self) -> None:
         """Execute all steps that are not done.
@@ -109,24 +123,32 @@ class ReshardExecution:
     def _fence(self, producer: MoveProducer) -> None:
         """Prevent that another execution writes from now on, and check that none has written meanwhile.
 
-        The last commit shows that the producer has not been fenced before the others were.
+        Tasks of Spark read the number of the round after they have opened their producers. So it is committed
+        before these are fenced: a task of an earlier round is fenced, or finds another number. The last
+        commit shows that the producer has not been fenced before the others were.
 
         Raises:
             ProblemsError: The journal has changed since it was read.
             KafkaException: Another execution has begun.
         """
-        names, own = worker_names(self._reshard.application), tuple[str, ...]()
-        if self._workers is not None:
-            own = tuple(self._workers.names)
-            self._workers.open_producers()
-        self._cluster.fence([name for name in names if name not in own])
         topics = [each.source for each in self._reshard.transfers]
         committed = self._cluster.committed(journal_partitions(self._cluster.counts(topics)))
         if read_journal(committed) != self._journal:
             reason = "another client has executed it meanwhile"
             raise ProblemsError([problems.kafka_failed(self._reshard.application, reason)])
+        writers = max(WRITERS, self._executor.writers)
+        if self._journal is not None:
+            writers = max(writers, self._journal.writers)
+            self._journal = attrs.evolve(self._journal, writers=writers, round=_new_round())
+            producer.commit(self._journal.commits(self._journal.root))
+        own = self._executor.open_producers()
+        self._fence_writers(writers, own)
         if self._journal is not None:
             producer.commit(self._journal.commits(self._journal.root))
+
+    def _fence_writers(self, number: int, own: Sequence[str] = ()) -> None:
+        names = worker_names(self._reshard.application, number)
+        self._cluster.fence([name for name in names if name not in own])
 
     def _begin(self, producer: MoveProducer) -> Journal:
         partitions = self._reshard.changelog_partitions
@@ -146,6 +168,8 @@ class ReshardExecution:
                 for each in self._reshard.inputs
                 if each.partitioner is not None
             },
+            writers=max(WRITERS, self._executor.writers),
+            round=_new_round(),
         )
         producer.commit(_merged(journal.commits(each.source) for each in self._reshard.transfers))
         return journal
@@ -264,9 +288,7 @@ class ReshardExecution:
         journal = self._known_journal()
         limit = expires_before(journal.started_ms, self._retentions.get(transfer.source))
         ends = journal.ends_of(transfer.source)
-        if self._workers is not None:
-            return self._workers.move(transfer, ends, limit)
-        return EntryMove(transfer, self._cluster, ends, limit, self._report)
+        return self._executor.move(transfer, ends, limit, self)
 
     def _may_expire(self, journal: Journal, topic: str, now_ms: int) -> bool:
         """Return whether retention may have deleted entries that were not expiring when they were copied."""
@@ -349,6 +371,11 @@ class ReshardExecution:
         if self._journal is None:
             raise RuntimeError("the reshard has not begun")
         return self._journal
+
+
+def _new_round() -> int:
+    """Return a number that no other round has: also rounds of earlier reshards of the application."""
+    return 1 + secrets.randbits(_ROUND_BITS)
 
 
 def _has_digests(journal: Journal, topic: str) -> bool:

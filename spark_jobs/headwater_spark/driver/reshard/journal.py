@@ -13,6 +13,7 @@ import attrs
 from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
+from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
 
@@ -23,6 +24,8 @@ _BEFORE, _AFTER = "headwater.reshard.before/", "headwater.reshard.after/"
 _VERSION = "headwater.reshard.digest-version"
 _STARTED = "headwater.reshard.started"
 _LOCKED = "headwater.reshard.locked"
+_WRITERS = "headwater.reshard.writers"
+_ROUND = "headwater.reshard.round"
 _OF_ROOT = (_OFFSETS, _STARTED)
 _LAYOUT = "headwater.reshard.layout"
 _LAYOUTS = tuple(LAYOUTS)
@@ -48,7 +51,9 @@ class Journal:
     are written, and offsets committed. `started_ms` is when the latest copy of entries began. `is_locked`:
     the application cannot start any more, and `ends` are final; before, it may still have written.
     `versions` is changelog topic → version of the digests in its totals; 0 = before there were versions.
-    `partitioners` is input topic → checksum of the name of its partitioner, if it is a user's.
+    `partitioners` is input topic → checksum of the name of its partitioner, if it is a user's. `writers` is
+    the largest number of processes or tasks that may have written; `round` is the number of the round in
+    which tasks of Spark may write now (`WritingRound`).
     """
 
     counts: Mapping[str, tuple[int, int]]
@@ -61,6 +66,8 @@ class Journal:
     is_locked: bool = False
     partitioners: Mapping[str, int] = attrs.field(factory=dict)
     versions: Mapping[str, int] = attrs.field(factory=dict)
+    writers: int = WRITERS
+    round: int = 0
 
     @property
     def root(self) -> str:
@@ -104,7 +111,7 @@ class Journal:
             clocks |= {_ENTRIES: totals.entries, _DIGEST: totals.digest, _EXPIRING: totals.expiring}
         if (topic, partition) == (self.root, 0):
             clocks |= {_OFFSETS: int(self.has_offsets), _STARTED: self.started_ms}
-            clocks[_LOCKED] = int(self.is_locked)
+            clocks |= {_LOCKED: int(self.is_locked), _WRITERS: self.writers, _ROUND: self.round}
             clocks |= {f"{_PARTITIONER}{name}": number for name, number in self.partitioners.items()}
             for name, (old, new) in self.counts.items():
                 clocks |= {f"{_BEFORE}{name}": old, f"{_AFTER}{name}": new}
@@ -131,6 +138,9 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
     counts = {name: (before, root.get(f"{_AFTER}{name}", 0)) for name, before in befores.items()}
     if any(not 1 <= before <= after <= _MOST_PARTITIONS for before, after in counts.values()):
         raise ValueError("the journal has impossible partition counts")
+    writers = root.get(_WRITERS, WRITERS)  # earlier versions had always the same number
+    if not 0 <= writers <= MOST_WRITERS:
+        raise ValueError("the journal has an impossible number of writers")
     phases = {
         topic: Phase(clocks[topic, partition][_PHASE])
         for topic, partition in committed
@@ -161,7 +171,14 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
             if name.startswith(_PARTITIONER)
         },
         versions={topic: clocks[topic, 0].get(_VERSION, 0) for topic in phases if _has_totals(clocks, topic)},
+        writers=writers,
+        round=root.get(_ROUND, 0),
     )
+
+
+def read_round(text: str) -> int | None:
+    """Return the number of the present round, from what is committed for the first partition of the root."""
+    return _clocks(text).get(_ROUND)
 
 
 def journal_partitions(counts: Mapping[str, int]) -> Iterable[TopicPartition]:

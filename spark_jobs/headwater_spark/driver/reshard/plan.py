@@ -36,6 +36,8 @@ Arguments: the store, its changelog topic, the partition count, the partitioner 
 """
 WRITERS = 4
 """So many processes may move entries. Another execution fences all of them: do not reduce the number."""
+MOST_WRITERS = 1000
+"""So many tasks of Spark may move entries. Their number is in the journal before they write."""
 
 
 @attrs.frozen
@@ -112,9 +114,9 @@ def producer_name(application: str) -> str:
     return f"{application}-headwater-reshard"
 
 
-def worker_names(application: str) -> Sequence[str]:
-    """Return the transactional ids of the processes that move entries."""
-    return [f"{producer_name(application)}-{number}" for number in range(WRITERS)]
+def worker_names(application: str, number: int) -> Sequence[str]:
+    """Return the transactional ids of the processes or tasks that move entries."""
+    return [f"{producer_name(application)}-{each}" for each in range(number)]
 
 
 def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tuple[Problem, ...]]:

@@ -267,6 +267,19 @@ def expansion_failed(application: str, reason: str) -> Problem:
     )
 
 
+def spark_not_started(application: str, reason: str) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"Spark did not start, so the state of {application} does not move.",
+        expected="Java 17 or newer, and a master that can be reached",
+        found=reason,
+        why="The reshard is as it was before this command.",
+        fix="Read the output of Spark and Java above, and run the command again. Without `--spark`, this "
+        "machine moves the state.",
+    )
+
+
 def not_checked(application: str, reason: str, *, is_denied: bool) -> Problem:
     """Return the problem of a request that failed, or was denied, before anything was changed."""
     return Problem(

@@ -1,8 +1,8 @@
 """Prepare and execute the reshard of one application, from its document and what is on the cluster."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 
 import attrs
@@ -36,8 +36,9 @@ from headwater_spark.driver.reshard.checks import (
     unchecked_partitioners,
     withdraw_if_unchanged,
 )
-from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
+from headwater_spark.driver.reshard.entry_checks import find_store_layout
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
+from headwater_spark.driver.reshard.entry_passes import OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Journal
@@ -46,6 +47,8 @@ from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPa
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
 from headwater_spark.worker.interpreter import cheap_collections
+
+OpenExecutor = Callable[[Reshard, Connection, Report], AbstractContextManager[PassExecutor]]
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +60,7 @@ class ReshardOptions:
     of an `unchecked` topic is used although entries of one partition cannot show that it is right. `policies`
     limit the partition counts. `checks_only`: nothing is changed. `wait_seconds` is how long to wait for
     members of the group. `processes` is how many processes move the entries, 1 to 4; None =
-    `useful_processes`.
+    `useful_processes`. `open_executor` opens what moves the entries instead of processes.
     """
 
     partitions: Mapping[str, int] = attrs.field(factory=dict)
@@ -69,6 +72,7 @@ class ReshardOptions:
     checks_only: bool = False
     wait_seconds: float = SESSION_SECONDS
     processes: int | None = attrs.field(default=None, validator=optional(and_(ge(1), le(WRITERS))))
+    open_executor: OpenExecutor | None = None
 
 
 @attrs.frozen
@@ -124,13 +128,13 @@ def reshard_application(
                 if journal is None and (forgotten := forgotten_offsets(document, partitions, cluster)):
                     raise ProblemsError(forgotten)
                 return ReshardResult(application, {})
-            workers = stack.enter_context(_workers(reshard, cluster, connection, options, report))
+            executor = stack.enter_context(_executor(reshard, cluster, connection, options, report))
             if journal is None:
                 snapshot = _with_settings(reader, snapshot, reshard.rewritten_topics.keys())
                 found = _topic_problems(reshard, document, snapshot, options.policies)
                 found += unchecked_partitioners(reshard, cluster, options.unchecked)
                 found += [] if is_running else check_reshard(reshard, cluster)
-                if found or (found := _check_entries(reshard, cluster, workers, report)):
+                if found or (found := list(executor.check_entries(reshard))):
                     raise ProblemsError(found)
                 cluster.check_expansion(reshard.expansions)
             elif options.checks_only:
@@ -149,7 +153,7 @@ def reshard_application(
                 journal,
                 report,
                 check_stopped=wait_until_stopped,
-                workers=workers,
+                executor=executor,
             )
             check_stopped(connection, application, 0, report)
             execution.run()
@@ -167,17 +171,21 @@ def reshard_application(
 
 
 @contextmanager
-def _workers(
+def _executor(
     reshard: Reshard,
     cluster: ReshardCluster,
     connection: Connection,
     options: ReshardOptions,
     report: Report,
-) -> Iterator[EntryWorkers | None]:
-    """Start processes that move the entries; None = this process moves them.
+) -> Iterator[PassExecutor]:
+    """Open what moves the entries: jobs of Spark, several processes, or this process.
 
     This process also moves them if the system cannot start others.
     """
+    if options.open_executor is not None:
+        with options.open_executor(reshard, connection, report) as opened:
+            yield opened
+        return
     number = options.processes
     if number is not None and any(each.partitioner is not None for each in reshard.transfers):
         number = 1  # its function may not be importable in other processes
@@ -185,24 +193,16 @@ def _workers(
         bounds = cluster.bounds(reshard.changelog_partitions)
         number = useful_processes(reshard, sum(end - first for first, end in bounds.values()))
     if number == 1:
-        yield None
+        yield OwnProcess(cluster, report)
         return
     try:
         workers = EntryWorkers(connection, reshard.application, number, report)
     except OSError as error:
         report(f"{error}: one process moves the entries", 0, 0)
-        yield None
+        yield OwnProcess(cluster, report)
         return
     with closing(workers):
         yield workers
-
-
-def _check_entries(
-    reshard: Reshard, cluster: ReshardCluster, workers: EntryWorkers | None, report: Report
-) -> list[Problem]:
-    if workers is not None:
-        return list(workers.check_entries(reshard))
-    return list(check_entries(reshard, cluster, report))
 
 
 def plan_from_cluster(

@@ -11,13 +11,19 @@ _CONNECT_VARIABLES = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
 
 def start_problems(
-    application: str, *, master: str | None, conf: Mapping[str, str], environment: Mapping[str, str]
+    application: str,
+    *,
+    master: str | None,
+    conf: Mapping[str, str],
+    environment: Mapping[str, str],
+    program: tuple[str, str] = ("headwater run", "run_main.py"),
 ) -> tuple[Problem, ...]:
     """Return what prevents that Spark starts in this process.
 
     `master` None: `spark-submit` has started the driver, and knows where. `conf` are the settings of the
-    command line.
+    command line. `program` is the command, and its program for `spark-submit`.
     """
+    command, file = program
     found = [*_connect_problems(application, master or "", conf, environment)]
     if master is not None and conf.get(_DEPLOY_MODE, "client").lower() == "cluster":
         found.append(
@@ -26,8 +32,8 @@ def start_problems(
                 "This process cannot start the driver on the cluster.",
                 expected=f"{_DEPLOY_MODE} = client",
                 found=f"{_DEPLOY_MODE} = cluster",
-                why="`headwater run` is the driver itself. Only spark-submit starts drivers on a cluster.",
-                fix=f"Remove {_DEPLOY_MODE}. For a driver on the cluster, submit run_main.py to Kubernetes "
+                why=f"`{command}` is the driver itself. Only spark-submit starts drivers on a cluster.",
+                fix=f"Remove {_DEPLOY_MODE}. For a driver on the cluster, submit {file} to Kubernetes "
                 "or YARN with `spark-submit --deploy-mode cluster`.",
             )
         )

@@ -26,6 +26,7 @@ import javax.management.ObjectName;
 /** Runs several Kafka Streams applications. A line of the input is a command; a line of the output is an event. */
 public final class Applications {
     private static final Map<String, KafkaStreams> RUNNING = new ConcurrentHashMap<>();
+    private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(30);
 
     private Applications() {
     }
@@ -59,7 +60,7 @@ public final class Applications {
                 print("exported\t" + name);
                 break;
             case "close":
-                RUNNING.remove(name).close(Duration.ofSeconds(30));
+                close(RUNNING.remove(name));
                 print("closed\t" + name);
                 break;
             case "lags":
@@ -88,6 +89,25 @@ public final class Applications {
         });
         RUNNING.put(name, application);
         application.start();
+    }
+
+    /**
+     * Closes an application, which leaves its group: the next start does not wait for its session timeout. Since 4.2, the config
+     * {@code internal.leave.group.on.close} has no effect.
+     */
+    private static void close(final KafkaStreams application) throws ReflectiveOperationException {
+        final Class<?> options;
+        try {
+            options = Class.forName("org.apache.kafka.streams.CloseOptions");
+        } catch (final ClassNotFoundException error) {
+            application.close(CLOSE_TIMEOUT);
+            return;
+        }
+        final Class<?> operations = Class.forName("org.apache.kafka.streams.CloseOptions$GroupMembershipOperation");
+        final Object leaving = operations.getField("LEAVE_GROUP").get(null);
+        final Object created = options.getMethod("groupMembershipOperation", operations).invoke(null, leaving);
+        KafkaStreams.class.getMethod("close", options)
+            .invoke(application, options.getMethod("withTimeout", Duration.class).invoke(created, CLOSE_TIMEOUT));
     }
 
     private static void initialize(

@@ -1,0 +1,115 @@
+"""The passes of a reshard over the entries of a topic, and what executes them.
+
+One process executes them (`OwnProcess`), several processes (`EntryWorkers`), or the tasks of Spark jobs
+(`SparkPasses`). Each executes the passes of `EntryMove`, for a share of the partitions.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from headwater.model.problems import Problem
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
+from headwater_spark.driver.reshard.entry_checks import check_entries
+from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
+from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals
+from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.scaling.transfers import Transfer
+
+
+class EntryPasses(Protocol):
+    """The passes over one topic. All shares complete a pass before the next one begins."""
+
+    written: int
+    skipped: int
+
+    def delete_leftovers(self, producer: MoveProducer) -> None: ...
+    def copy(self, producer: MoveProducer) -> Sequence[EntryTotals]: ...
+    def find_totals(self) -> FoundTotals: ...
+    def clear(self, producer: MoveProducer) -> None: ...
+
+
+class WritingRound(Protocol):
+    """Which tasks may write: those of the round whose number is in the journal.
+
+    A round begins with each execution, and before tasks are repeated. Tasks of an earlier round that still
+    run have been fenced then. Those that open their producers later find another number in the journal.
+    """
+
+    @property
+    def location(self) -> TopicPartition:
+        """The partition whose offset metadata have the number."""
+        ...
+
+    @property
+    def number(self) -> int: ...
+
+    def begin(self, producer: MoveProducer) -> None:
+        """Commit another number, then fence all writers."""
+        ...
+
+
+class PassExecutor(Protocol):
+    """Executes passes. Methods raise `ProblemsError`, `PartitionerError` and `KafkaException`."""
+
+    @property
+    def writers(self) -> int:
+        """The number of its writers: they have the first ones of the transactional ids in `worker_names`."""
+        ...
+
+    def check_entries(self, reshard: Reshard) -> Sequence[Problem]:
+        """Return a problem for each changelog topic with an entry that is not in the partition of its key."""
+        ...
+
+    def open_producers(self) -> Sequence[str]:
+        """Open the producers that write in all passes; return their transactional ids, which are fenced."""
+        ...
+
+    def move(
+        self, transfer: Transfer, ends: Mapping[int, int], limit: int | None, writing: WritingRound
+    ) -> EntryPasses:
+        """Return the passes over the topic of a transfer, which has all partitions.
+
+        `ends` is partition → end of its old part. Retention may delete records from before `limit`, a
+        timestamp; None = none.
+        """
+        ...
+
+
+class OwnProcess:
+    """This process executes the passes, with the producer of the execution."""
+
+    writers = 0
+
+    def __init__(self, cluster: ReshardCluster, report: Report) -> None:
+        self._cluster = cluster
+        self._report = report
+
+    def check_entries(self, reshard: Reshard) -> Sequence[Problem]:
+        return check_entries(reshard, self._cluster, self._report)
+
+    def open_producers(self) -> Sequence[str]:
+        return ()
+
+    def move(
+        self, transfer: Transfer, ends: Mapping[int, int], limit: int | None, writing: WritingRound
+    ) -> EntryPasses:
+        del writing  # nothing is repeated
+        return EntryMove(transfer, self._cluster, ends, limit, self._report)
+
+
+def summed_shares(totals: Sequence[Sequence[EntryTotals]]) -> list[EntryTotals]:
+    """Return the sum of what all shares have found, for each partition."""
+    return [sum(parts, EntryTotals()) for parts in zip(*totals, strict=True)]
+
+
+def summed_found(found: Sequence[FoundTotals]) -> FoundTotals:
+    """Return the sum of what all shares have found."""
+    misplaced = [sum(each) for each in zip(*(each.misplaced for each in found), strict=True)]
+    return FoundTotals(summed_shares([each.partitions for each in found]), misplaced)
+
+
+def one_each(problems: Sequence[Sequence[Problem]]) -> Sequence[Problem]:
+    """Return the first problem of each topic, of those that the shares have found."""
+    found = [problem for each in problems for problem in each]
+    return list({problem.topic: problem for problem in reversed(found)}.values())

@@ -1,0 +1,198 @@
+"""What a task of Spark does in a pass of a reshard: a pass of `EntryMove`, for one share of the partitions.
+
+A task knows nothing of other passes: Spark may execute the next one elsewhere. It opens a producer, which
+fences the earlier tasks with the same share. Then it reads from the journal whether it may write. Spark may
+execute a task again, for example if an executor is lost; then the first one may still write. Only the driver
+can fence it and delete what it has written, so a repeated task returns without doing anything.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+
+import attrs
+from confluent_kafka import KafkaError, KafkaException
+
+from headwater.kafka import Connection
+from headwater.model.problems import Problem, ProblemsError
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer, unreported
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.driver.reshard.entry_checks import check_entries
+from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster, Share
+from headwater_spark.driver.reshard.entry_totals import EntryTotals
+from headwater_spark.driver.reshard.journal import read_round
+from headwater_spark.driver.reshard.plan import Reshard, worker_names
+from headwater_spark.driver.reshard.problems import kafka_failed
+from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
+from headwater_spark.engine.program.classes import load_class
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.worker.interpreter import cheap_collections
+
+_FAILED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
+
+
+@attrs.frozen
+class Result:
+    """What the pass has returned for a share."""
+
+    value: object
+
+
+@attrs.frozen
+class Refusal:
+    """Why the reshard cannot continue: problems, or a partitioner that failed (name, reason)."""
+
+    problems: tuple[Problem, ...] = ()
+    partitioner: tuple[str, str] | None = None
+
+    def error(self) -> Exception:
+        """Return what the driver raises."""
+        return (
+            ProblemsError(self.problems) if self.partitioner is None else PartitionerError(*self.partitioner)
+        )
+
+
+@attrs.frozen
+class Failure:
+    """Why a share has to be executed again: Kafka has failed, or Spark has repeated the task."""
+
+    reason: str
+    code: int = _FAILED
+
+    def error(self) -> Exception:
+        """Return what the driver raises if it gives up."""
+        return KafkaException(KafkaError(self.code, self.reason))
+
+
+Answer = Result | Refusal | Failure
+
+
+class _OtherRoundError(Exception):
+    """The driver has begun another round, or another execution has begun."""
+
+
+@attrs.frozen
+class ImportedFunction:
+    """A user's function that is imported where it is called: only its name is sent to an executor."""
+
+    name: str
+
+    def __call__(self, key: bytes, partitions: int) -> object:
+        try:
+            function = load_class(self.name)
+        except Exception as error:
+            raise LookupError(f"an executor cannot import it: {type(error).__name__}: {error}") from error
+        return function(key, partitions)
+
+
+@attrs.frozen(kw_only=True)
+class CheckPass:
+    """The check of all entries before a reshard; `shares` is the number of tasks."""
+
+    connection: Connection
+    reshard: Reshard
+    shares: int
+    writes = False
+
+    def execute(self, share: Share) -> Sequence[Problem]:
+        with _cluster(self.connection, self.reshard.application) as cluster:
+            return check_entries(self.reshard, cluster, unreported, share)
+
+
+@attrs.frozen(kw_only=True)
+class MovePass:
+    """A pass over one topic. `location` and `round` are of the `WritingRound`.
+
+    `sources` limits `delete_leftovers` to the entries of these partitions.
+    """
+
+    connection: Connection
+    application: str
+    method: str
+    transfer: Transfer
+    ends: Mapping[int, int]
+    limit: int | None
+    shares: int
+    location: TopicPartition
+    round: int
+    sources: frozenset[int] | None = None
+
+    @property
+    def writes(self) -> bool:
+        return self.method in _WRITING
+
+    def execute(self, share: Share) -> object:
+        with _cluster(self.connection, self.application) as cluster:
+            cluster.expand({self.transfer.target: self.transfer.after})  # that is done; it reads the counts
+            move = EntryMove(
+                self.transfer, cluster, self.ends, self.limit, unreported, share=share, executes_all=False
+            )
+            if not self.writes:
+                return move.find_totals()
+            name = worker_names(self.application, self.shares)[share.number]
+            with cluster.producer(name) as producer:
+                self._check_round(cluster)
+                return _WRITING[self.method](move, producer, self)
+
+    def _check_round(self, cluster: ReshardCluster) -> None:
+        """Check the round, after the producer has fenced others: a late task must not write."""
+        [found] = cluster.committed([self.location]).values()
+        if read_round(found.text) != self.round:
+            raise _OtherRoundError
+
+
+Pass = CheckPass | MovePass
+
+
+def _delete_leftovers(move: EntryMove, producer: MoveProducer, request: MovePass) -> None:
+    move.delete_leftovers(producer, request.sources)
+
+
+def _copy(
+    move: EntryMove, producer: MoveProducer, request: MovePass
+) -> tuple[Sequence[EntryTotals], int, int]:
+    del request
+    return move.copy(producer), move.written, move.skipped
+
+
+def _clear(move: EntryMove, producer: MoveProducer, request: MovePass) -> None:
+    del request
+    move.clear(producer)
+
+
+_WRITING: Mapping[str, Callable[[EntryMove, MoveProducer, MovePass], object]] = {
+    "delete_leftovers": _delete_leftovers,
+    "copy": _copy,
+    "clear": _clear,
+}
+
+
+def run_share(request: Pass, number: int, attempt: int) -> Answer:
+    """Execute a pass for a share; `attempt` is how often Spark has executed the task before."""
+    if request.writes and attempt > 0:
+        return Failure("Spark has repeated a task, because an executor or a Python worker has ended")
+    try:
+        with cheap_collections():
+            return Result(request.execute(Share(number, request.shares)))
+    except ProblemsError as error:
+        return Refusal(tuple(error.problems))
+    except PartitionerError as error:
+        return Refusal(partitioner=(error.name, error.reason))
+    except KafkaException as error:
+        return Failure(error.args[0].str(), error.args[0].code())
+    except _OtherRoundError:
+        return Failure("another client executes it")
+    except Exception as error:  # noqa: BLE001 - the driver raises it
+        return Failure(f"a task failed: {type(error).__name__}: {error}")
+
+
+def sent_transfer(transfer: Transfer) -> Transfer:
+    """Return the transfer as it is sent to executors, which import the functions of users themselves."""
+    if transfer.partitioner is None:
+        return transfer
+    name = transfer.partitioner.name
+    return attrs.evolve(transfer, partitioner=UserPartitioner(name, ImportedFunction(name)))
+
+
+def _cluster(connection: Connection, application: str) -> "closing[KafkaMoveCluster]":
+    return closing(KafkaMoveCluster(connection, application, kafka_failed))

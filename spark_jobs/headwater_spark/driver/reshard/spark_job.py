@@ -1,0 +1,162 @@
+"""The Spark session of a reshard, and its jobs."""
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from uuid import uuid4
+
+import attrs
+from pyspark import SparkContext, TaskContext
+from pyspark.sql import SparkSession
+
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemsError
+from headwater_spark.driver.captured_failures import failure_reason
+from headwater_spark.driver.processor_move.entry_copy import Report
+from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.driver.reshard.share_tasks import Answer, Failure, Pass, run_share
+from headwater_spark.driver.reshard.spark_passes import RunJob, SparkPasses
+from headwater_spark.driver.spark_session.requirements import (
+    is_local_master,
+    session_problems,
+    start_problems,
+)
+from headwater_spark.driver.spark_session.session import (
+    SessionSettings,
+    launch_jvm,
+    ship_packages,
+    start_session,
+)
+
+_PROGRAM = ("headwater reshard --spark", "reshard_main.py")
+_POLL_SECONDS = 0.5
+_TASKS_PER_CORE = 2
+_MOST_TASKS = 100
+"""So many tasks have a pass on a cluster by default: its number of cores is not known at the start."""
+
+
+@attrs.frozen(kw_only=True)
+class SparkSettings:
+    """Where a reshard runs on Spark. `master` None: as spark-submit says. `tasks` None: `useful_tasks`."""
+
+    master: str | None = None
+    conf: Mapping[str, str] = attrs.field(factory=dict)
+    java_options: tuple[str, ...] = ()
+    tasks: int | None = None
+
+
+@contextmanager
+def open_spark(
+    settings: SparkSettings, reshard: Reshard, connection: Connection, report: Report
+) -> Iterator[SparkPasses]:
+    """Start Spark for the passes of a reshard, and stop it at the end of the block.
+
+    Raises `ProblemsError` if Spark does not start, or has settings that a reshard cannot run with.
+    """
+    application = reshard.application
+    report("starting Spark", 0, 0)
+    spark = _started_session(application, settings)
+    try:
+        if wrong := session_problems(
+            application,
+            master=str(spark.sparkContext.master),
+            conf=dict(spark.sparkContext.getConf().getAll()),
+        ):
+            raise ProblemsError(wrong)
+        ship_packages(spark)
+        yield passes_on(spark, reshard, connection, report, settings.tasks)
+    finally:
+        with suppress(Exception):  # the JVM may have ended
+            spark.stop()
+
+
+def passes_on(
+    spark: SparkSession, reshard: Reshard, connection: Connection, report: Report, tasks: int | None = None
+) -> SparkPasses:
+    """Return the passes of a reshard on a session that runs."""
+    context = spark.sparkContext
+    number = tasks or useful_tasks(context, reshard)
+    return SparkPasses(
+        connection, reshard.application, number, job_runner(context, reshard.application, report)
+    )
+
+
+def useful_tasks(context: SparkContext, reshard: Reshard) -> int:
+    """Return how many tasks a pass has: as many as partitions, within limits."""
+    partitions = max((each.after for each in reshard.transfers), default=1)
+    is_local = is_local_master(str(context.master))
+    return min(partitions, context.defaultParallelism * _TASKS_PER_CORE if is_local else _MOST_TASKS)
+
+
+def job_runner(context: SparkContext, application: str, report: Report) -> RunJob:
+    """Return a function that executes a pass as a job."""
+
+    def run(what: str, request: Pass, shares: Sequence[int]) -> Mapping[int, Answer]:
+        group = f"headwater-{uuid4()}"
+        context.setJobGroup(group, f"{application}: {what}")
+        try:
+            with _progress_reported(context, group, f"{what}, tasks", len(shares), report):
+                numbers = context.parallelize(list(shares), len(shares))
+                return dict(numbers.mapPartitions(partial(_run_task, request)).collect())
+        except Exception as error:  # noqa: BLE001 - of Java or Python: all that is known is a text
+            failure = Failure(f"a job of Spark failed: {failure_reason(error)}")
+            return dict.fromkeys(shares, failure)
+
+    return run
+
+
+def _run_task(request: Pass, shares: Iterator[int]) -> Iterator[tuple[int, Answer]]:
+    context = TaskContext.get()
+    attempt = 0 if context is None else context.attemptNumber()
+    for share in shares:
+        yield share, run_share(request, share, attempt)
+
+
+@contextmanager
+def _progress_reported(
+    context: SparkContext, group: str, what: str, tasks: int, report: Report
+) -> Iterator[None]:
+    """Report how many tasks of a job are complete, while the block runs."""
+    ended = threading.Event()
+    tracker = context.statusTracker()
+
+    def completed() -> int:
+        jobs = [tracker.getJobInfo(each) for each in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+    def watch() -> None:
+        with suppress(Exception):  # the JVM has ended: the job fails, too
+            while not ended.wait(_POLL_SECONDS):
+                report(what, completed(), tasks)
+
+    report(what, 0, tasks)
+    watcher = threading.Thread(target=watch, name="reshard-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _started_session(application: str, settings: SparkSettings) -> SparkSession:
+    found = start_problems(
+        application, master=settings.master, conf=settings.conf, environment=os.environ, program=_PROGRAM
+    )
+    if found:
+        raise ProblemsError(found)
+    session = SessionSettings(
+        application=f"headwater reshard {application}",
+        master=settings.master,
+        java_options=settings.java_options,
+        conf=settings.conf,
+    )
+    try:
+        launch_jvm(session)
+        return start_session(session)
+    except Exception as error:  # of Java, its gateway or the master: all that is known is a text
+        raise ProblemsError([problems.spark_not_started(application, failure_reason(error))]) from error

@@ -1,0 +1,69 @@
+"""A request without an answer names the brokers that answer, and those that do not."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from headwater.kafka import Connection
+from headwater.kafka.admin import Admin
+from headwater.kafka.answering_broker import find_answering
+from headwater.kafka.kafka_errors import Answering
+from headwater.model.problems import ProblemCode
+from tests.kafka.prepared_broker import PreparedBroker, prepared_broker
+
+_SECONDS = 60.0
+_CLOSED, _CLOSED_TOO = "127.0.0.1:1", "127.0.0.1:2"
+
+
+@pytest.fixture
+def broker() -> Iterator[PreparedBroker]:
+    """A broker that answers, of a cluster with two others, to which no connection is possible."""
+    with prepared_broker(lambda _: b"") as started:
+        started.cluster = (_CLOSED_TOO, _CLOSED, started.address)
+        yield started
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """A server that accepts connections and does not answer."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_the_first_server_that_answers_is_found(broker: PreparedBroker) -> None:
+    settings = Connection(bootstrap_servers=(_CLOSED, broker.address))
+    answering, failures = find_answering(settings, _SECONDS)
+    assert answering == Answering(broker.address, tuple(sorted(broker.cluster)))
+    assert [each.text.partition("/")[0] for each in failures] == [_CLOSED, _CLOSED_TOO]
+    assert all(": Connect to 127.0.0.1" in each.text for each in failures)
+
+
+def test_none_is_found_if_none_answers(silent_server: str) -> None:
+    settings = Connection(bootstrap_servers=(_CLOSED, silent_server))
+    answering, failures = find_answering(settings, 1.0)
+    assert answering is None
+    assert [each.text.rpartition(": ")[2] for each in failures] == [
+        "Connection refused",
+        "No response in time",
+    ]
+
+
+def test_a_request_of_a_new_client_names_the_brokers_that_cannot_be_reached(broker: PreparedBroker) -> None:
+    """The client itself has had no answer yet."""
+    admin = Admin(Connection(bootstrap_servers=(_CLOSED, broker.address)), 1.0)
+    problem = admin._no_answer("describe topics", ())
+    assert problem.code is ProblemCode.REQUEST_NOT_ANSWERED
+    assert problem.summary == "The Kafka brokers did not answer the request to describe topics."
+    named = ", ".join(sorted(broker.cluster))
+    assert problem.found == (
+        f"{broker.address} answers, and names {named}; no connection to {_CLOSED}, {_CLOSED_TOO}"
+    )
+
+
+def test_a_request_of_a_cluster_that_does_not_answer_says_so(silent_server: str) -> None:
+    admin = Admin(Connection(bootstrap_servers=(_CLOSED, silent_server)), 1.0)
+    problem = admin._no_answer("describe topics", ())
+    assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
+    assert problem.summary == "No Kafka broker can be reached."
+    assert problem.found == "no answer within 1 s"

@@ -1,0 +1,121 @@
+"""The options of `headwater reshard --spark`, and sessions that a reshard does not run on."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import reshard_main
+from headwater.cli.main import main
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater_spark.commands.reshard import reshard
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.reshard import spark_job
+from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.driver.reshard.spark_job import SparkSettings, open_spark, useful_tasks
+from headwater_spark.engine.scaling.transfers import Transfer
+
+_CONNECTION = Connection(bootstrap_servers=("localhost:1",))
+_RESHARD = Reshard("app", (Transfer("t", "t", 3, 150),), (), {})
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--master", "local[2]"], "--master requires --spark"),
+        (["--conf", "spark.cores.max=2"], "--conf requires --spark"),
+        (["--tasks", "2"], "--tasks requires --spark"),
+        (["--spark", "--processes", "2"], "--processes cannot be combined with --spark"),
+        (["--spark", "--tasks", "1001"], "1001 is not in the range"),
+        (["--spark", "--conf", "spark.cores.max"], "is not of the form KEY=VALUE"),
+        (
+            ["--spark", "--jar", "app.jar", "--partitioner", "orders=com.acme.Region"],
+            "executors do not run classes of Java",
+        ),
+    ],
+)
+def test_options_that_cannot_be_combined_are_refused(tmp_path: Path, options: list[str], text: str) -> None:
+    file, jar = tmp_path / "orders.yaml", tmp_path / "app.jar"
+    jar.touch()
+    file.write_text(
+        "application: {id: orders}\ntopology:\n- stream: {topic: orders}\n- to: {topic: copies}\n"
+    )
+    words = [str(jar) if each == "app.jar" else each for each in options]
+    done = CliRunner().invoke(main, ["reshard", str(file), *words, "--bootstrap-server", "localhost:1"])
+    assert done.exit_code == 64
+    assert text in re.sub(r"\s+", " ", done.output)
+
+
+def test_the_program_has_the_options_of_the_command_that_spark_submit_does_not_have() -> None:
+    names = {each.name for each in reshard.params}
+    assert {each.name for each in reshard_main.command.params} == names - {
+        "on_spark",
+        "master",
+        "conf",
+        "processes",
+    }
+    assert reshard_main.main(["--help"]) == 0
+    assert reshard_main.main(["absent.yaml", "--master", "local[2]"]) == 2
+
+
+def _refused(settings: SparkSettings) -> str:
+    with pytest.raises(ProblemsError) as raised, open_spark(settings, _RESHARD, _CONNECTION, unreported):
+        pass
+    [problem] = raised.value.problems
+    assert problem.code is ProblemCode.NOT_RUNNABLE
+    return f"{problem.summary} {problem.found} {problem.fix}"
+
+
+class _Session:
+    """A session of Spark with these settings."""
+
+    def __init__(self, **conf: str) -> None:
+        pairs = [(name.replace("_", "."), value) for name, value in conf.items()]
+        self.sparkContext = SimpleNamespace(
+            master="local[3]", defaultParallelism=3, getConf=lambda: SimpleNamespace(getAll=lambda: pairs)
+        )
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+def test_sessions_that_repeat_tasks_at_the_same_time_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_job, "launch_jvm", lambda _: None)
+    session = _Session(spark_speculation="true")
+    monkeypatch.setattr(spark_job, "start_session", lambda _: session)
+    assert "spark.speculation = true" in _refused(SparkSettings(master="local[3]"))
+    assert session.is_stopped
+
+
+def test_a_master_that_cannot_be_reached_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Any) -> None:  # noqa: ANN401 - the settings do not matter
+        raise RuntimeError("All masters are unresponsive! Giving up.")
+
+    monkeypatch.setattr(spark_job, "launch_jvm", fail)
+    text = _refused(SparkSettings(master="spark://absent:7077"))
+    assert "All masters are unresponsive" in text
+    assert "Without `--spark`, this machine moves the state." in text
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SparkSettings(master="sc://host:15002"),
+        SparkSettings(master="spark://host:7077", conf={"spark.submit.deployMode": "cluster"}),
+    ],
+)
+def test_masters_that_this_process_cannot_drive_are_refused(settings: SparkSettings) -> None:
+    assert "run_main" not in _refused(settings)
+
+
+@pytest.mark.parametrize(("master", "expected"), [("local[3]", 6), ("spark://host:7077", 100)])
+def test_the_default_number_of_tasks_is_limited(master: str, expected: int) -> None:
+    context: Any = SimpleNamespace(master=master, defaultParallelism=3)
+    assert useful_tasks(context, _RESHARD) == expected
+    few = Reshard("app", (Transfer("t", "t", 3, 5),), (), {})
+    assert useful_tasks(context, few) == 5

@@ -1,0 +1,309 @@
+"""A reshard as jobs of Spark: tasks that are lost, repeated and late, drivers that are killed.
+
+The jobs run in this process, with a cluster in memory; `test_spark_jobs` runs jobs of Spark.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard import share_tasks
+from headwater_spark.driver.reshard.checks import find_journal
+from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal, read_round
+from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS, Reshard, worker_names
+from headwater_spark.driver.reshard.share_tasks import Answer, CheckPass, Failure, MovePass, Pass, Result
+from headwater_spark.driver.reshard.spark_passes import SparkPasses
+from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner, default_partition
+from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
+from headwater_spark.engine.scaling.transfers import Transfer
+from tests.runtime.driver.memory_move import KilledError
+from tests.runtime.reshard.memory_jobs import Fate, MemoryJobs, PausedTask
+from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
+from tests.runtime.reshard.resharded_application import (
+    DOCUMENT,
+    LAYOUT_OF,
+    Application,
+    application,
+    expected_entries,
+    inputs,
+)
+
+_CONNECTION = Connection(bootstrap_servers=("localhost:1",))
+_AFTER = inputs((5, 4, 3))
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tasks use the cluster in memory that `_application` has created."""
+    monkeypatch.setattr(share_tasks, "KafkaMoveCluster", lambda *_: _Present.cluster)
+
+
+class _Present:
+    cluster: ReshardMemoryCluster
+
+
+def _application(seed: int = 1) -> Application:
+    app = application(inputs((3, 2, 2)), seed)
+    app.write_entries(20)
+    _Present.cluster = app.cluster
+    return app
+
+
+def _executor(jobs: MemoryJobs, tasks: int) -> SparkPasses:
+    return SparkPasses(_CONNECTION, "app", tasks, jobs.run)
+
+
+def _journal(app: Application) -> Journal | None:
+    return find_journal(DOCUMENT, app.counts, app.cluster)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 7])
+def test_jobs_do_what_one_process_does(tasks: int) -> None:
+    alone, app = _application(), _application()
+    expected = expected_entries(app, _AFTER)
+    jobs = MemoryJobs(app.cluster)
+    app.reshard(_AFTER, _executor(jobs, tasks))
+    alone.reshard(_AFTER)
+    assert app.live() == alone.live() == expected
+    assert app.counts == alone.counts
+    shares = {what: len(shares) for what, shares in jobs.jobs}
+    assert shares["copying entries of app-totals-changelog"] == min(tasks, 5)
+    assert shares["copying entries of app-owner-subscription-store-changelog"] == 1
+
+
+@settings(max_examples=max(4, settings().max_examples // 4), deadline=None)
+@given(
+    st.integers(0, 2**16),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 6)), max_size=6),
+    st.sampled_from([0.0, 0.1, 0.3]),
+)
+def test_lost_tasks_and_killed_drivers_lose_nothing(
+    seed: int, executions: list[tuple[int, int]], losses: float
+) -> None:
+    """Each execution has another number of tasks, or none, and is killed after some operations."""
+    app, chance = _application(seed), random.Random(seed)  # noqa: S311
+    expected = expected_entries(app, _AFTER)
+    fates = [fate for fate in Fate if fate is not Fate.DONE]
+    jobs = MemoryJobs(
+        app.cluster, lambda: chance.choice(fates) if chance.random() < losses else Fate.DONE, chance
+    )
+    for operations, tasks in executions:
+        app.cluster.kill_after(operations)
+        try:
+            app.reshard(_AFTER, _executor(jobs, tasks) if tasks else None)
+        except KilledError:
+            app.cluster.kill_after(None)
+            if operations % 3 == 0:
+                for store in LAYOUT_OF:
+                    app.cluster.compact(f"app-{store}-changelog")
+        except KafkaException:
+            assert losses
+        app.cluster.kill_after(None)
+        jobs.run_late()
+    jobs.fate = lambda: Fate.DONE
+    app.reshard(_AFTER, _executor(jobs, 3))
+    jobs.run_late()
+    assert app.live() == expected
+
+
+@pytest.mark.parametrize("fate", [fate for fate in Fate if fate is not Fate.DONE])
+@pytest.mark.parametrize(
+    "method", ["copying entries", "deleting copied", "deleting an", "checking", "reading"]
+)
+def test_a_share_is_executed_again(fate: Fate, method: str) -> None:
+    app = _application()
+    expected = expected_entries(app, _AFTER)
+    jobs, seen = MemoryJobs(app.cluster), set[str]()
+
+    def first_of_method() -> Fate:
+        what, _ = jobs.jobs[-1]
+        if not what.startswith(method) or what in seen:
+            return Fate.DONE
+        seen.add(what)
+        return fate
+
+    jobs.fate = first_of_method
+    app.reshard(_AFTER, _executor(jobs, 3))
+    jobs.run_late()
+    assert seen
+    assert app.live() == expected
+    if method == "copying entries":
+        topic = "app-totals-changelog"
+        own = [(what, shares) for what, shares in jobs.jobs if topic in what]
+        [first, second] = [at for at, (what, _) in enumerate(own) if what.startswith(method)]
+        assert len(own[first][1]) == 3
+        assert len(own[second][1]) == 1, "only the share that has failed is copied again"
+        assert own[first + 1] == (f"deleting an interrupted copy of {topic}", [0, 1, 2])
+
+
+@pytest.mark.parametrize("operations", range(1, 7))
+def test_a_task_that_continues_later_cannot_write(operations: int) -> None:
+    """It is paused before or after it has opened its producer, while Spark and the driver repeat it."""
+    app = _application()
+    expected = expected_entries(app, _AFTER)
+    jobs, paused = MemoryJobs(app.cluster), PausedTask(app.cluster, operations)
+    is_paused = False
+
+    def run(what: str, request: Pass, shares: Sequence[int]) -> Mapping[int, Answer]:
+        nonlocal is_paused
+        if what != "copying entries of app-totals-changelog" or is_paused:
+            return jobs.run(what, request, shares)
+        is_paused = True
+        paused.start(request, 0)
+        return {**jobs.run(what, request, shares[1:]), 0: share_tasks.run_share(request, 0, 1)}
+
+    executor = SparkPasses(_CONNECTION, "app", 3, run)
+    app.reshard(_AFTER, executor)
+    before = {topic: [len(each) for each in parts] for topic, parts in app.cluster.topics.items()}
+    answer = paused.continue_()
+    assert isinstance(answer, Failure) or operations > 4, "it had committed all"
+    assert before == {topic: [len(each) for each in parts] for topic, parts in app.cluster.topics.items()}
+    assert app.live() == expected
+
+
+def test_a_share_that_fails_again_and_again_ends_the_reshard_which_can_be_continued() -> None:
+    app = _application()
+    expected = expected_entries(app, _AFTER)
+    jobs = MemoryJobs(app.cluster)
+
+    def fail_copies() -> Fate:
+        return Fate.FAILED if jobs.jobs[-1][0].startswith("copying") else Fate.DONE
+
+    jobs.fate = fail_copies
+    with pytest.raises(KafkaException, match="brokers do not answer"):
+        app.reshard(_AFTER, _executor(jobs, 3))
+    assert len([what for what, _ in jobs.jobs if what.startswith("copying")]) == 4
+    app.reshard(_AFTER)
+    assert app.live() == expected
+
+
+def test_the_next_execution_fences_all_writers_of_the_earlier_ones() -> None:
+    app = _application()
+    jobs = MemoryJobs(app.cluster)
+    jobs.fate = lambda: Fate.FAILED if jobs.jobs[-1][0].startswith("clear") else Fate.DONE
+    assert (read_round("")) is None
+    app.cluster.kill_after(150)
+    with pytest.raises(KilledError):
+        app.reshard(_AFTER, _executor(jobs, 9))
+    app.cluster.kill_after(None)
+    found = _journal(app)
+    assert found is not None
+    assert (found.writers, found.round > 0) == (9, True)
+    fenced: list[str] = []
+    fence = app.cluster.fence
+
+    def noted(names: Sequence[str]) -> None:
+        fenced.extend(names)
+        fence(names)
+
+    app.cluster.fence = noted  # type: ignore[method-assign]
+    app.cluster.kill_after(60)
+    with pytest.raises(KilledError):
+        app.reshard(_AFTER)
+    app.cluster.kill_after(None)
+    assert fenced == list(worker_names("app", 9))
+    again = _journal(app)
+    assert again is not None
+    assert again.writers == 9
+    assert again.round not in (0, found.round)
+
+
+def test_journals_without_writers_are_read_and_impossible_ones_refused() -> None:
+    journal = Journal({"t": (1, 2)}, {("t", 0): 7}, {"t": Phase.COPY}, writers=12, round=2**62)
+    committed = {each: Committed(*commit) for each, commit in journal.commits("t").items()}
+    assert read_journal(committed) == journal
+    known = attrs.evolve(journal, writers=MOST_WRITERS + 1)
+    with pytest.raises(ValueError, match="number of writers"):
+        read_journal({each: Committed(*commit) for each, commit in known.commits("t").items()})
+    from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata  # noqa: PLC0415
+
+    names = ("phase", "offsets", "started", "locked", "before/t", "after/t")
+    clocks = {
+        f"headwater.reshard.{name}": value for name, value in zip(names, (0, 0, 1, 1, 1, 2), strict=True)
+    }
+    text = OffsetMetadata(0, clocks).encode(-1, mark=MoveMark(MovePhase.COPY, 1, 2))
+    earlier = read_journal({("t", 0): Committed(7, text)})
+    assert earlier is not None
+    assert (earlier.writers, earlier.round) == (WRITERS, 0)
+
+
+def test_refusals_of_tasks_are_raised() -> None:
+    app = _application()
+    wrong = (default_partition(b"key 1", 3) + 1) % 3
+    app.cluster.write([("app-totals-changelog", wrong, b"key 1", b"value", 1, ())])
+    with pytest.raises(ProblemsError) as raised:
+        app.reshard(_AFTER, _executor(MemoryJobs(app.cluster), 3))
+    assert [problem.code for problem in raised.value.problems] == [ProblemCode.MISPLACED_ENTRIES]
+    assert _journal(app) is None
+
+
+_TRANSFER = Transfer(
+    "app-totals-changelog",
+    "app-totals-changelog",
+    3,
+    5,
+    LAYOUTS["key"].moved_store("totals", "app-totals-changelog"),
+)
+
+
+def _check(transfer: Transfer, jobs: MemoryJobs) -> None:
+    assert _executor(jobs, 2).check_entries(Reshard("app", (transfer,), (), {})) == []
+
+
+def test_executors_import_the_function_of_a_user() -> None:
+    app = _application()
+    name = f"{default_partition.__module__}:{default_partition.__name__}"
+
+    def not_sent(key: bytes, partitions: int) -> int:
+        raise AssertionError((key, partitions))
+
+    _check(attrs.evolve(_TRANSFER, partitioner=UserPartitioner(name, not_sent)), MemoryJobs(app.cluster))
+    unknown = attrs.evolve(_TRANSFER, partitioner=UserPartitioner("absent_parts:region", not_sent))
+    with pytest.raises(PartitionerError, match="an executor cannot import it: ModuleNotFoundError"):
+        _check(unknown, MemoryJobs(app.cluster))
+
+
+@pytest.mark.parametrize("tasks", [0, -1, MOST_WRITERS + 1])
+def test_impossible_numbers_of_tasks_are_refused(tasks: int) -> None:
+    with pytest.raises(ValueError, match="1 to 1000 can move entries"):
+        SparkPasses(_CONNECTION, "app", tasks, lambda *_: {})
+
+
+def test_any_failure_of_a_task_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = CheckPass(connection=_CONNECTION, reshard=Reshard("app", (_TRANSFER,), (), {}), shares=1)
+
+    def failing(error: Exception) -> Callable[..., object]:
+        def fail(*_: object) -> object:
+            raise error
+
+        return fail
+
+    fenced = KafkaException(KafkaError(KafkaError.PRODUCER_FENCED, "fenced"))
+    for error, expected in (
+        (fenced, Failure("fenced", KafkaError.PRODUCER_FENCED)),
+        (TypeError("wrong type"), Failure("a task failed: TypeError: wrong type")),
+    ):
+        monkeypatch.setattr(share_tasks, "KafkaMoveCluster", failing(error))
+        assert share_tasks.run_share(request, 0, 0) == expected
+    assert isinstance(Result(None), Result)
+    assert "quail" not in repr(
+        MovePass(
+            connection=attrs.evolve(_CONNECTION, password="quail-password"),
+            application="app",
+            method="copy",
+            transfer=_TRANSFER,
+            ends={},
+            limit=None,
+            shares=1,
+            location=("t", 0),
+            round=1,
+        )
+    )
