@@ -40,6 +40,7 @@ def refused_connections() -> Iterable[Problem]:
     yield heard("Receive failed: ssl/tls alert bad certificate: SSL alert number 42", KafkaError._TRANSPORT)
     yield heard("SASL authentication error: Authentication failed", KafkaError._AUTHENTICATION)
     yield heard("Failed to acquire SASL OAUTHBEARER token: Could not connect", KafkaError._AUTHENTICATION)
+    yield heard("no AWS_MSK_IAM token: NoCredentialsError", KafkaError.SASL_AUTHENTICATION_FAILED)
 
 
 def refused_requests() -> Iterable[Problem]:

@@ -143,6 +143,9 @@ def _refused_login(where: str, item: ClientMessage) -> Problem:
     if "OAUTHBEARER token" in item.text:
         what = "login: it has no OAuth token"
         fix = "Check the token URL, the client id and the secret, and that this machine can reach the URL."
+    elif "AWS_MSK_IAM token" in item.text:
+        what = "login: it has no AWS token"
+        fix = "Check that this machine has valid credentials of AWS, such as a profile or a role."
     elif item.code in _UNAUTHENTICATED:
         what = "credentials"
         fix = "Compare user name, password and SASL mechanism with the brokers' listener."
