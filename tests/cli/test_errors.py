@@ -111,6 +111,21 @@ def test_debug_shows_the_traceback() -> None:
     assert "Traceback" in done.output
 
 
+def test_a_folder_that_cannot_be_written_is_not_an_error_of_headwater(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def write(self: Lazy) -> None:
+        (tmp_path / "missing" / self.module).mkdir()
+
+    monkeypatch.setattr(Lazy, "load", write)
+    done = CliRunner().invoke(main, ["validate", "x.yaml"])
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert done.stderr == (
+        f"Error: {tmp_path}/missing/headwater.cli.validate cannot be used: No such file or directory.\n"
+        "  Check that it exists and that this user may read and write it, or name another one.\n"
+    )
+
+
 def test_interruption_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(self: Lazy) -> None:
         raise KeyboardInterrupt(self.module)
