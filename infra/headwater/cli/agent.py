@@ -55,6 +55,7 @@ agent = LazyGroup(
 
 _WIDTH = 120
 _PARALLEL = 16
+_HINT = "  Use the address of `headwater agent run --http HOST:PORT`."
 
 
 def endpoints(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
@@ -95,6 +96,8 @@ def status(context: click.Context, urls: Sequence[str], *, watch: bool, interval
         Console(highlight=False).print(agents_rich(clients))
     else:
         click.echo(_agents_text(clients), nl=False)
+    if any(client.error for client in clients):
+        click.echo(_HINT, err=True)
     context.exit(ExitCode.PROBLEMS if any(client.not_ready_reason for client in clients) else ExitCode.DONE)
 
 
@@ -158,7 +161,7 @@ def autoscaling(context: click.Context, switch: str, urls: Sequence[str], *, app
             )
         except NotAnsweredError as error:
             failed = True
-            click.echo(f"{url}: {error}", err=True)
+            click.echo(f"{url}: {error}" + ("" if error.answer else f"\n{_HINT}"), err=True)
         else:
             names = ", ".join(answer["applications"]) or "no application"
             click.echo(f"{url}: autoscaling is {switch} for {names}.")

@@ -88,7 +88,7 @@ def remove(context: click.Context, url: str | None, *, timeout: float | None) ->
 
 def report(address: str, error: NotAnsweredError) -> ExitCode:
     """Print that a client did not answer or refused the request; return the exit code."""
-    click.echo(f"{address}: {error}\n{_HINT}", err=True)
+    click.echo(f"{address}: {error}" + ("" if error.answer else f"\n{_HINT}"), err=True)
     return ExitCode.PROBLEMS
 
 
