@@ -34,6 +34,7 @@ def heard(text: str, code: int | None = None) -> Problem:
 
 def refused_connections() -> Iterable[Problem]:
     yield unreachable(BROKER, [], 15.0)
+    yield unreachable(BROKER, [], 15.0, needs_token=True)
     yield heard("Connect to ipv4#10.0.0.1:9093 failed: Connection refused", KafkaError._TRANSPORT)
     yield heard("Disconnected: connection closed by peer: receive 0 after POLLIN")
     yield heard("SSL handshake failed: certificate verify failed", KafkaError._SSL)

@@ -58,7 +58,10 @@ class KafkaCluster:
             topics = self._renewed.client.list_topics(timeout=self._timeout).topics
         except KafkaException:
             self._renewed.client.poll(0)
-            problem = unreachable(self._servers, tuple(self._messages), self._timeout)
+            messages = tuple(self._messages)
+            problem = unreachable(
+                self._servers, messages, self._timeout, needs_token=self._connection.token_url is not None
+            )
             self._renewed.renew()
             raise ProblemsError([problem]) from None
         self._messages.clear()  # errors of this request must not explain a later one

@@ -418,7 +418,9 @@ class Admin:
         """
         if self._answering is not None:
             return unanswered(what, self._answering, messages, self._timeout)
-        return unreachable(self._servers, messages, self._timeout)
+        return unreachable(
+            self._servers, messages, self._timeout, needs_token=self._connection.token_url is not None
+        )
 
 
 def _broker_address(name: str) -> str:
