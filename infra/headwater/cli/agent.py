@@ -12,6 +12,7 @@ from rich.live import Live
 
 from headwater.cli.console import ExitCode, print_json, repeat
 from headwater.cli.lazy import Lazy, LazyGroup
+from headwater.cli.seconds import Seconds
 from headwater.control.access import DEFAULT_ADDRESS, control_token
 from headwater.control.client import NotAnsweredError, ask, full_url
 from headwater.report.agents import Client, agents_json, agents_rich
@@ -70,7 +71,7 @@ def endpoints(_: click.Context, __: click.Parameter, values: Sequence[str]) -> t
 @click.argument("urls", nargs=-1, metavar="[URL]...", callback=endpoints)
 @click.option("--watch", is_flag=True, help="Update the table until interrupted.")
 @click.option(
-    "--interval", type=click.FloatRange(min=0.1), default=2.0, show_default=True, help="Seconds, for --watch."
+    "--interval", type=Seconds(min=0.1), default=2.0, show_default=True, help="Seconds, for --watch."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context

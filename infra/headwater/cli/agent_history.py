@@ -9,7 +9,7 @@ from headwater.cli.console import ProblemsExit, print_json, print_problems
 from headwater.cli.options import cluster_options
 from headwater.control.logs import configure_log
 from headwater.kafka import KafkaClusterReader
-from headwater.kafka.command_line import connection
+from headwater.kafka.command_line import AgentGroup, connection
 from headwater.kafka.expansion_journal import coordination_topic, read_lines, skipped_record
 from headwater.kafka.journal_lines import Change, PastExpansion, expansions, history_json, outcome
 from headwater.model.problems import ProblemsError
@@ -20,7 +20,13 @@ from headwater.report.escaping import printable
 @click.command()
 @cluster_options
 @click.option("--application", metavar="ID", help="Only the expansions of this application.")
-@click.option("--group", default="default", show_default=True, help="The group of the agents.")
+@click.option(
+    "--group",
+    type=AgentGroup(),
+    default="default",
+    show_default=True,
+    help="The group of the agents.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def history(
     *,

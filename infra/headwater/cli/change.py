@@ -17,11 +17,12 @@ from headwater.cli.edit_inputs import (
 )
 from headwater.cli.git_revision import files_at
 from headwater.cli.options import Count, cluster_options, output_option, project_option, stack_state_option
+from headwater.kafka.command_line import NamedPath
 from headwater.model.records import SetupRecord
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="[OLD] NEW...")
+@click.argument("paths", nargs=-1, required=True, type=NamedPath(path_type=Path), metavar="[OLD] NEW...")
 @click.option(
     "--git",
     "revision",

@@ -1,5 +1,6 @@
 """`headwater import`: create documents from running applications."""
 
+import codecs
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.import_jar import JarImport, import_jar
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.cli.options import Count, Setting, StoreDetails, Version, cluster_options
+from headwater.cli.seconds import Seconds
 from headwater.describe import (
     UnusableTopologyError,
     pushed_topology,
@@ -24,7 +26,8 @@ from headwater.describe import (
     without_prefix,
     write_description,
 )
-from headwater.kafka.command_line import connection, named_connection
+from headwater.describe.problems import TextProblems
+from headwater.kafka.command_line import NamedPath, connection, named_connection
 from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
@@ -75,7 +78,7 @@ _REFUSED_OPTIONS = {
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     default=60,
     show_default=True,
     help="With --jar: seconds until Java is killed.",
@@ -127,7 +130,7 @@ _REFUSED_OPTIONS = {
 @click.option(
     "-o",
     "--output",
-    type=click.Path(allow_dash=True, path_type=Path),
+    type=NamedPath(allow_dash=True, path_type=Path),
     help="Write to this file, with --all into this folder, instead of standard output.",
 )
 @click.option(
@@ -297,6 +300,10 @@ def _import_described(
     nodes, problems = read_description(text, file, topology)
     if errors(problems):
         return tuple(problems)
+    if not nodes.nodes:
+        empty = TextProblems(file)
+        empty.no_nodes()
+        return (*problems, *empty.found)
     logged = logged_version(text)
     imported = attrs.evolve(
         imported,
@@ -412,9 +419,13 @@ def _is_stdin(description: Path) -> bool:
 
 
 def _read_description(description: Path) -> str:
-    """Return the text; bytes that are not UTF-8 are in log lines, not in the description."""
+    """Return the text; bytes that are not UTF-8 are in log lines, not in the description.
+
+    PowerShell writes UTF-16.
+    """
     try:
         content = sys.stdin.buffer.read() if _is_stdin(description) else description.read_bytes()
     except OSError as error:
         raise click.ClickException(f"{description} cannot be read: {error.strerror}.") from None
-    return content.decode("utf-8", errors="replace")
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if is_utf16 else "utf-8", errors="replace")

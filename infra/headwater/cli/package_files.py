@@ -9,6 +9,7 @@ import click
 
 from headwater.cli.console import json_text, write
 from headwater.cli.options import output_option
+from headwater.kafka.command_line import NamedPath
 from headwater.spec.schema import published_schema
 
 _SCHEMAS = {"topology": "topology.v1", "policies": "policies.v1"}
@@ -38,7 +39,7 @@ def schema(kind: str, output: Path | None) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False, path_type=Path),
     required=True,
     help="The folder; it is created if it does not exist.",
 )

@@ -9,6 +9,7 @@ import click
 from headwater.cli.agent import endpoints
 from headwater.cli.console import ExitCode, print_json
 from headwater.cli.lazy import Lazy, LazyGroup
+from headwater.cli.seconds import Seconds
 from headwater.control.access import control_token
 from headwater.control.client import NotAnsweredError, ask
 
@@ -62,7 +63,7 @@ def add(context: click.Context, url: str | None) -> None:
 @click.argument("url", required=False, metavar="[URL]")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, max=1e9),
+    type=Seconds(min=0, max=1e9),
     metavar="SECONDS",
     help="How long to wait for the thread's batch; default: until it has ended.",
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from headwater.kafka.command_line import NamedPath
 from headwater.toolchain import ToolchainError
 from headwater.toolchain.preparation import PARTS, prepare, shell_exports
 from headwater.toolchain.streams_library import ensure_streams_library
@@ -48,7 +49,7 @@ def toolchain(part: str) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=NamedPath(path_type=Path, file_okay=False),
     default=Path("libs"),
     show_default=True,
     help="The folder that gets the jar.",

@@ -9,7 +9,7 @@ import click
 from headwater.cli.console import ExitCode, print_problems
 from headwater.cli.options import Count, Setting, policies_option
 from headwater.cli.policies import read_policies
-from headwater.kafka.command_line import cluster_options, connection
+from headwater.kafka.command_line import NamedPath, cluster_options, connection
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_documents
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("document", type=click.Path(path_type=Path))
+@click.argument("document", type=NamedPath(path_type=Path))
 @click.option(
     "--partitions",
     "counts",
