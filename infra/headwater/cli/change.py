@@ -16,7 +16,14 @@ from headwater.cli.edit_inputs import (
     show_edit,
 )
 from headwater.cli.git_revision import files_at
-from headwater.cli.options import Count, cluster_options, output_option, project_option, stack_state_option
+from headwater.cli.options import (
+    Count,
+    cluster_options,
+    each_once,
+    output_option,
+    project_option,
+    stack_state_option,
+)
 from headwater.kafka.command_line import NamedPath
 from headwater.model.records import SetupRecord
 
@@ -44,6 +51,7 @@ from headwater.model.records import SetupRecord
     "given",
     multiple=True,
     type=Count(),
+    callback=each_once,
     help="Partition count of an existing topic; overrides the cluster. May be repeated.",
 )
 @cluster_options

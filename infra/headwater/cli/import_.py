@@ -17,7 +17,7 @@ from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.import_jar import JarImport, import_jar
 from headwater.cli.imported_documents import DescribedApplication
-from headwater.cli.options import Count, Setting, StoreDetails, Version, cluster_options
+from headwater.cli.options import Count, Setting, StoreDetails, Version, cluster_options, each_once
 from headwater.cli.seconds import Seconds
 from headwater.describe import (
     UnusableTopologyError,
@@ -101,6 +101,7 @@ _REFUSED_OPTIONS = {
     "repartitions",
     multiple=True,
     type=Count(),
+    callback=each_once,
     help="The explicit partition count of a repartition topic.",
 )
 @click.option(

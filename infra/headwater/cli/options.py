@@ -1,7 +1,8 @@
 """Arguments and options shared by several commands."""
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,16 @@ class Count(click.ParamType["tuple[str, int]", object]):
                 ctx,
             )
         return name, int(number)
+
+
+def each_once(
+    _: click.Context, __: click.Parameter, value: Sequence[tuple[str, int]]
+) -> Sequence[tuple[str, int]]:
+    """Return the counts of an option that may be repeated; raises `click.BadParameter` for a name twice."""
+    found = Counter(name for name, _ in value)
+    if twice := [name for name, times in found.items() if times > 1]:
+        raise click.BadParameter(f"{', '.join(twice)} is given twice.")
+    return value
 
 
 class Setting(click.ParamType["tuple[str, str]", object]):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headwater.cli.console import ExitCode, print_problems
-from headwater.cli.options import Count, Setting, policies_option
+from headwater.cli.options import Count, Setting, each_once, policies_option
 from headwater.cli.policies import read_policies
 from headwater.kafka.command_line import NamedPath, cluster_options, connection
 from headwater.model.problems import ProblemsError, errors
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     "--partitions",
     "counts",
     type=Count(),
+    callback=each_once,
     multiple=True,
     help="The new partition count of a source topic. May be repeated. Default: the counts that the source "
     "topics have, for topics that were expanded before.",
