@@ -29,6 +29,7 @@ _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
         (("compile", "x.yaml", "--partitions", "orders=0"), "1 or more"),
         (("compile", "x.yaml", "--partitions", "orders=9999999999"), "at most 2147483647"),
         (("compile", "x.yaml", "--partitions", "a=1", "--partitions", "a=2"), "a is given twice"),
+        (("dashboards", "-o", "x", "--docs", "docs/"), "'docs/' is not an address"),
         (("validate", ""), "the path is empty. Is a variable not set?"),
         (("acls", ""), "the path is empty"),
         (("new", ""), "the path is empty"),

@@ -60,10 +60,16 @@ def dashboards(output: Path, docs: str | None) -> None:
       headwater dashboards -o monitoring/
       headwater dashboards -o monitoring/ --docs https://docs.example.com/headwater
     """
+    if docs is not None and not docs.startswith(("https://", "http://")):
+        raise click.BadParameter(
+            f"{docs!r} is not an address, such as https://docs.example.com/headwater.", param_hint="--docs"
+        )
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise click.ClickException(f"{output} cannot be created: {error.strerror}.") from None
+        raise click.ClickException(
+            f"{output} cannot be created: {error.strerror}.\n  Choose another folder by --output."
+        ) from None
     for source in _sources():
         text = source.read_text(encoding="utf-8")
         file = output / source.name

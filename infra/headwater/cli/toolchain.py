@@ -70,6 +70,11 @@ def streams_library(output: Path) -> None:
         jar = ensure_streams_library()
     except ToolchainError as error:
         raise click.ClickException(str(error)) from None
-    output.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(jar, output)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(jar, output)
+    except OSError as error:
+        raise click.ClickException(
+            f"{output} cannot be written: {error.strerror}.\n  Choose another folder by --output."
+        ) from None
     click.echo(output / jar.name)
