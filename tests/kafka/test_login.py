@@ -312,13 +312,12 @@ def test_a_token_url_that_hangs_is_awaited_once_by_all_threads(
 
 
 def test_a_token_is_requested_again_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([OSError("no OAUTHBEARER token: the token URL answers 503"), "token"])
+    failures = [OSError("no OAUTHBEARER token: the token URL answers 503")]
 
     def request(_: object) -> str:
-        answer = next(answers)
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
+        if failures:
+            raise failures.pop()
+        return "token"
 
     monkeypatch.setattr(token_request, "request_token", request)
     monkeypatch.setattr(login_module, "_FAILURE_SECONDS", -1.0)

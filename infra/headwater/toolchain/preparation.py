@@ -50,7 +50,7 @@ def shell_exports() -> tuple[str, ...]:
     """
     pulumi = pulumi_cli.ensure_pulumi()
     if pulumi.is_users:
-        variables = {} if kafka_plugin.is_visible() else {"PATH": _with_plugin(pulumi)}
+        variables: Mapping[str, str] = {} if kafka_plugin.is_visible() else {"PATH": _with_plugin(pulumi)}
     else:
         variables = _own_variables(pulumi)
     return tuple(
