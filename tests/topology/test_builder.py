@@ -364,7 +364,7 @@ def test_arguments_are_not_replaced_by_the_section_of_the_application() -> None:
 
 def test_a_function_is_no_expression() -> None:
     with pytest.raises(TypeError, match="takes an expression of Spark SQL as text"):
-        StreamsBuilder().stream("orders").filter(lambda record: record.value)  # type: ignore[arg-type,return-value]
+        StreamsBuilder().stream("orders").filter(lambda record: record.value)  # type: ignore[arg-type]
 
 
 def test_a_duration_is_text() -> None:
