@@ -8,7 +8,8 @@ import attrs
 import pytest
 import yaml
 
-from headwater.compiler import compile_documents
+from headwater.compiler import build_nodes, compile_document, compile_documents
+from headwater.describe import write_description
 from headwater.model.acls import Operation, Permission, ResourceKind
 from headwater.planner.acls import Purpose, headwater_needs
 from headwater.spec import load_documents
@@ -147,6 +148,35 @@ def test_an_acl_of_two_applications_is_kept_when_one_no_longer_needs_it(
     shop.up()
     assert shop.granted() == permissions(second) | {source}
     assert shop.held() == set()
+
+
+def test_an_imported_application_is_planned_and_adopted_with_the_listed_permissions(
+    shop: Shop, unique: Callable[[str], str]
+) -> None:
+    """The text of a topology has the internal topics without the application's prefix."""
+    id_ = unique("app")
+    shop.declare(id_)
+    (document,) = load_documents([shop.stack.folder / "documents"]).documents
+    compiled = compile_document(document, {shop.source: 2})
+    for topic in compiled.internal_topics:
+        shop.secured_cluster.create({topic.name: 2}, topic.config)
+    imported = {
+        "application": {"id": id_},
+        "describe": {
+            "text": write_description(build_nodes(document)),
+            "stores": {"counts": {"kind": "timestampedKeyValue"}},
+        },
+    }
+    shop.stack.document(id_, yaml.safe_dump(imported))
+    shop.allow(Purpose.PLAN)
+    log = shop.secured_cluster.log_length
+    preview = shop.stack.preview()
+    assert preview.succeeded, str(preview)
+    assert "2 to adopt" in preview.text
+    assert shop.secured_cluster.denials(log) == set()
+    shop.allow(Purpose.UP)
+    shop.up()
+    shop.assert_no_changes()
 
 
 def without(needed: Iterable[Permission], operation: Operation) -> list[Permission]:

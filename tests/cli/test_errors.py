@@ -27,6 +27,20 @@ _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
         (("compile", "x.yaml", "--format", "pdf"), "'pdf' is not one of"),
         (("compile", "x.yaml", "--partitions", "orders"), "'orders' is not of the form NAME=N"),
         (("compile", "x.yaml", "--partitions", "orders=0"), "1 or more"),
+        (("compile", "x.yaml", "--partitions", "orders=9999999999"), "at most 2147483647"),
+        (("compile", "x.yaml", "--partitions", "a=1", "--partitions", "a=2"), "a is given twice"),
+        (("dashboards", "-o", "x", "--docs", "docs/"), "'docs/' is not an address"),
+        (("validate", ""), "the path is empty. Is a variable not set?"),
+        (("acls", ""), "the path is empty"),
+        (("new", ""), "the path is empty"),
+        (("change", "", "x.yaml"), "the path is empty"),
+        (("agent", "run", "", "--bootstrap-server", "127.0.0.1:1"), "the path is empty"),
+        (("agent", "run", "x.yaml", "--group", "a b"), "'a b' is no part of a topic name"),
+        (("agent", "history", "--group", "a/b"), "'a/b' is no part of a topic name"),
+        (("acls", "x.yaml", "--principal", "orders"), "'orders' is not of the form TYPE:NAME"),
+        (("acls", "x.yaml", "--for", "plan"), "--for needs --self"),
+        (("threads", "remove", "--timeout", "nan"), "'nan' is not a number of seconds"),
+        (("agent", "status", "--watch", "--interval", "inf"), "'inf' is not a number of seconds"),
         (("compile", "x.yaml", "--command-config", "nowhere.properties"), "does not exist"),
         (("import", "--describe", "nowhere.txt", "--application-id", "a"), "nowhere.txt"),
         (("import", "--describe", str(_DOCUMENT), "--application-id", "a", "--store", "counts"), "NAME=KIND"),
@@ -109,6 +123,21 @@ def test_debug_shows_the_traceback() -> None:
     done = CliRunner().invoke(main, ["--debug", "validate", "x.yaml"])
     assert done.exit_code == ExitCode.BUG
     assert "Traceback" in done.output
+
+
+def test_a_folder_that_cannot_be_written_is_not_an_error_of_headwater(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def write(self: Lazy) -> None:
+        (tmp_path / "missing" / self.module).mkdir()
+
+    monkeypatch.setattr(Lazy, "load", write)
+    done = CliRunner().invoke(main, ["validate", "x.yaml"])
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert done.stderr == (
+        f"Error: {tmp_path}/missing/headwater.cli.validate cannot be used: No such file or directory.\n"
+        "  Check that it exists and that this user may read and write it, or name another one.\n"
+    )
 
 
 def test_interruption_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -338,3 +338,20 @@ def test_a_text_without_a_version_gets_the_default_explicitly(headwater: Headwat
 
     text = (tmp_path / "app.yaml").read_text(encoding="utf-8")
     assert f"  kafkaStreams: '{DEFAULT_VERSION.release}'\n" in text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_texts_that_windows_has_written_are_read(headwater: Headwater, tmp_path: Path, encoding: str) -> None:
+    text = "Topologies:\n   Sub-topology: 0\n    Source: s (topics: [a])\n      --> none\n\n"
+    (tmp_path / "text.txt").write_text(text, encoding=encoding, newline="\r\n")
+    done = headwater("import", "--describe", "text.txt", "--application-id", "app")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert "Source: s (topics: [a])" in done.stdout
+
+
+def test_a_text_that_is_cut_off_after_its_first_line_is_named(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("12:00 INFO App - Topologies:\n", encoding="utf-8")
+    done = headwater("import", "--describe", "text.txt", "--application-id", "app")
+    assert (done.returncode, done.stdout) == (ExitCode.PROBLEMS, "")
+    assert "error[UnreadableDescribe] The description has no sub-topology." in done.stderr
+    assert "copy the complete text" in " ".join(done.stderr.split())

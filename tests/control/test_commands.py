@@ -205,6 +205,7 @@ def test_answers_of_another_program_are_refused(
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 1, command
         assert address in done.output
+        assert "Use the address of" in done.stderr or "is not the endpoint of" in done.stderr
         assert "Error in Headwater itself" not in done.output
 
 

@@ -19,6 +19,7 @@ from headwater.agent.state import AgentState
 from headwater.cli import agent_history
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
+from headwater.kafka import KafkaClusterReader
 from headwater.kafka.expansion_journal import coordination_topic, read_agent_expansions, read_lines
 from headwater.kafka.journal_lines import valid_lines
 from headwater.model.expansions import Stage
@@ -179,9 +180,16 @@ def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, 
 def test_lines_of_librdkafka_are_not_in_the_output_of_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client whose connection is refused logs it; programs read the output as JSON."""
     monkeypatch.setattr(agent_history, "read_lines", partial(read_lines, timeout_seconds=1.0))
+    monkeypatch.setattr(KafkaClusterReader, "partition_counts", lambda *_: {})  # the brokers stop afterwards
     structlog.reset_defaults()
     options = ["--bootstrap-server", "127.0.0.1:1", "--format", "json"]
     result = CliRunner().invoke(main, ["agent", "history", *options])
     assert result.exit_code == ExitCode.PROBLEMS
     assert "did not answer the request to read" in result.stderr
     assert not result.stdout
+
+
+def test_a_history_of_brokers_that_cannot_be_reached_says_so() -> None:
+    result = CliRunner().invoke(main, ["agent", "history", "--bootstrap-server", "127.0.0.1:1"])
+    assert result.exit_code == ExitCode.PROBLEMS
+    assert "error[ClusterUnreachable] No Kafka broker can be reached." in result.stderr

@@ -72,6 +72,8 @@ SURROUNDINGS = {
     + "".join(f'"2026-11-21T10:00:00Z","{line}"\n' for line in SMALL.splitlines()),
     "a fence of Markdown": f"```\n{SMALL}```\n",
     "no-break spaces": SMALL.replace(" ", "\u00a0"),
+    "line ends that were converted twice": SMALL.replace("\n", "\r\r\n"),
+    "line ends of a terminal": SMALL.replace("\n", "\r"),
     "a byte order mark": f"\ufeff{SMALL}",
     "dashes of a word processor": SMALL.replace("-->", "\u2013>").replace("<--", "<\u2014"),
     "arrows of a word processor": SMALL.replace("-->", "\u2192").replace("<--", "\u2190"),

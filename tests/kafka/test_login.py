@@ -2,6 +2,7 @@
 
 import base64
 import json
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -22,9 +23,10 @@ from cryptography.hazmat.primitives.serialization import (
 
 from headwater.change.topics import delete_topics
 from headwater.kafka import Connection, token_request
+from headwater.kafka import login as login_module
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.group_client import GroupClient
-from headwater.kafka.login import Login
+from headwater.kafka.login import Login, LoginRefusedError
 from headwater.kafka.token_request import request_token
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.readiness import until
@@ -269,6 +271,69 @@ def test_connections_in_several_threads_share_a_token(monkeypatch: pytest.Monkey
     assert sent == [b"n,,\x01auth=Bearer token-1\x01\x01"] * 2
 
 
+@pytest.fixture
+def unfinished(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
+    """A token URL that hangs until the end of the test; the semaphore counts the requests."""
+    began, ended = threading.Semaphore(0), threading.Event()
+
+    def hanging_request(_: object) -> str:
+        began.release()
+        ended.wait()
+        return "late"
+
+    monkeypatch.setattr(token_request, "request_token", hanging_request)
+    yield began
+    ended.set()
+
+
+def test_a_token_url_that_hangs_is_awaited_once_by_all_threads(
+    unfinished: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(login_module, "_REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(login_module, "_TOKEN_SECONDS", 3_600.0)
+    monkeypatch.setattr(login_module, "_FAILURE_SECONDS", 3_600.0)
+    login = Login(_client("http://127.0.0.1:1/token"))
+    failures: list[str] = []
+
+    def log_in() -> None:
+        with pytest.raises(LoginRefusedError) as refused:
+            login.exchange(lambda _: b"")
+        failures.append(str(refused.value))
+
+    threads = [threading.Thread(target=log_in) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log_in()  # of a thread that has waited for one of them
+    assert failures == ["no OAUTHBEARER token within 0.2 s"] * 5
+    assert unfinished.acquire(timeout=60.0)
+    assert not unfinished.acquire(blocking=False)
+
+
+def test_a_token_is_requested_again_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [OSError("no OAUTHBEARER token: the token URL answers 503")]
+
+    def request(_: object) -> str:
+        if failures:
+            raise failures.pop()
+        return "token"
+
+    monkeypatch.setattr(token_request, "request_token", request)
+    monkeypatch.setattr(login_module, "_FAILURE_SECONDS", -1.0)
+    login = Login(_client("http://127.0.0.1:1/token"))
+    sent: list[bytes] = []
+
+    def exchange(message: bytes) -> bytes:
+        sent.append(message)
+        return b""
+
+    with pytest.raises(LoginRefusedError, match="503"):
+        login.exchange(exchange)
+    login.exchange(exchange)
+    assert sent == [b"n,,\x01auth=Bearer token\x01\x01"]
+
+
 def test_a_token_is_requested_with_the_scopes(token_url: str) -> None:
     assert request_token(_client(token_url)) == token(USER.name)
     assert TokenServer.requests[-1][1] == "grant_type=client_credentials&scope=kafka+read"
@@ -294,6 +359,14 @@ def test_no_token_is_an_error(token_url: str, url: str, reason: str) -> None:
     with pytest.raises(OSError, match=reason) as failed:
         request_token(_client(url))
     assert USER.password not in str(failed.value)
+
+
+def test_a_token_url_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_request, "_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/token"
+        with pytest.raises(OSError, match=r"no OAUTHBEARER token: no answer of the token URL within 0\.2 s"):
+            request_token(_client(url))
 
 
 def test_a_library_that_is_not_installed_is_named() -> None:

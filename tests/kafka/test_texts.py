@@ -34,12 +34,14 @@ def heard(text: str, code: int | None = None) -> Problem:
 
 def refused_connections() -> Iterable[Problem]:
     yield unreachable(BROKER, [], 15.0)
+    yield unreachable(BROKER, [], 15.0, needs_token=True)
     yield heard("Connect to ipv4#10.0.0.1:9093 failed: Connection refused", KafkaError._TRANSPORT)
     yield heard("Disconnected: connection closed by peer: receive 0 after POLLIN")
     yield heard("SSL handshake failed: certificate verify failed", KafkaError._SSL)
     yield heard("Receive failed: ssl/tls alert bad certificate: SSL alert number 42", KafkaError._TRANSPORT)
     yield heard("SASL authentication error: Authentication failed", KafkaError._AUTHENTICATION)
     yield heard("Failed to acquire SASL OAUTHBEARER token: Could not connect", KafkaError._AUTHENTICATION)
+    yield heard("no AWS_MSK_IAM token: NoCredentialsError", KafkaError.SASL_AUTHENTICATION_FAILED)
 
 
 def refused_requests() -> Iterable[Problem]:

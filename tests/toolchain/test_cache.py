@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from headwater.toolchain.cache import Cache, default_root, fingerprint
-from headwater.toolchain.commands import Progress
+from headwater.toolchain.commands import Progress, ToolchainError
 
 
 @pytest.fixture
@@ -85,3 +85,10 @@ def test_default_cache_folder(
     for variable, value in environment.items():
         monkeypatch.setenv(variable, value)
     assert default_root() == Path(expected)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cache = Cache(tmp_path / "file" / "cache")
+    with pytest.raises(ToolchainError, match=f"cache folder {cache.root} cannot be written: Not a directory"):
+        cache.ensure("thing", lambda *_: None, Progress())

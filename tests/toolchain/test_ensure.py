@@ -15,6 +15,7 @@ from headwater.toolchain import (
     ToolchainError,
     ensure_kafka,
     ensure_pulumi,
+    pulumi_cli,
     pulumi_release,
 )
 from headwater.toolchain.cache import Cache
@@ -99,6 +100,25 @@ def test_a_users_pulumi_finds_the_plugin_of_the_cache_on_the_path(
     assert shell_exports() == (), "the user's Pulumi has the plugin"
     shutil.rmtree(bare / "home")
     assert shell_exports() == (f"export PATH={home}/plugins/{_PLUGIN}:{bare}/bin",)
+
+
+def test_logins_in_the_pulumi_of_the_cache_outlive_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("PULUMI_HOME", raising=False)
+    home = tmp_path / "state" / "headwater" / "pulumi"
+    for version in ("old", "new"):
+        cached = tmp_path / "cache" / version
+        (cached / "plugins").mkdir(parents=True)
+        toolchain = PulumiToolchain(cached / "bin" / "pulumi", cached)
+        monkeypatch.setattr(pulumi_cli, "ensure_pulumi", lambda toolchain=toolchain: toolchain)
+        assert f"export PULUMI_HOME={home}" in shell_exports()
+        assert toolchain.login_home == home
+        assert (home / "plugins").readlink() == cached / "plugins"
+        (home / "credentials.json").touch()
+        shutil.rmtree(tmp_path / "cache")
+    assert (home / "credentials.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -359,6 +360,16 @@ def test_arguments_are_not_replaced_by_the_section_of_the_application() -> None:
     builder.stream("a").to("b")
     with pytest.raises(ValueError, match="Give config as arguments"):
         builder.document("app", config={"num.stream.threads": 2}, application={"config": {}})
+
+
+def test_a_function_is_no_expression() -> None:
+    with pytest.raises(TypeError, match="takes an expression of Spark SQL as text"):
+        StreamsBuilder().stream("orders").filter(lambda record: record.value)  # type: ignore[arg-type]
+
+
+def test_a_duration_is_text() -> None:
+    with pytest.raises(TypeError, match="such as `1h`"):
+        StreamsBuilder().add_state_store("s", kind="window", retention=timedelta(hours=1))  # type: ignore[arg-type]
 
 
 def test_an_instance_is_no_class() -> None:

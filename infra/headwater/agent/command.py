@@ -31,7 +31,7 @@ from headwater.command_line import (
 from headwater.control import Access, ControlServer, Surface
 from headwater.control.logs import LogFormat
 from headwater.kafka import Connection
-from headwater.kafka.command_line import connection
+from headwater.kafka.command_line import AgentGroup, NamedPath, connection
 from headwater.model.problems import Problem, ProblemsError
 from headwater.spec.policies import read_policies
 
@@ -170,7 +170,7 @@ _MILLISECONDS = click.IntRange(min=1)
 def agent_options(log_format: LogFormat) -> Callable[[F], F]:
     """Return a decorator that adds the arguments and options that `run_agent` takes."""
     return all_of(
-        click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES]..."),
+        click.argument("files", nargs=-1, type=NamedPath(path_type=Path), metavar="[FILES]..."),
         click.option(
             "--manifest",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -181,6 +181,7 @@ def agent_options(log_format: LogFormat) -> Callable[[F], F]:
         ),
         click.option(
             "--group",
+            type=AgentGroup(),
             default="default",
             show_default=True,
             help="Agents of one group share their work: one of them leads.",

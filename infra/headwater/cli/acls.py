@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from headwater.cli.cluster import NEED_A_CLUSTER, read_counts
 from headwater.cli.console import exit_for, json_text, print_problems, write
-from headwater.cli.options import cluster_options, output_option
+from headwater.cli.options import Principal, cluster_options, output_option
 from headwater.compiler import compile_documents
-from headwater.kafka.command_line import named_connection
+from headwater.kafka.command_line import NamedPath, named_connection
 from headwater.model.acls import ANY_NAME, AclDeclaration
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Problem, errors
@@ -21,7 +22,7 @@ _FORMATS = ("text", "json", "commands")
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES...]")
+@click.argument("files", nargs=-1, type=NamedPath(path_type=Path), metavar="[FILES...]")
 @click.option("--self", "for_headwater", is_flag=True, help="Show the permissions that Headwater requires.")
 @click.option(
     "--for",
@@ -35,7 +36,7 @@ _FORMATS = ("text", "json", "commands")
     "--principal",
     "principals",
     multiple=True,
-    metavar="TYPE:NAME",
+    type=Principal(),
     help="The principal to grant to, such as User:orders, instead of those in documents. May be repeated.",
 )
 @cluster_options
@@ -69,6 +70,10 @@ def acls(
     """
     if not files and not for_headwater:
         raise click.UsageError("FILES or --self is required.")
+    if not for_headwater and context.get_parameter_source("purpose") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(
+            "--for needs --self: without it, the permissions of the applications are shown."
+        )
     loaded = load_documents(files) if files else Documents()
     counts = read_counts(loaded.documents, bootstrap_server, command_config) if loaded.documents else {}
     compiled = compile_documents(loaded.documents, counts)

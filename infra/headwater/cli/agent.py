@@ -12,6 +12,7 @@ from rich.live import Live
 
 from headwater.cli.console import ExitCode, print_json, repeat
 from headwater.cli.lazy import Lazy, LazyGroup
+from headwater.cli.seconds import Seconds
 from headwater.control.access import DEFAULT_ADDRESS, control_token
 from headwater.control.client import NotAnsweredError, ask, full_url
 from headwater.report.agents import Client, agents_json, agents_rich
@@ -55,6 +56,7 @@ agent = LazyGroup(
 
 _WIDTH = 120
 _PARALLEL = 16
+_HINT = "  Use the address of `headwater agent run --http HOST:PORT`."
 
 
 def endpoints(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
@@ -69,7 +71,7 @@ def endpoints(_: click.Context, __: click.Parameter, values: Sequence[str]) -> t
 @click.argument("urls", nargs=-1, metavar="[URL]...", callback=endpoints)
 @click.option("--watch", is_flag=True, help="Update the table until interrupted.")
 @click.option(
-    "--interval", type=click.FloatRange(min=0.1), default=2.0, show_default=True, help="Seconds, for --watch."
+    "--interval", type=Seconds(min=0.1), default=2.0, show_default=True, help="Seconds, for --watch."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
@@ -95,6 +97,8 @@ def status(context: click.Context, urls: Sequence[str], *, watch: bool, interval
         Console(highlight=False).print(agents_rich(clients))
     else:
         click.echo(_agents_text(clients), nl=False)
+    if any(client.error for client in clients):
+        click.echo(_HINT, err=True)
     context.exit(ExitCode.PROBLEMS if any(client.not_ready_reason for client in clients) else ExitCode.DONE)
 
 
@@ -158,7 +162,7 @@ def autoscaling(context: click.Context, switch: str, urls: Sequence[str], *, app
             )
         except NotAnsweredError as error:
             failed = True
-            click.echo(f"{url}: {error}", err=True)
+            click.echo(f"{url}: {error}" + ("" if error.answer else f"\n{_HINT}"), err=True)
         else:
             names = ", ".join(answer["applications"]) or "no application"
             click.echo(f"{url}: autoscaling is {switch} for {names}.")

@@ -8,7 +8,8 @@ import click
 from headwater.cli.console import ProblemsExit, print_json, print_problems
 from headwater.cli.options import cluster_options
 from headwater.control.logs import configure_log
-from headwater.kafka.command_line import connection
+from headwater.kafka import KafkaClusterReader
+from headwater.kafka.command_line import AgentGroup, connection
 from headwater.kafka.expansion_journal import coordination_topic, read_lines, skipped_record
 from headwater.kafka.journal_lines import Change, PastExpansion, expansions, history_json, outcome
 from headwater.model.problems import ProblemsError
@@ -19,7 +20,13 @@ from headwater.report.escaping import printable
 @click.command()
 @cluster_options
 @click.option("--application", metavar="ID", help="Only the expansions of this application.")
-@click.option("--group", default="default", show_default=True, help="The group of the agents.")
+@click.option(
+    "--group",
+    type=AgentGroup(),
+    default="default",
+    show_default=True,
+    help="The group of the agents.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def history(
     *,
@@ -41,9 +48,11 @@ def history(
     configure_log()  # log lines go to standard error; programs read the output
     try:
         unread: list[UnreadRecord] = []
+        cluster, journal = connection(bootstrap_server, command_config), coordination_topic(group)
+        KafkaClusterReader(cluster).partition_counts([journal])  # names what keeps brokers from answering
         lines = read_lines(
-            connection(bootstrap_server, command_config),
-            coordination_topic(group),
+            cluster,
+            journal,
             "headwater-history",
             on_unread=unread.append,
         )

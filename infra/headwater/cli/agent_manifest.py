@@ -9,7 +9,7 @@ import click
 from headwater.agent.manifest import inlined, manifest, named_file
 from headwater.cli.cluster import read_counts
 from headwater.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
-from headwater.cli.options import Count, cluster_options, files_argument, output_option
+from headwater.cli.options import Count, cluster_options, each_once, files_argument, output_option
 from headwater.compiler import compile_documents
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_documents
@@ -19,7 +19,14 @@ from headwater.spec.yaml_text import read_yaml
 
 @click.command("manifest")
 @files_argument
-@click.option("--partitions", "given", multiple=True, type=Count(), help="Partition count of a source topic.")
+@click.option(
+    "--partitions",
+    "given",
+    multiple=True,
+    type=Count(),
+    callback=each_once,
+    help="Partition count of a source topic.",
+)
 @cluster_options
 @output_option
 @click.pass_context

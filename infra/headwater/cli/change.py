@@ -16,12 +16,20 @@ from headwater.cli.edit_inputs import (
     show_edit,
 )
 from headwater.cli.git_revision import files_at
-from headwater.cli.options import Count, cluster_options, output_option, project_option, stack_state_option
+from headwater.cli.options import (
+    Count,
+    cluster_options,
+    each_once,
+    output_option,
+    project_option,
+    stack_state_option,
+)
+from headwater.kafka.command_line import NamedPath
 from headwater.model.records import SetupRecord
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="[OLD] NEW...")
+@click.argument("paths", nargs=-1, required=True, type=NamedPath(path_type=Path), metavar="[OLD] NEW...")
 @click.option(
     "--git",
     "revision",
@@ -43,6 +51,7 @@ from headwater.model.records import SetupRecord
     "given",
     multiple=True,
     type=Count(),
+    callback=each_once,
     help="Partition count of an existing topic; overrides the cluster. May be repeated.",
 )
 @cluster_options

@@ -8,7 +8,14 @@ import click
 
 from headwater.cli.cluster import read_counts
 from headwater.cli.console import exit_for, json_text, print_problems, write
-from headwater.cli.options import Count, cluster_options, files_argument, output_option, policies_option
+from headwater.cli.options import (
+    Count,
+    cluster_options,
+    each_once,
+    files_argument,
+    output_option,
+    policies_option,
+)
 from headwater.cli.policies import read_policies, violations, with_problems
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
@@ -26,6 +33,7 @@ _FORMATS = ("text", "json", "dot", "mermaid", "svg", *_TOOL_FORMATS)
     "given",
     multiple=True,
     type=Count(),
+    callback=each_once,
     help="Partition count of an existing topic; overrides the cluster. May be repeated.",
 )
 @cluster_options

@@ -115,6 +115,14 @@ def unwritable_output(error: OSError) -> click.ClickException:
     )
 
 
+def unusable_file(error: OSError) -> click.ClickException:
+    """Return the error to show for a file or folder that a command could not read or write."""
+    return click.ClickException(
+        f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}.\n"
+        "  Check that it exists and that this user may read and write it, or name another one."
+    )
+
+
 def discard_output() -> None:
     """Discard the buffered output: it cannot be written, and the interpreter would fail again on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

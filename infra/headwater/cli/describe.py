@@ -8,13 +8,14 @@ from headwater.cli.console import exit_for, print_problems, write
 from headwater.cli.options import output_option
 from headwater.compiler import build_nodes
 from headwater.describe import write_description
+from headwater.kafka.command_line import NamedPath
 from headwater.model.problems import ProblemCode
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_documents
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=NamedPath(path_type=Path))
 @click.option("--application-id", metavar="ID", help="The application, if FILE has several.")
 @output_option
 @click.pass_context

@@ -13,7 +13,9 @@ from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_described import ImportOptions, import_described, import_group
 from headwater.cli.import_jar import JarImport, import_jar
 from headwater.cli.imported_documents import DescribedApplication
-from headwater.cli.options import Count, Setting, StoreDetails, Version, cluster_options
+from headwater.cli.options import Count, Setting, StoreDetails, Version, cluster_options, each_once
+from headwater.cli.seconds import Seconds
+from headwater.kafka.command_line import NamedPath
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 
@@ -63,7 +65,7 @@ _REFUSED_OPTIONS = {
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     default=60,
     show_default=True,
     help="With --jar: seconds until Java is killed.",
@@ -86,6 +88,7 @@ _REFUSED_OPTIONS = {
     "repartitions",
     multiple=True,
     type=Count(),
+    callback=each_once,
     help="The explicit partition count of a repartition topic.",
 )
 @click.option(
@@ -115,7 +118,7 @@ _REFUSED_OPTIONS = {
 @click.option(
     "-o",
     "--output",
-    type=click.Path(allow_dash=True, path_type=Path),
+    type=NamedPath(allow_dash=True, path_type=Path),
     help="Write to this file, with --all into this folder, instead of standard output.",
 )
 @click.option(

@@ -1,5 +1,6 @@
 """`headwater import --describe` and `--group`: create or update the document of one application."""
 
+import codecs
 import re
 import sys
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from headwater.describe import (
     without_prefix,
     write_description,
 )
+from headwater.describe.problems import TextProblems
 from headwater.kafka.command_line import connection, named_connection
 from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
@@ -71,6 +73,10 @@ def import_described(
     nodes, problems = read_description(text, file, topology)
     if errors(problems):
         return tuple(problems)
+    if not nodes.nodes:
+        empty = TextProblems(file)
+        empty.no_nodes()
+        return (*problems, *empty.found)
     logged = logged_version(text)
     imported = attrs.evolve(
         imported,
@@ -143,12 +149,16 @@ def _is_stdin(description: Path) -> bool:
 
 
 def _read_description(description: Path) -> str:
-    """Return the text; bytes that are not UTF-8 are in log lines, not in the description."""
+    """Return the text; bytes that are not UTF-8 are in log lines, not in the description.
+
+    PowerShell writes UTF-16.
+    """
     try:
         content = sys.stdin.buffer.read() if _is_stdin(description) else description.read_bytes()
     except OSError as error:
         raise click.ClickException(f"{description} cannot be read: {error.strerror}.") from None
-    return content.decode("utf-8", errors="replace")
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if is_utf16 else "utf-8", errors="replace")
 
 
 def _read_existing(output: Path | None, application_id: str) -> Mapping[str, Any] | None:

@@ -11,7 +11,13 @@ from typing import Any
 
 import click
 
-from headwater.cli.console import ExitCode, discard_output, print_problems, unwritable_output
+from headwater.cli.console import (
+    ExitCode,
+    discard_output,
+    print_problems,
+    unusable_file,
+    unwritable_output,
+)
 from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.model.problems import ProblemsError
 
@@ -208,6 +214,9 @@ def _report_error(error: Exception, arguments: Sequence[str]) -> int:
             import traceback  # noqa: PLC0415 - only after an error
 
             traceback.print_exception(error)
+        case OSError() if isinstance(error.filename, str | bytes) and error.strerror:
+            unusable_file(error).show()
+            code = ExitCode.PROBLEMS
         case _:
             click.echo(_unexpected_text(error), err=True)
     return code

@@ -1,12 +1,15 @@
 """Arguments and options shared by several commands."""
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from headwater.kafka import command_line
+from headwater.kafka.command_line import NamedPath
 from headwater.model.versions import (
     OLDER,
     SUPPORTED_RELEASES,
@@ -16,7 +19,7 @@ from headwater.model.versions import (
 )
 
 files_argument = click.argument(
-    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILES..."
+    "files", nargs=-1, required=True, type=NamedPath(path_type=Path), metavar="FILES..."
 )
 
 output_option = click.option(
@@ -56,6 +59,22 @@ policies_option = click.option(
 )
 
 
+class Principal(click.ParamType["str", object]):
+    """`TYPE:NAME`: brokers ignore ACLs of other principals."""
+
+    name = "TYPE:NAME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not _PRINCIPAL.fullmatch(str(value)):
+            self.fail(f"{value!r} is not of the form {self.name}, such as User:orders.", param, ctx)
+        return str(value)
+
+
+_PRINCIPAL = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[^\n|]+")
+"""As in the schema of documents."""
+_MOST_PARTITIONS = 2**31 - 1
+
+
 class Count(click.ParamType["tuple[str, int]", object]):
     """`NAME=N`, N a positive number."""
 
@@ -65,9 +84,24 @@ class Count(click.ParamType["tuple[str, int]", object]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
         name, _, number = str(value).rpartition("=")
-        if not name or not (number.isascii() and number.isdigit()) or int(number) < 1:
-            self.fail(f"{value!r} is not of the form {self.name}, where N is 1 or more.", param, ctx)
+        is_number = number.isascii() and number.isdigit() and len(number) <= len(str(_MOST_PARTITIONS))
+        if not name or not is_number or not 0 < int(number) <= _MOST_PARTITIONS:
+            self.fail(
+                f"{value!r} is not of the form {self.name}: N is 1 or more, at most {_MOST_PARTITIONS}.",
+                param,
+                ctx,
+            )
         return name, int(number)
+
+
+def each_once(
+    _: click.Context, __: click.Parameter, value: Sequence[tuple[str, int]]
+) -> Sequence[tuple[str, int]]:
+    """Return the counts of an option that may be repeated; raises `click.BadParameter` for a name twice."""
+    found = Counter(name for name, _ in value)
+    if twice := [name for name, times in found.items() if times > 1]:
+        raise click.BadParameter(f"{', '.join(twice)} is given twice.")
+    return value
 
 
 class Setting(click.ParamType["tuple[str, str]", object]):

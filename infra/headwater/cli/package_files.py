@@ -9,6 +9,7 @@ import click
 
 from headwater.cli.console import json_text, write
 from headwater.cli.options import output_option
+from headwater.kafka.command_line import NamedPath
 from headwater.spec.schema import published_schema
 
 _SCHEMAS = {"topology": "topology.v1", "policies": "policies.v1"}
@@ -38,7 +39,7 @@ def schema(kind: str, output: Path | None) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False, path_type=Path),
     required=True,
     help="The folder; it is created if it does not exist.",
 )
@@ -59,10 +60,16 @@ def dashboards(output: Path, docs: str | None) -> None:
       headwater dashboards -o monitoring/
       headwater dashboards -o monitoring/ --docs https://docs.example.com/headwater
     """
+    if docs is not None and not docs.startswith(("https://", "http://")):
+        raise click.BadParameter(
+            f"{docs!r} is not an address, such as https://docs.example.com/headwater.", param_hint="--docs"
+        )
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise click.ClickException(f"{output} cannot be created: {error.strerror}.") from None
+        raise click.ClickException(
+            f"{output} cannot be created: {error.strerror}.\n  Choose another folder by --output."
+        ) from None
     for source in _sources():
         text = source.read_text(encoding="utf-8")
         file = output / source.name

@@ -10,6 +10,7 @@ import click
 from headwater.cli.agent import endpoints
 from headwater.cli.console import ExitCode, print_json, repeat
 from headwater.cli.options import cluster_options
+from headwater.cli.seconds import Seconds
 from headwater.control.client import NotAnsweredError, ask
 
 _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."
@@ -19,7 +20,7 @@ _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers befor
 @click.argument("url", required=False, metavar="[URL]")
 @click.option("--watch", is_flag=True, help="Update the table until interrupted.")
 @click.option(
-    "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds, for --watch."
+    "--interval", type=Seconds(min=0.1), default=1.0, show_default=True, help="Seconds, for --watch."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(

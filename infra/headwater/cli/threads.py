@@ -9,6 +9,7 @@ import click
 from headwater.cli.agent import endpoints
 from headwater.cli.console import ExitCode, print_json
 from headwater.cli.lazy import Lazy, LazyGroup
+from headwater.cli.seconds import Seconds
 from headwater.control.access import control_token
 from headwater.control.client import NotAnsweredError, ask
 
@@ -62,7 +63,7 @@ def add(context: click.Context, url: str | None) -> None:
 @click.argument("url", required=False, metavar="[URL]")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, max=1e9),
+    type=Seconds(min=0, max=1e9),
     metavar="SECONDS",
     help="How long to wait for the thread's batch; default: until it has ended.",
 )
@@ -88,7 +89,7 @@ def remove(context: click.Context, url: str | None, *, timeout: float | None) ->
 
 def report(address: str, error: NotAnsweredError) -> ExitCode:
     """Print that a client did not answer or refused the request; return the exit code."""
-    click.echo(f"{address}: {error}\n{_HINT}", err=True)
+    click.echo(f"{address}: {error}" + ("" if error.answer else f"\n{_HINT}"), err=True)
     return ExitCode.PROBLEMS
 
 

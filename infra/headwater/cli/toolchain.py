@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from headwater.kafka.command_line import NamedPath
 from headwater.toolchain import ToolchainError
 from headwater.toolchain.preparation import PARTS, prepare, shell_exports
 from headwater.toolchain.streams_library import ensure_streams_library
@@ -48,7 +49,7 @@ def toolchain(part: str) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=NamedPath(path_type=Path, file_okay=False),
     default=Path("libs"),
     show_default=True,
     help="The folder that gets the jar.",
@@ -69,6 +70,11 @@ def streams_library(output: Path) -> None:
         jar = ensure_streams_library()
     except ToolchainError as error:
         raise click.ClickException(str(error)) from None
-    output.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(jar, output)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(jar, output)
+    except OSError as error:
+        raise click.ClickException(
+            f"{output} cannot be written: {error.strerror}.\n  Choose another folder by --output."
+        ) from None
     click.echo(output / jar.name)

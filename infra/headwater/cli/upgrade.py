@@ -10,7 +10,7 @@ import click
 from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
 from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_side, show_edit
-from headwater.cli.options import Count, Version, cluster_options, files_argument, output_option
+from headwater.cli.options import Count, Version, cluster_options, each_once, files_argument, output_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
 from headwater.model.cluster import ClusterSnapshot
@@ -32,6 +32,7 @@ _FORMATS = ("text", "json", "markdown")
     "given",
     multiple=True,
     type=Count(),
+    callback=each_once,
     help="Partition count of an existing topic; overrides the cluster. May be repeated.",
 )
 @click.option(

@@ -9,7 +9,7 @@ import click
 
 from headwater.cli.cluster import NEED_A_CLUSTER
 from headwater.cli.console import exit_for, print_json, print_problems, write
-from headwater.cli.options import Count, files_argument, policies_option
+from headwater.cli.options import Count, each_once, files_argument, policies_option
 from headwater.cli.policies import read_policies, violations
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
@@ -27,6 +27,7 @@ from headwater.spec import Documents, load_documents
     "given",
     multiple=True,
     type=Count(),
+    callback=each_once,
     help="Partition count of a source topic. Applications whose counts are all given are checked with them.",
 )
 @click.option(

@@ -33,6 +33,8 @@ _ARROWS = (
     (re.compile(r"^(\s*)[\u2192\u27f6](?=\s)", re.MULTILINE), r"\1-->"),
     (re.compile(r"^(\s*)[\u2190\u27f5](?=\s)", re.MULTILINE), r"\1<--"),
 )
+_LINE_END = re.compile(r"\r+\n|\r")
+"""A line end of Windows, of a terminal, or one that was converted twice."""
 _LINE_TAG = re.compile(r"<br\s*/?>|</(?:p|div|li|tr|pre)>", re.IGNORECASE)
 _TAG = re.compile(
     r"</?(?:a|article|b|blockquote|body|code|div|em|font|head|html|i|li|main|ol|p|pre|samp|section|small"
@@ -47,7 +49,7 @@ _PARTS = ("Topologies:", "Topology: ", "Sub-topology: ", "Source: ", "Processor:
 
 def repair_text(text: str) -> str:
     """Return `text` without the damage that copying does to a description; other text is unchanged."""
-    text = _json_text(text)
+    text = _json_text(_LINE_END.sub("\n", text))
     text = _unescape_text(_COLOR.sub("", text))
     text = _without_html(text)
     text = _without_loggers(_COLOR.sub("", text.translate(_BLANKS)))

@@ -66,6 +66,10 @@ class TextProblems:
     def nothing(self) -> None:
         self.add(0, "The text contains no description of a topology.", "a line `Topologies:`", "none")
 
+    def no_nodes(self) -> None:
+        """Add the problem that the description ends after its first line: no application runs such a one."""
+        self.add(0, "The description has no sub-topology.", "a line `Sub-topology: 0`, and its nodes", "none")
+
     def not_chosen(self, listed: Sequence[str], chosen: str | None) -> None:
         """Add the problem that a text has different topologies and `chosen` is none of them."""
         several = len(listed) > 1

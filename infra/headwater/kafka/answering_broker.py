@@ -42,7 +42,8 @@ def no_answer(
         answering, failures = find_answering(settings, timeout_seconds)
     if answering is not None:
         return unanswered(what, answering, (*messages, *failures), timeout_seconds)
-    return unreachable(settings.bootstrap_servers, messages, timeout_seconds)
+    needs_token = settings.token_url is not None
+    return unreachable(settings.bootstrap_servers, messages, timeout_seconds, needs_token=needs_token)
 
 
 def find_answering(

@@ -1,6 +1,7 @@
-"""Command line options that name a cluster, and the connection that they give."""
+"""Options that commands of several packages share, and the connection that those of a cluster give."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,8 +9,40 @@ from typing import Any, TypeVar
 import click
 
 from headwater.kafka.connection import Connection
+from headwater.model.expansions import AGENT_PREFIX
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class NamedPath(click.Path):
+    """A path. An empty one, as of a variable that is not set, would mean the working folder."""
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401 - same
+        if value == "":  # a default is a `Path`
+            self.fail("the path is empty. Is a variable not set?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+_LONGEST_TOPIC = 249
+_GROUP = re.compile(rf"[\w.-]{{1,{_LONGEST_TOPIC - len(AGENT_PREFIX)}}}", re.ASCII)
+
+
+class AgentGroup(click.ParamType["str", object]):
+    """The group of agents, which their coordination topic is named after."""
+
+    name = "TEXT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not _GROUP.fullmatch(str(value)):
+            self.fail(
+                f"{value!r} is no part of a topic name: use letters, digits, `.`, `_` and `-`.", param, ctx
+            )
+        return str(value)
 
 
 def cluster_options(text: str) -> Callable[[F], F]:

@@ -71,21 +71,34 @@ def client_message(error: KafkaError) -> ClientMessage:
     return ClientMessage(error.str(), error.code())
 
 
-def unreachable(servers: Iterable[str], messages: Sequence[ClientMessage], seconds: float) -> Problem:
-    """Return the problem for a cluster that does not answer, by the most specific of its `messages`."""
+def unreachable(
+    servers: Iterable[str],
+    messages: Sequence[ClientMessage],
+    seconds: float,
+    *,
+    needs_token: bool = False,
+) -> Problem:
+    """Return the problem for a cluster that does not answer, by the most specific of its `messages`.
+
+    A client that `needs_token` and waits for it asks no broker, and reports nothing.
+    """
     where = ", ".join(servers)
     if (known := _known_cause(where, messages)) is not None:
         return known
     specific = [item for item in messages if item.code != ALL_BROKERS_DOWN]
+    is_silent = needs_token and not specific
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="No Kafka broker can be reached.",
-        expected=f"a broker at {where}",
+        expected=f"a broker at {where}{', and an OAuth token' if is_silent else ''}",
         found=_plain_text(specific[-1]) if specific else f"no answer within {seconds:g} s",
         why=_WHY,
         fix="Check the bootstrap servers, that the brokers run, and that this machine can connect to them "
-        "and to the addresses that they advertise.",
+        "and to the addresses that they advertise." + (_OTHERWISE if is_silent else ""),
     )
+
+
+_OTHERWISE = " If they do, check that the token URL answers: without a token, no broker is asked."
 
 
 def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage], seconds: float) -> Problem:
@@ -144,6 +157,9 @@ def _refused_login(where: str, item: ClientMessage) -> Problem:
     if "OAUTHBEARER token" in item.text:
         what = "login: it has no OAuth token"
         fix = "Check the token URL, the client id and the secret, and that this machine can reach the URL."
+    elif "AWS_MSK_IAM token" in item.text:
+        what = "login: it has no AWS token"
+        fix = "Check that this machine has valid credentials of AWS, such as a profile or a role."
     elif item.code in _UNAUTHENTICATED:
         what = "credentials"
         fix = "Compare user name, password and SASL mechanism with the brokers' listener."

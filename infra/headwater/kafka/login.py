@@ -3,12 +3,16 @@
 import base64
 import hashlib
 import hmac
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
 from threading import Lock
 
 from headwater.kafka.connection_settings import ConnectionSettings
+from headwater.kafka.pending_requests import in_background
 
 _HASHES: Mapping[str, Callable[..., "hashlib._Hash"]] = {
     "SCRAM-SHA-256": hashlib.sha256,
@@ -17,6 +21,9 @@ _HASHES: Mapping[str, Callable[..., "hashlib._Hash"]] = {
 _MOST_ITERATIONS = 1_000_000
 """A broker names the number; Kafka's own default is 4,096, and more would keep this machine busy."""
 _TOKEN_SECONDS = 60.0
+_REQUEST_SECONDS = 15.0
+_FAILURE_SECONDS = 5.0
+"""Threads that wait for each other all learn of a failure in this time: none requests a token again."""
 Exchange = Callable[[bytes], bytes]
 """Send a message of the mechanism, and return the answer; raises `OSError` if the broker refuses it."""
 
@@ -33,15 +40,14 @@ class LoginRefusedError(OSError):
 class Login:
     """The credentials of a connection. Connections that are opened soon after each other share a token.
 
-    They may be opened in several threads.
+    They also share that there is none, and may be opened in several threads.
     """
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
-        self._token = ""
-        self._token_until = 0.0
+        self._requested: Future[str] = Future()
+        self._shared_until = self._awaited_until = -math.inf
         self._lock = Lock()
-        """Held while a token is requested."""
 
     def exchange(self, exchange: Exchange) -> None:
         """Exchange the messages of the mechanism; raises `OSError`, `ValueError`."""
@@ -55,15 +61,24 @@ class Login:
             _log_in_by_scram(exchange, _HASHES[mechanism], user, password)
 
     def _current_token(self) -> str:
+        """Return the token that all threads share; raises `LoginRefusedError` after a limited time."""
         from headwater.kafka.token_request import request_token  # noqa: PLC0415 - imports an HTTP client
 
         with self._lock:
-            if (now := time.monotonic()) > self._token_until:
-                try:
-                    self._token, self._token_until = request_token(self._settings), now + _TOKEN_SECONDS
-                except OSError as error:
-                    raise LoginRefusedError(str(error)) from None
-            return self._token
+            if (now := time.monotonic()) > self._shared_until:
+                self._requested = in_background(partial(request_token, self._settings))
+                self._shared_until, self._awaited_until = now + _TOKEN_SECONDS, now + _REQUEST_SECONDS
+            requested, seconds = self._requested, max(0.0, self._awaited_until - now)
+        try:
+            return requested.result(seconds)
+        except TimeoutError:
+            failure = f"no {self._settings.mechanism} token within {_REQUEST_SECONDS:g} s"
+        except OSError as error:
+            failure = str(error)
+        with self._lock:
+            if requested is self._requested:
+                self._shared_until = min(self._shared_until, time.monotonic() + _FAILURE_SECONDS)
+        raise LoginRefusedError(failure)
 
     def _send_token(self, exchange: Exchange) -> None:
         """Log in with a token (RFC 7628, sections 3.1 and 3.2.3)."""

@@ -10,7 +10,7 @@ from headwater.kafka.client_settings import token_callback
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.model.problems import ProblemsError
 
-_SECONDS = 15.0
+_SECONDS = 10.0
 _MOST_BYTES = 1 << 20
 
 
@@ -25,6 +25,8 @@ def request_token(settings: ConnectionSettings) -> str:
     except HTTPError as error:
         error.close()
         raise OSError(f"no OAUTHBEARER token: the token URL answers {error.code}") from None
+    except TimeoutError:
+        raise OSError(f"no OAUTHBEARER token: no answer of the token URL within {_SECONDS:g} s") from None
     except (OSError, ValueError) as error:
         raise OSError(f"no OAUTHBEARER token: {error}") from None
     except Exception as error:  # noqa: BLE001 - the classes of Amazon's library are not imported here

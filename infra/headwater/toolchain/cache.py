@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.commands import Progress
+from headwater.toolchain.commands import Progress, ToolchainError
 
 
 def default_root() -> Path:
@@ -48,6 +48,9 @@ class Cache:
         """Return the folder `name`; `make` fills it if it does not exist yet.
 
         Of several processes one fills it and the others wait. If `make` raises, the folder is removed.
+
+        Raises:
+            ToolchainError: The cache cannot be written.
         """
         if found := self.find(name):
             return found
@@ -68,8 +71,15 @@ class Cache:
 
     @contextmanager
     def _locked(self, name: str, progress: Progress) -> Iterator[None]:
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / f".{name}.lock").open("w") as lock:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            file = (self.root / f".{name}.lock").open("w")
+        except OSError as error:
+            raise ToolchainError(
+                f"The cache folder {self.root} cannot be written: {error.strerror}.\n"
+                "  Set HEADWATER_CACHE to a folder that this user can write."
+            ) from None
+        with file as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from headwater.toolchain import (
     kafka,
@@ -15,7 +15,7 @@ from headwater.toolchain import (
 )
 from headwater.toolchain.broker.process import ensure_class_data
 from headwater.toolchain.cache import Cache
-from headwater.toolchain.commands import Progress
+from headwater.toolchain.commands import Progress, ToolchainError
 from headwater.toolchain.spark import ensure_spark_classes
 
 PARTS = ("kafka", "spark", "streams-library", "pulumi")
@@ -45,18 +45,30 @@ def shell_exports() -> tuple[str, ...]:
     If the user's own CLI is used, only the Kafka plugin may be missing: Pulumi also finds it on PATH.
 
     Raises:
-        ToolchainError: Pulumi is not in the cache and can be neither downloaded nor built.
+        ToolchainError: Pulumi is not in the cache and can be neither downloaded nor built, or its home cannot
+            be written.
     """
     pulumi = pulumi_cli.ensure_pulumi()
     if pulumi.is_users:
-        variables = {} if kafka_plugin.is_visible() else {"PATH": _with_plugin(pulumi)}
+        variables: Mapping[str, str] = {} if kafka_plugin.is_visible() else {"PATH": _with_plugin(pulumi)}
     else:
-        variables = pulumi.environment()
+        variables = _own_variables(pulumi)
     return tuple(
         f"export {name}={shlex.quote(value)}"
         for name, value in variables.items()
         if os.environ.get(name) != value
     )
+
+
+def _own_variables(pulumi: pulumi_cli.PulumiToolchain) -> Mapping[str, str]:
+    home = pulumi_cli.own_login_home()
+    try:
+        return pulumi.environment(home=home)
+    except OSError as error:
+        raise ToolchainError(
+            f"The folder {home} cannot be written: {error.strerror}.\n"
+            "  Set XDG_STATE_HOME to a folder that this user can write."
+        ) from None
 
 
 def _with_plugin(pulumi: pulumi_cli.PulumiToolchain) -> str:

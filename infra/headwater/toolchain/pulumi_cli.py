@@ -53,8 +53,8 @@ class PulumiToolchain:
     @property
     def login_home(self) -> Path:
         """The Pulumi home in which the user's `pulumi login` stores its credentials."""
-        chosen = "PULUMI_HOME" in os.environ
-        return kafka_plugin.users_home() if self.is_users or chosen else self.home
+        is_chosen = self.is_users or "PULUMI_HOME" in os.environ
+        return kafka_plugin.users_home() if is_chosen else own_login_home()
 
     def environment(
         self, base: Mapping[str, str] | None = None, *, home: Path | None = None
@@ -65,9 +65,8 @@ class PulumiToolchain:
         stacks, credentials); it gets the same plugins.
         """
         base = os.environ if base is None else base
-        if home is not None and not (plugins := home / "plugins").exists():
-            home.mkdir(parents=True, exist_ok=True)
-            plugins.symlink_to(self.home / "plugins", target_is_directory=True)
+        if home is not None:
+            self._link_plugins(home)
         # The language host runs the first `python3` on PATH, whatever virtual environment the project names.
         path = [str(Path(sys.prefix) / "bin"), str(self.cli.parent), base.get("PATH", os.defpath)]
         return {
@@ -78,6 +77,24 @@ class PulumiToolchain:
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
         }
+
+    def _link_plugins(self, home: Path) -> None:
+        """Let `home` have the plugins, unless it has a folder of its own."""
+        plugins, target = home / "plugins", self.home / "plugins"
+        if plugins.is_symlink():
+            if plugins.readlink() == target:
+                return
+        elif plugins.exists():
+            return
+        home.mkdir(parents=True, exist_ok=True)
+        link = home / f".plugins-{os.getpid()}"
+        link.symlink_to(target, target_is_directory=True)
+        link.replace(plugins)  # other processes may do the same
+
+
+def own_login_home() -> Path:
+    """Return the Pulumi home of shells that run Headwater's Pulumi: no cache, because it has credentials."""
+    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "headwater" / "pulumi"
 
 
 def file_backend(folder: Path) -> str:

@@ -56,9 +56,21 @@ def _key(name: str) -> str:
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any option
     if isinstance(value, Mapping):
         return plain_options(value)
+    if isinstance(value, type):
+        return class_name(value)
+    if callable(value):
+        raise TypeError(
+            f"{value!r} is a function, and this option takes an expression of Spark SQL as text, such as "
+            "`value.amount > 0`. For a function of your own, call `process_values` or `process`."
+        )
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
-    return class_name(value) if isinstance(value, type) else value
+    if value is not None and not isinstance(value, str | int | float):
+        raise TypeError(
+            f"{value!r} cannot be part of a document, which has text, numbers, lists and mappings. "
+            "A duration is text, such as `1h`."
+        )
+    return value
 
 
 @attrs.define(eq=False)

@@ -8,6 +8,7 @@ import attrs
 import click
 
 from headwater.cli.options import Setting
+from headwater.cli.seconds import Seconds
 
 _DEFAULT_TIMEOUT_SECONDS = 60
 
@@ -88,7 +89,7 @@ _OPTIONS = (
     ),
     click.option(
         "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Seconds(min=0, min_open=True),
         help="With --jar: seconds until Java is killed if it does not return the partitions of 100,000 keys. "
         f"Default: {_DEFAULT_TIMEOUT_SECONDS}.",
     ),

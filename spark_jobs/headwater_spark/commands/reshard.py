@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from headwater.cli.console import ExitCode, print_problems
-from headwater.cli.options import Count, Setting, policies_option
+from headwater.cli.options import Count, Setting, each_once, policies_option
 from headwater.cli.policies import read_policies
-from headwater.kafka.command_line import cluster_options, connection
+from headwater.kafka.command_line import NamedPath, cluster_options, connection
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_documents
@@ -30,11 +30,12 @@ SUBMITTED = "as spark-submit says"
 
 
 @click.command()
-@click.argument("document", type=click.Path(path_type=Path))
+@click.argument("document", type=NamedPath(path_type=Path))
 @click.option(
     "--partitions",
     "counts",
     type=Count(),
+    callback=each_once,
     multiple=True,
     help="The new partition count of a source topic. May be repeated. Default: the counts that the source "
     "topics have, for topics that were expanded before.",

@@ -9,14 +9,14 @@ from headwater.cli.console import ExitCode
 from headwater.cli.options import Setting, policies_option
 from headwater.cli.policies import read_policies
 from headwater.compiler import StreamsConfig
-from headwater.kafka.command_line import cluster_options, connection
+from headwater.kafka.command_line import NamedPath, cluster_options, connection
 from headwater_spark.commands.progress import Progress
 from headwater_spark.commands.reshard import single_document
 from headwater_spark.driver.run.installed import runtime_installed
 
 
 @click.command()
-@click.argument("document", type=click.Path(path_type=Path))
+@click.argument("document", type=NamedPath(path_type=Path))
 @click.option(
     "--store",
     "stores",

@@ -22,6 +22,7 @@ from headwater.cli.new.project import (
     wheel_of,
     write_project,
 )
+from headwater.kafka.command_line import NamedPath
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.spec.schema import published_schema
 from headwater.toolchain import ToolchainError
@@ -38,7 +39,7 @@ _LOCAL_WHEEL = (
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folder", type=NamedPath(path_type=Path), metavar="DIR")
 @click.option("--example", type=click.Choice(list(EXAMPLES)), default="orders", show_default=True)
 @click.option(
     "--ci",

@@ -9,6 +9,7 @@ lines, and returns the variable or literal of the result. Arguments that Spark d
 other types the source calls functions of `operations`.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
@@ -76,7 +77,7 @@ def parse(text: str) -> exp.Expr:
     except (RecursionError, _TooManyStepsError):
         raise _too_much("nested too deeply to be read", f"at most {DEEPEST} levels") from None
     except SqlglotError:
-        raise ExpressionError([Fault("it is not SQL", _show_text(text))]) from None
+        raise ExpressionError([Fault("it is not SQL", _show_text(text), fix=_CLOSE)]) from None
     if len(trees) != 1:
         summary = "it is empty" if not trees else "it is more than one expression"
         raise ExpressionError([Fault(summary, _show_text(text), "one expression", "Write one expression.")])
@@ -107,17 +108,32 @@ def _check_size(tree: exp.Expr) -> None:
         pending.extend((child, depth + 1) for child in node.iter_expressions())
 
 
+_CORRECT = "Correct the expression."
+_CLOSE = "Correct the expression. Check that each quote, backquote and comment is closed."
+
+
 def _faults(error: ParseError) -> list[Fault]:
     return [
         Fault(
-            f"it is not SQL ({each['description']})",
+            f"it is not SQL ({_reason(each['description'])})",
             str(each["highlight"]) or "the end",
             line=each["line"] or 1,
             column=each["col"] or 1,
-            fix="Correct it.",
+            fix=_CORRECT,
         )
         for each in error.errors
-    ] or [Fault("it is not SQL", "the text", fix="Correct it.")]
+    ] or [Fault("it is not SQL", "the text", fix=_CORRECT)]
+
+
+def _reason(description: str) -> str:
+    """Return a description of the parser in words that do not name its classes."""
+    if description.startswith("Required keyword"):
+        return "an operand or an argument is missing"
+    if description.startswith("Invalid expression"):
+        return "unexpected token"
+    if (missing := re.fullmatch(r"Expect(?:ing|ed) (\W+)", description)) is not None:
+        return f"`{missing[1]}` is missing"
+    return description[:1].lower() + description[1:]
 
 
 def _too_much(found: str, expected: str) -> ExpressionError:

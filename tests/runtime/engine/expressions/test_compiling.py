@@ -81,6 +81,21 @@ def test_syntax_errors_have_a_location() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("value.amount > >", "1:16 it is not SQL (an operand or an argument is missing)"),
+        ("concat(value", "1:12 it is not SQL (`)` is missing)"),
+        ("value.a)", "1:8 it is not SQL (unexpected token)"),
+        ("cast(value as)", "1:14 it is not SQL (expected TYPE after CAST)"),
+        ("'abc", "1:1 it is not SQL"),
+    ],
+)
+def test_syntax_errors_name_no_classes_of_the_parser(text: str, expected: str) -> None:
+    (fault,) = faults(text)
+    assert fault == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "__import__('os').system('true')",
