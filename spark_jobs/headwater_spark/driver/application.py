@@ -29,6 +29,7 @@ from headwater_spark.driver.threads.shutdown_requests import shutdown_requested
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import load_handler
 from headwater_spark.processor_expansion import ProcessorsStatus
+from headwater_spark.spark_internals.input_signals import InputSignals
 from headwater_spark.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
@@ -137,19 +138,20 @@ class StreamsApplication:
         parts.specs.update(check)
         # Before the client waits: all clients may be requested to stop meanwhile.
         parts.shutdown_requests.start(parts.specs.source_topics)
+        input_signals = InputSignals(parts.spark)  # compiled while this client waits, or would
+        parts.releases.start()
         if not parts.client.acquire(parts.specs.source_topics, self._lifecycle.stopping):
+            parts.releases.join(_RENEWAL_SECONDS)
             self._end(close_offsets=True)
             return
         parts.renewals.start()  # at once: the record of the active client soon expires
-        if parts.client.lost_spark:
-            parts.releases.start()
         if parts.client.has_waited:  # perhaps for days
             self._obey_shutdown_request()
             check = parts.topics.prepare()
         if parts.expansion.complete_interrupted():
             check = parts.topics.prepare()
         parts.specs.update(check)
-        signals = watch_inputs(parts.input_watch, parts.spark, parts.specs)
+        signals = watch_inputs(parts.input_watch, input_signals, parts.specs)
         for name in parts.specs.layout.queries:
             parts.queries[name] = SubtopologyQuery(parts.spark, parts.specs.spec(name), signals.get(name))
         parts.expansion.started()

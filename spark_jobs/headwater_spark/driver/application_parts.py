@@ -68,7 +68,7 @@ class ApplicationParts:
     renewals: WatchThreads
     """Renew the record of the active client, also while the application starts."""
     releases: WatchThreads
-    """Let Spark's master end the Spark application of the client that this one has replaced."""
+    """Let Spark's master end the Spark applications of clients that this one has replaced."""
 
 
 def create_parts(
@@ -244,7 +244,9 @@ def _create_releases(
     spark: SparkSession, application: Application, client: ActiveClient, lifecycle: ClientLifecycle
 ) -> WatchThreads:
     def release(stopping: threading.Event) -> None:
-        end_application(spark, client.lost_spark, stopping)
+        # While this client still waits until it is active: executors start meanwhile.
+        for lost in iter(client.lost_spark.get, ""):
+            end_application(spark, lost, stopping)
 
     return WatchThreads({f"{application.id}-lost-executors": release}, lifecycle)
 

@@ -69,6 +69,23 @@ def test_a_client_waits_until_the_record_has_not_changed_for_long() -> None:
     assert not waiting.observed(OTHER.renewed(), EXPIRY_SECONDS).may_claim
 
 
+def test_a_client_knows_when_the_next_read_may_let_it_claim() -> None:
+    assert HERE.seconds_left == EXPIRY_SECONDS
+    waiting = _after(HERE, (0.0, OTHER), (1.0, OTHER))
+    assert waiting.seconds_left == EXPIRY_SECONDS - 1.0
+    assert waiting.observed(OTHER.renewed(), 2.0).seconds_left == EXPIRY_SECONDS
+    assert waiting.observed(OTHER.ended(), 2.0).seconds_left == 0.0
+    silent = _after(HERE, *((float(now), OTHER) for now in range(int(EXPIRY_SECONDS) + 1)))
+    assert silent.seconds_left == 0.0
+
+
+def test_a_client_knows_when_the_next_read_may_prove_its_term() -> None:
+    assert ActiveTerm(OTHER).seconds_left(100.0) == 0.0
+    doubtful = ActiveTerm(OTHER, doubted_at=100.0)
+    assert doubtful.seconds_left(102.0) == SETTLE_SECONDS - 2.0
+    assert doubtful.seconds_left(101.0 + SETTLE_SECONDS) == 0.0
+
+
 def test_time_without_answers_of_brokers_does_not_count() -> None:
     """The active client could not renew its record either."""
     assert not _after(HERE, (0.0, OTHER), (1_000.0, OTHER)).may_claim

@@ -136,6 +136,24 @@ def test_a_client_takes_over_from_a_silent_one_which_ends_with_a_problem(
     assert second.proved_at
 
 
+@pytest.mark.usefixtures("short")
+def test_a_lost_spark_application_is_named_before_the_next_client_is_active(
+    clients_: _Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executors of the next client start while it waits until no worker trusts the lost one."""
+    monkeypatch.setattr(decide, "SETTLE_SECONDS", 10 * _SECONDS)
+    first, second = clients_.new("first"), clients_.new("second")
+    first.spark = "spark://master:7077 app-1"
+    clients_.start(first)
+    assert first.lost_spark.get(timeout=_SECONDS) == "", "it is active, and has replaced none"
+    clients_.stop(first, records_end=False)
+    clients_.start(second)
+    assert second.lost_spark.get(timeout=_SECONDS) == first.spark
+    assert not second.proved_at
+    clients_.stop(second)
+    assert second.lost_spark.get(timeout=_SECONDS) == ""
+
+
 def test_a_client_replaces_a_killed_one_with_the_same_checkpoint_at_once(
     clients_: _Clients, tmp_path: Path
 ) -> None:

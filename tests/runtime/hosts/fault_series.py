@@ -11,6 +11,7 @@ from typing import Self
 from headwater.toolchain.broker.readiness import until
 from tests.runtime.hosts.cluster import START_SECONDS, Driver, SparkHosts
 from tests.runtime.hosts.faults import Fault, cause, cause_of_driver, end_of_driver, series
+from tests.runtime.hosts.start_parts import start_parts
 from tests.runtime.spark.process_application import ProcessApplication
 
 _log = logging.getLogger(__name__)
@@ -88,12 +89,13 @@ class FaultSeries:
 
     def _replace_driver(self, fault: Fault) -> None:
         """Cause a fault of the driver's host, start another driver, end the fault: the first driver ends."""
-        lost, started = self.driver, time.monotonic()
+        lost, started, began = self.driver, time.monotonic(), time.time()
         self._hosts.reverse()
         cause_of_driver(fault, lost.host)
         self.driver = self._start_driver()
         assert until(self._is_running, START_SECONDS), self._cluster.log(self.driver.host)[-4000:]
-        _log.info("another driver is running after %.1f s", time.monotonic() - started)
+        seconds, parts = time.monotonic() - started, start_parts(self._cluster.log(self.driver.host), began)
+        _log.info("another driver is running after %.1f s: %s", seconds, parts)
         end_of_driver(fault, lost.host)
         assert until(lambda: lost.process.poll() is not None, _END_SECONDS), "the first driver continues"
         assert lost.process.returncode != os.EX_OK

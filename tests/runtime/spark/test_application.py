@@ -34,7 +34,7 @@ def test_an_application_does_not_wait_for_a_master_that_does_not_answer(
     monkeypatch.setattr(application_parts, "end_application", end_application)
     with cluster.application(COUNT) as running:
         client = running.application._parts.client
-        client.lost_spark = "spark://unreachable:7077 app"
+        client.lost_spark.put("spark://unreachable:7077 app")
         running.application.start()
         assert is_waiting.wait(TIMEOUT_SECONDS)
         assert until(lambda: client.proved_at > 0, TIMEOUT_SECONDS)

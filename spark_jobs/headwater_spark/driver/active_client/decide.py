@@ -75,6 +75,11 @@ class Candidate:
         record = self.record
         return record is None or record.has_ended or (bool(self.lock_id) and record.lock_id == self.lock_id)
 
+    @property
+    def seconds_left(self) -> float:
+        """How long the record has to stay as it is until this client may claim; 0 = it may."""
+        return 0.0 if self.may_claim else EXPIRY_SECONDS - self.seconds
+
     def claim(self, process: str, name: str, spark: str = "") -> ClientRecord:
         """Return the record with which a process becomes active."""
         term = 1 if self.record is None else self.record.term + 1
@@ -112,6 +117,10 @@ class ActiveTerm:
         if found is None or found.term < self.own.term:
             return Role.UNRECORDED
         return Role.REPLACED
+
+    def seconds_left(self, now: float) -> float:
+        """Return after how long a read can prove the term, if no write is doubtful meanwhile; 0 = now."""
+        return max(0.0, self.doubted_at + SETTLE_SECONDS - now)
 
     def renewed(self, found: ClientRecord | None, read_at: float, written_at: float) -> "ActiveTerm":
         """Return the term after the record `found` was read, and the renewed one was written."""

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Collection
+from queue import SimpleQueue
 from secrets import token_hex
 from threading import Event, Lock, Thread
 
@@ -20,6 +21,7 @@ from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds, read
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 1.0
+_SHORTEST_POLL_SECONDS = 0.05
 _END_SECONDS = 0.1
 _FIRST_RENEWAL_SECONDS = 0.5
 """Then a client that became active at the same moment has written its record."""
@@ -59,8 +61,8 @@ class ActiveClient:
         self.has_waited = False
         self.spark = ""
         """As in `ClientRecord`; set it before `acquire`."""
-        self.lost_spark = ""
-        """The Spark application of the client that this one has replaced; empty: none, or unknown."""
+        self.lost_spark: SimpleQueue[str] = SimpleQueue()
+        """The Spark applications of clients that this one has replaced; an empty text follows the last."""
         self._application = application
         self._name = f"{client} on {socket.gethostname()}"
         self._candidate = Candidate("" if lock is None else lock.lock_id(), is_fenced)
@@ -111,16 +113,20 @@ class ActiveClient:
             self._observer.start()
 
     def acquire(self, topics: Collection[str], stopping: Event) -> bool:
-        """Wait until this client is active; return False if `stopping` was set before.
+        """Wait until this client is active; return False if `stopping` was set before. Call it once.
 
         `topics` are the source topics, the same for all clients. Without the permission to use the group,
-        the client is active at once, and others are not noticed.
+        the client is active at once, and others are not noticed. `lost_spark` is filled meanwhile.
 
         Raises:
             KafkaException: The record cannot be read or written.
         """
-        if not topics:
-            return True
+        try:
+            return not topics or self._acquire(topics, stopping)
+        finally:
+            self.lost_spark.put("")
+
+    def _acquire(self, topics: Collection[str], stopping: Event) -> bool:
         self._await_observer(stopping)
         while not stopping.is_set():
             try:
@@ -204,8 +210,8 @@ class ActiveClient:
                 return False
             self._write(self._consumer, own)
         self._term = candidate.claimed(own, boot_seconds())
-        if candidate.record is not None and not candidate.record.has_ended:
-            self.lost_spark = candidate.record.spark
+        if candidate.record is not None and not candidate.record.has_ended and candidate.record.spark:
+            self.lost_spark.put(candidate.record.spark)
         if candidate.record is not None and not candidate.has_no_rival:
             _log.warning(
                 "client takes over: the active one is silent",
@@ -221,8 +227,9 @@ class ActiveClient:
 
     def _settle(self, stopping: Event) -> bool:
         """Wait until no worker trusts the client that was silent; return False if that one continues."""
+        seconds = _FIRST_RENEWAL_SECONDS
         while not self.proved_at:
-            if stopping.wait(_POLL_SECONDS):
+            if stopping.wait(seconds):
                 return False
             try:
                 self._renew()
@@ -231,6 +238,8 @@ class ActiveClient:
                 return False
             except KafkaException as error:
                 _log.debug("record of the active client not renewed", reason=failure_reason(error))
+            left = 0.0 if self._term is None else self._term.seconds_left(boot_seconds())
+            seconds = _pause(left, _RENEWAL_SECONDS) or _FIRST_RENEWAL_SECONDS
         return True
 
     def _wait(self, candidate: Candidate, stopping: Event) -> None:
@@ -244,7 +253,7 @@ class ActiveClient:
                 client=self._name,
                 active=active,
             )
-        stopping.wait(_POLL_SECONDS)
+        stopping.wait(_pause(candidate.seconds_left, _POLL_SECONDS) or _POLL_SECONDS)
 
     def _continue_alone(self, reason: str) -> None:
         _log.warning(
@@ -298,6 +307,11 @@ class ActiveClient:
                     raise KafkaException(each.error)
 
         clients.call_with_timeout(_WRITE_SECONDS, "write the record of the active client", commit)
+
+
+def _pause(left: float, most: float) -> float:
+    """Return the pause before the next read, which decides in `left` seconds; 0 if it may decide now."""
+    return min(most, max(_SHORTEST_POLL_SECONDS, left)) if left > 0 else 0.0
 
 
 def _end_offset(consumer: Consumer, topic: str) -> int | None:

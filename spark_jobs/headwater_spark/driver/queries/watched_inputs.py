@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import attrs
-from pyspark.sql import SparkSession
 
 from headwater.kafka import Connection
 from headwater_spark.driver.input.watch import InputWatch
@@ -49,9 +48,8 @@ def create_input_watch(connection: Connection, group: str, *, exactly_once: bool
     )
 
 
-def watch_inputs(watch: InputWatch, spark: SparkSession, specs: QuerySpecs) -> Mapping[str, InputSignal]:
+def watch_inputs(watch: InputWatch, signals: InputSignals, specs: QuerySpecs) -> Mapping[str, InputSignal]:
     """Add the queries to `watch`; return the signals of queries that can wait."""
-    signals = InputSignals(spark)
     found = {name: signal for name in specs.layout.queries if (signal := signals.create()) is not None}
     for name, signal in found.items():
         watch.add(name, WatchedInput(specs, name), signal)
