@@ -58,6 +58,7 @@ class _Commands:
                     "HEADWATER_SASL_USERNAME": _USER.name,
                     "HEADWATER_SASL_PASSWORD": _USER.password,
                     "SPARK_LOCAL_DIRS": str(self.folder / "local"),
+                    "PYSPARK_PYTHON": sys.executable,
                 },
             )
 
