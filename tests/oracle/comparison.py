@@ -11,9 +11,9 @@ from headwater.compiler import StreamsConfig, build_nodes, compile_document
 from headwater.compiler.broker_counts import EQUAL_EXPLICIT_COUNTS
 from headwater.compiler.streams_config import MERGE_REPARTITIONS
 from headwater.describe import read_description, write_description
+from headwater.model import operators as op
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from headwater.model.nodes import NodeTopology, SourceNode
-from headwater.model.operators import Merge
 from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.model.topology import Protocol, TopologyDocument
 from headwater.spec import parse_document
@@ -130,12 +130,23 @@ def has_unseen_groups(document: TopologyDocument, nodes: NodeTopology) -> bool:
         return (
             True  # Kafka Streams omits members of groups or users of stores, and a text does not contain them
         )
+    if _connects_stores_of_tables(document):
+        return True  # its text is that of a join
     # a repartition moved above merge() leaves the other branch out of the group, not of the text
     return MERGE_REPARTITIONS in StreamsConfig.of(document.application).optimizations and _merges(document)
 
 
 def _merges(document: TopologyDocument) -> bool:
-    return any(isinstance(step.operator, Merge) for step in document.steps)
+    return any(isinstance(step.operator, op.Merge) for step in document.steps)
+
+
+def _connects_stores_of_tables(document: TopologyDocument) -> bool:
+    """Return whether custom processors use stores of tables by name."""
+    calls = [step.operator for step in document.steps]
+    connected = {name for call in calls for name in getattr(call, "stores", ())}
+    built = {store.name for call in calls for store in getattr(call, "connected", ())}
+    added = (op.AddStateStore, op.AddGlobalStore, op.AddReadOnlyStateStore)
+    return bool(connected - built - {call.store.name for call in calls if isinstance(call, added)})
 
 
 def _has_disconnected_processors(nodes: NodeTopology) -> bool:

@@ -14,6 +14,7 @@ from tests.oracle.random_topologies.stores import Choices
 
 _PERCENT_BAD = 15
 _PERCENT_SIMILAR = 30
+_PERCENT_RARE = 60
 _APPLICATION_IDS = ("app", "a", "billing-2")
 
 
@@ -48,11 +49,18 @@ class Situation:
         return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110)
 
 
-def random_situation(choices: Choices) -> Situation:
+def random_situation(choices: Choices, *, rare: bool = False) -> Situation:
+    """Return a random situation; with `rare` also with rare options and combinations."""
     bad, focus = choices.chance(_PERCENT_BAD), choices.number(100)
     similar = choices.chance(_PERCENT_SIMILAR)
     generator = Generator(
-        choices, bad=bad, similar=similar, only_tables=focus >= 92, only_repartitions=80 <= focus < 92
+        choices,
+        bad=bad,
+        similar=similar,
+        rare=rare and choices.chance(_PERCENT_RARE),
+        only_tables=focus >= 92,
+        only_repartitions=80 <= focus < 92,
+        only_counts=rare and 74 <= focus < 80,
     )
     # The time in which Kafka Streams describes nested joins doubles with each join, so their number is small.
     size = 1 + choices.number(40 if choices.chance(25) and not generator.only_tables else 14)

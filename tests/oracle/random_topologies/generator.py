@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from tests.oracle.random_topologies.sources import Handle, SourceGenerator, is_versioned
+from tests.oracle.random_topologies.focused import FocusedGenerator
+from tests.oracle.random_topologies.sources import Handle, is_versioned
 from tests.oracle.random_topologies.stores import Options, milliseconds
 
 _STATELESS = ("filter", "filterNot", "map", "mapValues", "flatMap", "flatMapValues", "selectKey", "peek")
@@ -21,8 +22,29 @@ _OPTIMIZATIONS = (
     "merge.repartition.topics,single.store.self.join",
     "reuse.ktable.source.topics, merge.repartition.topics",
 )
+_RARE_OPTIMIZATIONS = (
+    "reuse.ktable.source.topics,single.store.self.join",
+    "merge.repartition.topics,single.store.self.join , reuse.ktable.source.topics",
+)
+_WRONG_OPTIMIZATIONS = (
+    "some",
+    "all,none",
+    "all, merge.repartition.topics",
+    "ALL",
+    " all",
+    "",
+    ",",
+    "merge.repartition.topics,",
+    ",single.store.self.join",
+    "merge.repartition.topics,merge.repartition.topics",
+)
 
 
+_EAGER_WINDOWS: tuple[Options, ...] = (
+    {"difference": "1h", "eager": True},
+    {"difference": "13h", "eager": True},
+    {"before": 0, "after": 3000, "grace": 0, "eager": True},
+)
 _CONFIGS: tuple[tuple[int, str, tuple[Any, ...]], ...] = (
     (10, "topic.retention.ms", (99_000,)),
     (10, "topic.segment.bytes", (1_048_576,)),
@@ -36,16 +58,17 @@ _CONFIGS: tuple[tuple[int, str, tuple[Any, ...]], ...] = (
     (3, "upgrade.from", ("2.3", "3.6", "3.9", "4.1", "4.2")),
     (3, "processing.guarantee", ("exactly_once_v2", "exactly_once")),
 )
+_RARE_CONFIGS: tuple[tuple[int, str, tuple[Any, ...]], ...] = (
+    (5, "topic.cleanup.policy", ("delete", "compact", "compact,delete")),
+    (3, "topic.min.compaction.lag.ms", (7,)),
+    (3, "topic.message.timestamp.type", ("LogAppendTime",)),
+    (2, "windowstore.changelog.additional.retention.ms", (2**63 - 1,)),
+)
 
 
 @attrs.define
-class Generator(SourceGenerator):
+class Generator(FocusedGenerator):
     """Generates one document, call by call."""
-
-    only_tables: bool = False
-    """Only joins of tables: stores are read through many unmaterialized results."""
-    only_repartitions: bool = False
-    """Mostly calls that Kafka Streams moves repartition topics over when it merges them."""
 
     def document(self, size: int) -> Options:
         self._source()
@@ -53,16 +76,20 @@ class Generator(SourceGenerator):
             self._step()
         if self.choices.chance(12):
             self._processor_api()
-        application: Options = {"id": "app"}
+        application: Options = {"id": self._application_id()}
         if config := self._config():
             application["config"] = config
         return {"application": application, "topology": self.steps}
+
+    def _application_id(self) -> str:
+        """Return an id: the order in which Kafka Streams counts partitions depends on its hash code."""
+        return f"app-{self.choices.number(1_000_000)}" if self.rarely(50) else "app"
 
     def partitions(self, missing_percent: int = 0) -> dict[str, int]:
         base = 1 + self.choices.number(4)
         varied = self.choices.chance(40)
         counts = {
-            topic: 1 + self.choices.number(7) if varied else base
+            topic: 1 + self.choices.number(200 if self.rarely(5) else 7) if varied else base
             for topic in [*self.topics, *self.global_topics]
             if topic in self.global_topics or not self.choices.chance(missing_percent)
         }
@@ -78,6 +105,9 @@ class Generator(SourceGenerator):
             self._source()
             return
         streams = self._of("stream")
+        if self.only_counts and streams and self.choices.chance(85):
+            self._only_counts_step(streams)
+            return
         if self.only_repartitions and streams and self.choices.chance(80):
             self._only_repartitions_step(streams)
             return
@@ -92,38 +122,6 @@ class Generator(SourceGenerator):
         recent = usable[:3] if self.choices.chance(60) else usable
         receiver = self.choices.pick(recent)
         (self._on_stream if receiver.kind == "stream" else self._on_table)(receiver)
-
-    def _only_tables_step(self) -> None:
-        tables = self._of("table")
-        if len(tables) < 2 or self.choices.chance(35):
-            self._emit("table", {"topic": self._topic()}, "table")
-            return
-        table, other = self.choices.pick(tables[:4]), self.choices.pick(tables)
-        operator = self.choices.pick(("join", "leftJoin", "outerJoin", "filter", "mapValues"))
-        partner = {"with": other.alias} if operator.endswith(("join", "Join")) else {}
-        self._emit(operator, partner, "table", table)
-
-    def _only_repartitions_step(self, streams: list[Handle]) -> None:
-        stream = self.choices.pick(streams[:3])
-        operator = self.choices.pick(
-            (
-                "selectKey",
-                "mapValues",
-                "groupByKey",
-                "processValues",
-                "process",
-                "merge",
-                "filter",
-                "map",
-                "groupBy",
-            )
-        )
-        if operator.startswith("group"):
-            self._emit(operator, self.name(), "grouped", stream)
-            self._emit("count", self.name() | self.materialized(), "table", self.handles[-1])
-        else:
-            partner = {"with": self.choices.pick(streams).alias} if operator == "merge" else {}
-            self._emit(operator, partner | self.name(20), "stream", stream)
 
     def _on_stream(self, stream: Handle) -> None:
         form = self.choices.number(100)
@@ -151,16 +149,6 @@ class Generator(SourceGenerator):
         else:
             self._join_stream(stream)
 
-    def _end(self, stream: Handle) -> None:
-        operator = self.choices.pick(("foreach", "print", "to", "to"))
-        if operator == "to" and self.choices.chance(50) and self.topics:
-            # a topic that the application reads itself
-            self._emit("to", {"topic": self.choices.pick(self.topics)}, None, stream)
-        elif operator == "to":
-            self._emit("to", {"extractor": "com.example.Router@1f, (odd)", **self.name(20)}, None, stream)
-        else:
-            self._emit(operator, self.name(20), None, stream)
-
     def _group_stream(self, stream: Handle) -> None:
         self._emit(self.choices.pick(("groupBy", "groupByKey")), self.name(35), "grouped", stream)
 
@@ -181,7 +169,28 @@ class Generator(SourceGenerator):
             branch["then"] = [{self.choices.pick(_STATELESS): self.name() or None}]
             if self.choices.chance(30):
                 branch["then"].append({"repartition": self.name(50) or None})
+            if self.rarely(40):
+                branch["then"] += self._in_branch()
         return branch
+
+    def _in_branch(self) -> list[Options]:
+        """Return calls in a branch that end with a stream."""
+        form = self.choices.number(5)
+        if form == 0:
+            group = {self.choices.pick(("groupByKey", "groupBy")): self.name(35) or None}
+            count = {"count": self.name() | self.materialized() or None}
+            return [group, count, {"toStream": self.name() or None}]
+        if form == 1:
+            return [{"toTable": self.name() | self.materialized() or None}, {"toStream": self.name() or None}]
+        if form == 2:
+            inner = f"b{self.fresh('')}"
+            split = {**self.name(40), "branches": [{**self.name(40), "as": inner}]}
+            return [{"split": split}, {"filter": {"from": inner, **self.name()}}]
+        other = self.choices.pick(self._of("stream", "table"))
+        if form == 3 and other.kind == "stream":
+            return [{"merge": {"with": other.alias, **self.name()}}]
+        window = {"window": {"difference": 5000}} if other.kind == "stream" else {}
+        return [{self._inner_or_left(): {"with": other.alias, **window, **self.name()}}]
 
     def _join_stream(self, stream: Handle) -> None:
         partners = self._of("stream", "table", "global")
@@ -189,16 +198,12 @@ class Generator(SourceGenerator):
         if other.kind == "stream":
             self._join_streams(stream, other)
         elif other.kind == "table":
-            graces = (0, 1000, 600_000) if other.versioned or (self.bad and self.choices.chance(20)) else ()
+            may_wait = other.versioned or (self.bad and self.choices.chance(20)) or self.rarely(3)
+            graces = (0, 1000, 600_000) if may_wait else ()
             grace = {"grace": self.choices.pick(graces)} if graces and self.choices.chance(50) else {}
-            if grace and not self.bad and grace["grace"] != 0 and not other.versioned:
-                grace = {}
             self._emit(self._inner_or_left(), {"with": other.alias, **self.name(), **grace}, "stream", stream)
         else:
             self._emit(self._inner_or_left(), {"with": other.alias, **self.name()}, "stream", stream)
-
-    def _inner_or_left(self) -> str:
-        return self.choices.pick(("join", "leftJoin"))
 
     def _join_streams(self, stream: Handle, other: Handle) -> None:
         window: Options = self.choices.pick(
@@ -209,6 +214,8 @@ class Generator(SourceGenerator):
                 {"difference": "10s", "grace": "3s", "eager": True},
             )
         )
+        if self.rarely(10):
+            window = self.choices.pick(_EAGER_WINDOWS)
         if self.choices.chance(5):
             window = {
                 "before": -1000,
@@ -220,10 +227,13 @@ class Generator(SourceGenerator):
             options["storeName"] = self.any_name("j")
         difference = 2 * milliseconds(window.get("difference", 0))
         size = difference or window["before"] + window["after"]
-        kept = size + milliseconds(window.get("grace", 0))
+        late = max(86_400_000 - difference, 0) if "eager" in window else 0
+        kept = size + milliseconds(window.get("grace", late))
         for side in ("thisStore", "otherStore"):
             if self.choices.chance(12):
                 options[side] = {"name": self.any_name("js"), "retention": kept, "windowSize": size}
+                if self.rarely(25):
+                    options[side]["type"] = "in-memory"
                 if self.bad and self.choices.chance(30):
                     options[side]["retention"] += 1
         operator = self.choices.pick(("join", "leftJoin", "outerJoin"))
@@ -233,7 +243,8 @@ class Generator(SourceGenerator):
         form = self.choices.number(100)
         if form < 18:
             options = self.name() | self.materialized()
-            traits: Options = {"window": table.window, "versioned": is_versioned(options)}
+            kept = self.rare and table.versioned and "materialized" not in options
+            traits: Options = {"window": table.window, "versioned": kept or is_versioned(options)}
             self._emit(
                 self.choices.pick(("filter", "filterNot", "mapValues")), options, "table", table, **traits
             )
@@ -324,10 +335,13 @@ class Generator(SourceGenerator):
         optimization = "all" if self.only_repartitions else self.choices.pick(_OPTIMIZATIONS)
         if optimization:
             config["topology.optimization"] = optimization
-        for percent, key, values in _CONFIGS:
+        if self.rarely(10):
+            config["topology.optimization"] = self.choices.pick(_RARE_OPTIMIZATIONS)
+        for percent, key, values in (*_CONFIGS, *(_RARE_CONFIGS if self.rare else ())):
             if self.choices.chance(percent):
                 config[key] = self.choices.pick(values)
         if self.bad and self.choices.chance(5):
-            wrong = ("some", "all,none", "all, merge.repartition.topics")
-            config["topology.optimization"] = self.choices.pick(wrong)
+            config["topology.optimization"] = self.choices.pick(
+                _WRONG_OPTIMIZATIONS if self.rare else _WRONG_OPTIMIZATIONS[:3]
+            )
         return config

@@ -7,6 +7,11 @@ import attrs
 
 from tests.oracle.random_topologies.stores import Options, StoreGenerator
 
+_NODES = frozenset(
+    {"stream", "filter", "filterNot", "map", "mapValues", "flatMap", "selectKey", "peek", "merge", "process"}
+)
+"""Calls on streams and tables whose names are the names of nodes. Those of sources of tables are others."""
+
 
 @attrs.frozen
 class Handle:
@@ -25,6 +30,8 @@ class SourceGenerator(StoreGenerator):
     stream_topics: list[Options] = attrs.field(factory=list)
     topics: list[str] = attrs.field(factory=list)
     global_topics: list[str] = attrs.field(factory=list)
+    nodes: list[str] = attrs.field(factory=list)
+    """Names of nodes of the DSL, to which nodes of the Processor API can be attached."""
 
     # --- handles
 
@@ -40,6 +47,8 @@ class SourceGenerator(StoreGenerator):
     ) -> None:
         if receiver is not None:
             options = {"from": receiver.alias, **options}
+        if isinstance(name := options.get("name"), str) and operator in _NODES:
+            self.nodes.append(name)
         if kind is not None:
             alias = f"h{len(self.handles)}"
             options = {**options, "as": alias}
@@ -85,13 +94,17 @@ class SourceGenerator(StoreGenerator):
 
     def _stream_topics(self) -> Options:
         if self.stream_topics and self.choices.chance(30):
-            return dict(self.choices.pick(self.stream_topics))
+            again = dict(self.choices.pick(self.stream_topics))
+            if "topics" in again and self.rarely(50):
+                again["topics"] = again["topics"][::-1]
+            return again
         form = self.choices.number(10)
         value: str | list[str]
         if form <= 6:
             key, value = "topic", self._topic()
         elif form <= 8:
-            key, value = "topics", [self._topic(), self._topic()]
+            count = 1 + self.choices.number(20) if self.rarely(20) else 2
+            key, value = "topics", [self._topic() for _ in range(count)]
         else:
             prefix = self.fresh("p")
             self.topics += [f"{prefix}-a", f"{prefix}-bb"]
@@ -135,9 +148,13 @@ class SourceGenerator(StoreGenerator):
             self._emit("addSource", {"name": readers[-1], **self._source_topics()}, None)
         if self.bad and self.names and self.choices.chance(40):
             readers.append(self.choices.pick(self.names))
+        if self.nodes and self.rarely(40):
+            readers.append(self.choices.pick(self.nodes))
         for _ in range(self.choices.number(4)):
             name = self.any_name("proc") if self.similar else self.fresh("proc")
             nodes.append(name + self.choices.pick(("", "", "", ", with a comma", " (odd)")))
+            if self.rarely(10):
+                nodes[-1] += self.choices.pick((" é", "😀", "\uff5e"))
             parents = list(
                 dict.fromkeys(
                     self.choices.pick([*readers, *nodes[:-1]]) for _ in range(1 + self.choices.number(2))
@@ -146,16 +163,18 @@ class SourceGenerator(StoreGenerator):
             stores = {"stores": [self.builder()]} if self.choices.chance(25) else {}
             self._emit("addProcessor", {"name": nodes[-1], "parents": parents, **stores}, None)
         if nodes and self.choices.chance(50):
-            connected = list(dict.fromkeys(self.choices.pick(nodes) for _ in range(2)))
+            known = [*nodes, *self.nodes] if self.rarely(20) else nodes
+            connected = list(dict.fromkeys(self.choices.pick(known) for _ in range(2)))
             store = self.builder()
             self._emit("addStateStore", {**store, "processors": connected}, None)
             if self.choices.chance(40):
-                chosen = self.choices.pick(nodes)
-                self._emit(
-                    "connectProcessorAndStateStores", {"processor": chosen, "stores": [store["name"]]}, None
-                )
+                chosen = self.choices.pick(known)
+                names = list(dict.fromkeys([store["name"], *self._some_stores()]))
+                self._emit("connectProcessorAndStateStores", {"processor": chosen, "stores": names}, None)
         if self.choices.chance(15):
             self._read_only_store(nodes)
+        if self.rarely(15):
+            self._global_store_of_topology()
         if self.choices.chance(60):
             parents = [self.choices.pick([*readers, *nodes])]
             target = {"topic": self.fresh("out")} if self.choices.chance(80) else {"extractor": "Router@2"}
@@ -173,6 +192,14 @@ class SourceGenerator(StoreGenerator):
             self._emit(
                 "connectProcessorAndStateStores", {"processor": reader, "stores": [store["name"]]}, None
             )
+
+    def _global_store_of_topology(self) -> None:
+        """Add a call of `Topology#addGlobalStore`."""
+        topic = self.fresh("g")
+        self.global_topics.append(topic)
+        builder = self.builder() | {"logging": False}
+        options = {"sourceName": self.fresh("src"), "name": self.fresh("load")}
+        self._emit("addGlobalStore", {"store": builder, "topic": topic, **options}, None)
 
     def _source_topics(self) -> Options:
         form = self.choices.number(10)

@@ -75,7 +75,7 @@ _PREFIXES = (
     "COGROUPKSTREAM-MERGE-",
 )
 _BAD_NAMES = ("bad name", "..", ".", "sl/ash", "n" * 249, "n" * 230)
-_DURATIONS = {"1h": 3_600_000, "5m": 300_000, "1m": 60_000, "10s": 10_000, "3s": 3_000}
+_DURATIONS = {"13h": 46_800_000, "1h": 3_600_000, "5m": 300_000, "1m": 60_000, "10s": 10_000, "3s": 3_000}
 _LOGGING: tuple[bool | Options, ...] = (
     False,
     True,
@@ -105,12 +105,18 @@ class StoreGenerator:
 
     choices: Choices
     bad: bool = False
+    rare: bool = False
+    """Whether there are rare options and combinations, too."""
     similar: bool = False
     """Whether names resemble each other and names that Kafka Streams generates."""
     stores: list[str] = attrs.field(factory=list)
     builders: list[Options] = attrs.field(factory=list)
+    stores_of_tables: list[str] = attrs.field(factory=list)
     names: list[str] = attrs.field(factory=list)
     serial: int = 0
+
+    def rarely(self, percent: int) -> bool:
+        return self.rare and self.choices.chance(percent)
 
     def fresh(self, prefix: str) -> str:
         self.serial += 1
@@ -125,7 +131,8 @@ class StoreGenerator:
         if self.choices.chance(5):
             return self.choices.pick(_ODD_NAMES)
         if self.bad and self.choices.chance(10):
-            return self.choices.pick((*_BAD_NAMES, *self.names))
+            empty: tuple[str, ...] = ("",) if self.rare else ()
+            return self.choices.pick((*_BAD_NAMES, *empty, *self.names))
         name = self.similar_name(prefix) if self.similar and self.choices.chance(60) else self.fresh(prefix)
         self.names.append(name)
         return name
@@ -155,6 +162,7 @@ class StoreGenerator:
         if form == 5 and kind != "unlimited":
             return {"materialized": {"supplier": self._supplier(kind, window, kept), **self.logging()}}
         options: Options = {"store": self.any_name("s")} if self.choices.chance(60) else {}
+        self.stores_of_tables += options.values()
         if self.choices.chance(30):
             options["type"] = self.choices.pick(("rocksDB", "in-memory"))
         if window and "unlimited" not in window and self.choices.chance(50):
@@ -212,13 +220,24 @@ class StoreGenerator:
         stores: list[Any] = []
         if self.stores and self.choices.chance(60):
             stores.append(self.choices.pick(self.stores))
+        if self.stores_of_tables and self.rarely(10):
+            stores.append(self.choices.pick(self.stores_of_tables))
         if self.bad and self.choices.chance(10):
             stores.append(self.choices.pick(("unheard-of", *self.names)))
         if self.choices.chance(30):
             stores.append(self.builder())
             if self.choices.chance(50):
                 self.stores.append(stores[-1]["name"])
+        if self.rarely(2):
+            many = [self.builder() for _ in range(self.choices.number(20))]
+            stores += [each for number, each in enumerate(many) if each not in [*stores, *many[:number]]]
         return {"stores": stores} if stores else {}
+
+    def _some_stores(self) -> list[str]:
+        known = [*self.stores, *self.stores_of_tables]
+        if not known or not self.rarely(40):
+            return []
+        return [self.choices.pick(known) for _ in range(1 + self.choices.number(3))]
 
 
 def milliseconds(duration: int | str) -> int:

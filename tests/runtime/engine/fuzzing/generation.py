@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from tests.runtime.engine.fuzzing import aggregations, joins, sources, streams, tables
+from tests.runtime.engine.fuzzing import aggregations, joins, processor_api, sources, streams, tables
 from tests.runtime.engine.fuzzing.draft import Draft, Handle, NoPartnerError, Options
 from tests.runtime.engine.fuzzing.functions import TOTAL, Functions
 
@@ -49,6 +49,8 @@ _OPTIMIZATIONS = (
 
 @attrs.define
 class Generator(Draft):
+    has_rare_calls: bool = False
+    """Generate calls on a `Topology`, and topics that are written and read, too."""
     one_task: bool = False
     """Generate one sub-topology: the test driver has one stream time for all."""
 
@@ -65,10 +67,15 @@ class Generator(Draft):
             sources.global_store(self)
         for _ in range(size):
             self._step()
+            if self.has_rare_calls and not self.one_task and self.chance(6):
+                with suppress(NoPartnerError):
+                    streams.through_a_topic(self, self.partner("stream"))
         for handle in list(self.handles):
             sources.sink(self, handle)
         if self.chance(10):
             sources.chosen_sink(self)
+        if self.has_rare_calls and not self.one_task and self.chance(25):
+            processor_api.topology(self)
         config = {"topology.optimization": self.random.choice(_OPTIMIZATIONS), **self.handlers()}
         return {"application": {"id": "app", "config": config}, "topology": self.steps}
 

@@ -133,6 +133,19 @@ def repartition(draft: Draft, on: Handle) -> None:
     draft.emit("repartition", draft.maybe_named(), "stream", on)
 
 
+def through_a_topic(draft: Draft, on: Handle) -> None:
+    """Write the stream to a topic that the application reads itself."""
+    if on.counts:  # the default format cannot read numbers
+        raise NoPartnerError
+    topic = draft.name("mid")
+    draft.steps.append({"to": {"from": on.alias, "topic": topic}})
+    if draft.chance(60):
+        draft.emit("stream", {"topic": topic}, "stream")
+    else:
+        store, versioned = draft.key_value_store(50)
+        draft.emit("table", {"topic": topic, **store}, "table", versioned=versioned)
+
+
 def split(draft: Draft, on: Handle) -> None:
     """Add a split. The same condition twice leaves a branch empty; others may be dropped."""
     first, second, rest = (Handle(draft.name("h"), "stream") for _ in range(3))
