@@ -3,7 +3,6 @@
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -121,21 +120,15 @@ class Sparkless:
         return self
 
     def process(self, processors: int) -> None:
-        """Process all records, each task in a session of its own.
-
-        The tasks of a sub-topology run at the same time: each waits half a second for the id of its producer.
-        """
+        """Process all records, each task in a session of its own."""
         document = self.document(processors)
         check = ApplicationTopics(document, self.connection).prepare()
         for program in check_runnable(document).programs(check.compiled):  # upstream ones come first
             records = [record for topic in program.sources for record in self.records(topic)]
             request = self._request(program.with_counts(check.partition_counts), processors)
-            with ThreadPoolExecutor(request.tasks) as pool:
-                ended = [
-                    pool.submit(self._process_task, request, task, records) for task in range(request.tasks)
-                ]
-            for each in ended:
-                each.result()
+            for task in range(request.tasks):
+                mine = set(request.input_partitions(task))
+                self._process_task(request, task, [record for record in records if record[:2] in mine])
 
     def open(self, processors: int) -> None:
         """Open a task, as a client that runs does; raises what prevents it."""
@@ -161,13 +154,10 @@ class Sparkless:
         return Processors.of(count, _INITIAL, is_recorded=changelogs != count)
 
     def _process_task(self, request: BatchRequest, task: int, records: Sequence[InputRecord]) -> None:
-        """Process the records of the task's partitions among `records`."""
-        partitions = set(request.input_partitions(task))
-        mine = [record for record in records if record[:2] in partitions]
         opened = OpenTask(request, task)
         try:
-            if mine:
-                result = opened.process_batch(request, RecordInput(mine), tick=False)
+            if records:
+                result = opened.process_batch(request, RecordInput(records), tick=False)
                 self.restored[request.subtopology, task] = result.restored
         finally:
             opened.close()
