@@ -25,6 +25,7 @@ GOLDEN = Path(__file__).parent / "golden"
 @pytest.mark.parametrize("form", ["txt", "json", "md", "html"])
 def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
     after = FILTERED.replace("- reduce:", "- windowedBy: {session: {gap: 1m}}\n  - reduce: {name: sum}")
+    after = after.replace("to: out", "to: results")
     found = edit(GENERATED, after)
     texts = {
         "txt": lambda: f"{edit_text(found)}\n",
@@ -36,7 +37,7 @@ def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
 
 
 def test_json_is_valid_and_is_read_back() -> None:
-    found = edit(GENERATED, FILTERED)
+    found = edit(GENERATED, FILTERED.replace("to: out", "to: results"))
     text = json.dumps(edit_json(found))
 
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(text))

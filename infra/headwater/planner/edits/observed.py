@@ -12,9 +12,9 @@ from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle, Protocol
 from headwater.model.versions import KafkaStreamsVersion, read_any_version
 from headwater.planner.edits.application import new_group_step
-from headwater.planner.edits.topics import DRAIN, keep_id
+from headwater.planner.edits.topics import keep_id
 from headwater.planner.edits.topologies import Topologies, Topology
-from headwater.planner.edits.values import ApplicationEdit, Edit, Subject, TopicEdit, Verdict
+from headwater.planner.edits.values import DRAIN, ApplicationEdit, Edit, Subject, TopicEdit, Verdict
 
 _NO_FORMAT = "Only names and counts of the topics are known, so operators and formats cannot be compared."
 _UNKNOWN = "the topology before the edit is not known"
