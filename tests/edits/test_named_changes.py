@@ -229,3 +229,12 @@ def test_a_joined_table_of_a_text_is_named_and_what_is_after_it_is_not_known() -
         "u": "kept",
     }
     assert not found.is_complete
+
+
+def test_a_repartition_is_no_input_and_is_no_operator_of_a_user() -> None:
+    keyed = _STREAM.replace("groupByKey: {", "groupByKey: {from: keyed, ")
+    found = _changes(keyed, ("{key: value.id, as: keyed}", "{key: value.id, as: keyed}\n  - repartition:"))
+    removed = _changes(_STREAM, ("  - to: {topic: out, serdes: {key: string, value: long}}\n", ""))
+
+    assert _texts(found) == []
+    assert _texts(removed) == []

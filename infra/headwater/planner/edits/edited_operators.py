@@ -84,7 +84,10 @@ def _changes(
     before: Topology, after: Topology, pairs: Pairs
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
     """Yield the node afterwards, the aspect, and its value before and afterwards."""
-    names = {pair.new.name: pair.old.name for pair in pairs.pairs}
+    # A repartition is no input: it is wherever the operators around need it.
+    names = {
+        pair.new.name: pair.old.name for pair in pairs.pairs if not after.graph.is_internal(pair.new.name)
+    }
     for pair in pairs.pairs:
         old, new = declared(before, pair.old), declared(after, pair.new)
         if old is not None and new is not None:
@@ -92,7 +95,7 @@ def _changes(
                 first, second = old.get(aspect), new.get(aspect)
                 if first != second:
                     yield pair.new, aspect, _shown(first), _shown(second)
-        if pair.is_certain:
+        if pair.is_certain and not after.graph.is_internal(pair.new.name):
             yield from _changed_inputs(before.graph, after.graph, pair, names)
 
 

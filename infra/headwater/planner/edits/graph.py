@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
-from headwater.model.behaviors import RunProcessor, StreamGlobalJoin
+from headwater.model.behaviors import NonNullKeyFilter, RunProcessor, StreamGlobalJoin
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 
 INDEX = re.compile(r"\d{10,}")
@@ -91,6 +91,16 @@ class Graph:
             has_class = isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor)
             if has_class or self._store_writers.get(store) == name:
                 yield name
+
+    def is_internal(self, name: str) -> bool:
+        """Return whether the node is a part of a repartition, which no user declares."""
+        match self.nodes[name]:
+            case SinkNode(topic=topic):
+                return topic in self.internal
+            case SourceNode(topics=topics):
+                return bool(set(topics) & self.internal)
+            case ProcessorNode(behavior=does):
+                return isinstance(does, NonNullKeyFilter) or name.endswith("-repartition-filter")
 
     def stores_after(self, name: str) -> set[str]:
         """Return the stores that a node and the nodes after it write."""

@@ -30,10 +30,10 @@ class Pairs:
 
 
 def paired_nodes(before: Topology, after: Topology) -> Pairs:
-    """Pair nodes by name; if numbers of generated names have shifted, by what the nodes of a kind do.
+    """Pair the nodes of each kind.
 
-    Then nodes that do the same and have the same operators before them come first, then nodes that do the
-    same, and the others are paired in their order.
+    Nodes that do the same and have the same operators before them come first. The others are paired by name,
+    or if numbers of generated names have shifted, nodes that do the same, and at last all in their order.
     """
     old, new = _by_kind(before), _by_kind(after)
     found = [
@@ -52,16 +52,13 @@ def paired_nodes(before: Topology, after: Topology) -> Pairs:
 def _by_kind(topology: Topology) -> Mapping[Hashable, dict[str, Node]]:
     found: defaultdict[Hashable, dict[str, Node]] = defaultdict(dict)
     for name, node in topology.graph.nodes.items():
-        found[type(node), INDEX.sub("#", name)][name] = node
+        found[type(node), topology.graph.is_internal(name), INDEX.sub("#", name)][name] = node
     return found
 
 
 def _pairs_of_one_kind(
     before: Topology, after: Topology, old: Mapping[str, Node], new: Mapping[str, Node]
 ) -> Iterator[Pair]:
-    if old.keys() == new.keys():
-        yield from (Pair(old[name], node, is_certain=True) for name, node in new.items())
-        return
     waiting_old, waiting_new = list(old.values()), list(new.values())
 
     def kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
@@ -71,12 +68,15 @@ def _pairs_of_one_kind(
         values = declared(topology, node) or {}
         return kind(topology, node), tuple(sorted((a, each.normalized) for a, each in values.items()))
 
+    def name(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
+        return node.name
+
     def path(topology: Topology, node: Node) -> Hashable:
         return does(topology, node), topology.graph.paths[node.name]
 
-    for key in (path, does, kind):
+    for key in (path, name) if old.keys() == new.keys() else (path, does, kind):
         for olds, news in _groups(before, after, waiting_old, waiting_new, key):
-            is_certain = key is path or (key is does and len(olds) == len(news))
+            is_certain = key in (path, name) or (key is does and len(olds) == len(news))
             for first, second in zip(olds, news, strict=False):
                 waiting_old.remove(first)
                 waiting_new.remove(second)
