@@ -117,8 +117,8 @@ def _local_sentence(before: Layout | None, after: Layout | None) -> str:
         return ""
     old, new = old or "entries by key", new or "entries by key"
     return (
-        f" Its files on local disks have another layout ({old}; afterwards {new}): entries that are only "
-        "there would be missing, and Kafka Streams does not report that."
+        f" Its files on local disks have another layout ({old}; afterwards {new}): with them, entries are "
+        "missing without a message, or the application fails."
     )
 
 
