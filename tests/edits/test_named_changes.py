@@ -96,6 +96,14 @@ def test_default_serdes_are_serdes_of_sources_and_sinks() -> None:
     } == {("serde of values", "long", "json")}
 
 
+def test_the_default_timestamp_extractor_is_a_timestamp_of_sources() -> None:
+    (change,) = _changes(
+        _TWO, ("id: app", "id: app, config: {default.timestamp.extractor: WallclockTimestampExtractor}")
+    )[:1]
+
+    assert (change.aspect, change.before, change.after) == ("timestamp", None, "WallclockTimestampExtractor")
+
+
 def test_another_joined_table_is_named() -> None:
     found = of_one(_JOINED, _JOINED.replace("with: t", "with: u"))
 

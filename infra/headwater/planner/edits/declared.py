@@ -72,6 +72,8 @@ def _aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | None]]
                 yield VALUE_SERDE, serde_name(reads.format.value, config, "value")
             if reads is not None:
                 yield from _fields(reads)
+            if topics and reads is not None and reads.timestamp is None:
+                yield DECLARED["timestamp"], config.get("default.timestamp.extractor")
         case SinkNode(writes=writes):
             is_internal = node.topic in graph.internal
             if not is_internal:

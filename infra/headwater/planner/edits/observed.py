@@ -11,12 +11,20 @@ from headwater.model.problems import Severity, errors
 from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle, Protocol
 from headwater.model.versions import KafkaStreamsVersion, read_any_version
+from headwater.planner.document_settings import TOPOLOGY, setting_changes
 from headwater.planner.edits.application import new_group_step
 from headwater.planner.edits.topics import keep_id
 from headwater.planner.edits.topologies import Topologies, Topology
 from headwater.planner.edits.values import DRAIN, ApplicationEdit, Edit, Subject, TopicEdit, Verdict
 
 _NO_FORMAT = "Only names and counts of the topics are known, so operators and formats cannot be compared."
+_EDITED = (
+    "The topology or a default serde was edited since the last `pulumi up`, and its record has only names "
+    "and counts of topics: it is not known whether the same operator uses the topic and can read its records."
+)
+_COMPARE = "Compare the document with its earlier version (`--git`): it shows what is kept."
+_FORMATS = frozenset({TOPOLOGY, "default.key.serde", "default.value.serde"})
+"""The recorded settings that decide what records mean."""
 _UNKNOWN = "the topology before the edit is not known"
 
 
@@ -44,12 +52,14 @@ def edit_of_names(
     before_version: KafkaStreamsVersion | None = None,
     former_id: str | None = None,
     was_streams_group: bool = True,
+    is_edited: bool = False,
 ) -> ApplicationEdit:
     """Return the edit from topics to a compiled application.
 
     `before`: internal topic → partition count. `generated`: topic with a generated name → its origin
     (`renumbering.origins`), empty if it is not known. `former_id`: the application id before, None = the
     same. `was_streams_group`: whether the group had the streams protocol before, if it has it afterwards.
+    `is_edited`: operators or formats are known to differ.
     """
     topics = {topic.name: topic for topic in after.internal_topics}
     live = {name for name in before if snapshot is None or name in snapshot.topics}
@@ -61,7 +71,7 @@ def edit_of_names(
     found = [
         _edit_of_former_id(topic, moved_ids[name])
         if name in moved_ids
-        else _topic_edit(topic, renamed.get(name), before, live, is_static=is_static)
+        else _topic_edit(topic, renamed.get(name), before, live, is_static=is_static, is_edited=is_edited)
         for name, topic in topics.items()
     ]
     found += [
@@ -125,6 +135,7 @@ def _topic_edit(
     live: AbstractSet[str],
     *,
     is_static: bool,
+    is_edited: bool,
 ) -> TopicEdit:
     subject = _subject(topic)
     exists = topic.name in live
@@ -143,7 +154,10 @@ def _topic_edit(
         return subject.edit(Verdict.ADDED, what=f"{topic.name} is needed.", why="There was none before.")
     if before[topic.name] != topic.partitions:
         return subject.moved(before[topic.name], is_static=is_static)
-    return subject.edit(Verdict.KEPT, what=f"{topic.name} keeps its name.", why=_NO_FORMAT)
+    what = f"{topic.name} keeps its name."
+    if is_edited:
+        return subject.edit(Verdict.UNKNOWN, Severity.WARNING, what=what, why=_EDITED, first=_COMPARE)
+    return subject.edit(Verdict.KEPT, what=what, why=_NO_FORMAT)
 
 
 def _orphan_edit(name: str) -> TopicEdit:
@@ -199,6 +213,9 @@ def find_edit_since_setup(
                 {name: record.origins.get(name, "") for name in record.generated},
                 snapshot=snapshot,
                 former_id=None if record.application_id == id_ else record.application_id,
+                is_edited=any(
+                    change.key in _FORMATS for change in setting_changes(topology.compiled, record)
+                ),
                 before_version=read_any_version(record.kafka_streams) if record.kafka_streams else None,
             )
         )
