@@ -51,6 +51,17 @@ def test_the_guide_explains_each_verdict() -> None:
     assert [verdict for verdict in Verdict if f"| `{verdict}` |" not in page] == []
 
 
+def test_expressions_are_no_active_content() -> None:
+    before = GENERATED.replace("- selectKey:", "- filter: {where: value > 1}\n  - selectKey:")
+    after = before.replace("value > 1", "\"value = '<script>|`x`'\"")
+    found = edit(before, after)
+    shown = MarkdownIt("commonmark").enable("table").render(edit_markdown(found))
+
+    assert "<script>" in str(found.applications[0].operators[0].after)
+    assert "<script>" not in shown
+    assert "<script>" not in edit_page(found)
+
+
 def test_markdown_has_no_active_content() -> None:
     hostile = FILTERED.replace("- reduce:", '- reduce: {materialized: "a.b_c"}').replace("id: app", "id: app")
     shown = MarkdownIt("commonmark").enable("table").render(edit_markdown(edit(GENERATED, hostile)))
