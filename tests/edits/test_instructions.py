@@ -165,8 +165,8 @@ NOT_FOLLOWED = {
     "Otherwise continue without the old state": "Nothing is done.",
     "Compare the document with its earlier version (`--git`): it shows which name keeps it": "It is in "
     "another report.",
-    "Compare the document with its earlier version (`--git`): it shows what is kept": "It is in another "
-    "report.",
+    "Compare documents of both versions, for example with `--git": "It is in another report.",
+    "the code of the operators: it shows what is kept": _OF_TEXTS,
     "move the state (`headwater reshard": _OPERATED,
     "stop the application and copy the state (`headwater state copy": _OPERATED,
     "Delete it when you do not go back (`leftovers": _OPERATED,

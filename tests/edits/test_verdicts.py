@@ -350,3 +350,29 @@ topology:
     assert len(lost) == 3  # the subscription store, and the topics of subscriptions and responses
     assert found.lines == ()
     assert all("No name that you can give" in topic.first for topic in found.topics if topic.former)
+
+
+_OBSERVED = """
+application: {id: app}
+observed:
+  unknown: [subtopologies]
+  sources: {in: 4}
+  topics:
+    counts-changelog: {kind: changelog, partitions: 4}
+"""
+_GROUPED = """
+application: {id: app}
+topology:
+  - stream: in
+  - groupByKey:
+  - count: {materialized: counts}
+"""
+
+
+def test_topics_that_a_cluster_shows_are_not_known_to_be_kept_by_a_topology() -> None:
+    found = of_one(_OBSERVED, _GROUPED)
+
+    assert verdicts(found) == {"counts": "unknown"}
+    assert "One side has only what a cluster shows" in found.topics[0].why
+    assert not found.is_complete
+    assert verdicts(of_one(_OBSERVED, _OBSERVED)) == {"counts": "kept"}

@@ -22,7 +22,14 @@ _EDITED = (
     "The topology or a default serde was edited since the last `pulumi up`, and its record has only names "
     "and counts of topics: it is not known whether the same operator uses the topic and can read its records."
 )
-_COMPARE = "Compare the document with its earlier version (`--git`): it shows what is kept."
+_ONE_SIDE = (
+    "One side has only what a cluster shows, names and counts of topics: it is not known whether the same "
+    "operator uses the topic and can read its records."
+)
+_COMPARE = (
+    "Compare documents of both versions, for example with `--git`, or the code of the operators: it shows "
+    "what is kept."
+)
 _FORMATS = frozenset({TOPOLOGY, "default.key.serde", "default.value.serde"})
 """The recorded settings that decide what records mean."""
 _UNKNOWN = "the topology before the edit is not known"
@@ -40,6 +47,7 @@ def observed_edit(old: Topology, new: Topology, snapshot: ClusterSnapshot | None
         before_version=old.application.kafka_streams,
         former_id=None if old.id == new.id else old.id,
         was_streams_group=old.application.protocol is Protocol.STREAMS,
+        doubt="" if old.document.observed is not None and new.document.observed is not None else _ONE_SIDE,
     )
 
 
@@ -52,14 +60,14 @@ def edit_of_names(
     before_version: KafkaStreamsVersion | None = None,
     former_id: str | None = None,
     was_streams_group: bool = True,
-    is_edited: bool = False,
+    doubt: str = "",
 ) -> ApplicationEdit:
     """Return the edit from topics to a compiled application.
 
     `before`: internal topic → partition count. `generated`: topic with a generated name → its origin
     (`renumbering.origins`), empty if it is not known. `former_id`: the application id before, None = the
     same. `was_streams_group`: whether the group had the streams protocol before, if it has it afterwards.
-    `is_edited`: operators or formats are known to differ.
+    `doubt`: why it is not known what a topic with the same name has, empty = nothing contradicts it.
     """
     topics = {topic.name: topic for topic in after.internal_topics}
     live = {name for name in before if snapshot is None or name in snapshot.topics}
@@ -71,7 +79,7 @@ def edit_of_names(
     found = [
         _edit_of_former_id(topic, moved_ids[name])
         if name in moved_ids
-        else _topic_edit(topic, renamed.get(name), before, live, is_static=is_static, is_edited=is_edited)
+        else _topic_edit(topic, renamed.get(name), before, live, is_static=is_static, doubt=doubt)
         for name, topic in topics.items()
     ]
     found += [
@@ -135,7 +143,7 @@ def _topic_edit(
     live: AbstractSet[str],
     *,
     is_static: bool,
-    is_edited: bool,
+    doubt: str,
 ) -> TopicEdit:
     subject = _subject(topic)
     exists = topic.name in live
@@ -155,8 +163,8 @@ def _topic_edit(
     if before[topic.name] != topic.partitions:
         return subject.moved(before[topic.name], is_static=is_static)
     what = f"{topic.name} keeps its name."
-    if is_edited:
-        return subject.edit(Verdict.UNKNOWN, Severity.WARNING, what=what, why=_EDITED, first=_COMPARE)
+    if doubt:
+        return subject.edit(Verdict.UNKNOWN, Severity.WARNING, what=what, why=doubt, first=_COMPARE)
     return subject.edit(Verdict.KEPT, what=what, why=_NO_FORMAT)
 
 
@@ -213,9 +221,7 @@ def find_edit_since_setup(
                 {name: record.origins.get(name, "") for name in record.generated},
                 snapshot=snapshot,
                 former_id=None if record.application_id == id_ else record.application_id,
-                is_edited=any(
-                    change.key in _FORMATS for change in setting_changes(topology.compiled, record)
-                ),
+                doubt=_EDITED if _is_edited(topology, record) else "",
                 before_version=read_any_version(record.kafka_streams) if record.kafka_streams else None,
             )
         )
@@ -227,6 +233,10 @@ def find_edit_since_setup(
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
     )
+
+
+def _is_edited(topology: Topology, record: SetupRecord) -> bool:
+    return any(change.key in _FORMATS for change in setting_changes(topology.compiled, record))
 
 
 def _recorded_counts(record: SetupRecord, uncompared: Mapping[str, InternalTopic]) -> Mapping[str, int]:
