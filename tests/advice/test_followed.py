@@ -132,7 +132,10 @@ NOT_PLANNED = {
     "infra/headwater/control": "About an endpoint that does not answer.",
     "spark_jobs/headwater_spark": "About an application that runs: `tests/runtime` moves and expands state.",
     **dict.fromkeys(
-        (f"infra/headwater/planner/edits/{name}.py" for name in ("names", "observed", "values", "verdicts")),
+        (
+            f"infra/headwater/planner/edits/{name}.py"
+            for name in ("kept", "names", "observed", "partitioners", "values", "verdicts")
+        ),
         "About an edit, before a plan: `tests/edits/test_instructions.py` follows them.",
     ),
     "infra/headwater/planner/drift/orphans.py": "About topics that other applications may own.",

@@ -69,6 +69,8 @@ _LINES = _replaced(
 )
 _UNDO = _replaced(("  - filter:\n", ""))
 _SESSION = ("tumbling: {size: 1h}", "session: {gap: 1h}")
+_PARTITIONED = GENERATED.replace("- selectKey:", '- repartition: {name: r, partitioner: "shop:ByRegion"}')
+_STATIC = GENERATED.replace('"4.3"', '"4.3", config: {static.partitioner.class: initial-hash}')
 FOLLOWED = (
     Followed("Set `materialized", GENERATED, FILTERED, _LINES),
     Followed("together with the other lines", GENERATED, FILTERED, _LINES),
@@ -137,6 +139,13 @@ FOLLOWED = (
         GENERATED.replace("- selectKey:", "- repartition: {name: r, partitions: 3}"),
         _replaced(("partitions: 3", "partitions: 2")),
     ),
+    Followed(
+        "Keep the partitioner",
+        _PARTITIONED,
+        _PARTITIONED.replace("ByRegion", "ByCountry"),
+        _replaced(("ByCountry", "ByRegion")),
+    ),
+    Followed("Keep the static partitioner", _STATIC, GENERATED, lambda _: _STATIC),
 )
 _OPERATED = (
     "It is done on the cluster or with the application: `tests/oracle/edits` shows what happens otherwise."
@@ -156,6 +165,8 @@ NOT_FOLLOWED = {
     "Otherwise continue without the old state": "Nothing is done.",
     "Compare the document with its earlier version (`--git`): it shows which name keeps it": "It is in "
     "another report.",
+    "Compare documents of both versions, for example with `--git": "It is in another report.",
+    "the code of the operators: it shows what is kept": _OF_TEXTS,
     "move the state (`headwater reshard": _OPERATED,
     "stop the application and copy the state (`headwater state copy": _OPERATED,
     "Delete it when you do not go back (`leftovers": _OPERATED,
@@ -170,7 +181,10 @@ NOT_FOLLOWED = {
     "If they are the same, its data is kept": _OF_TEXTS,
     "Expand the topic before the start (`headwater plan` shows how": _OPERATED,
     "reset the application": _OPERATED,
-    "Stop all instances, and delete their local state, before you start the new version": _OPERATED,
+    "Stop all instances, and delete their local state, before you start the new version: they restore it "
+    "from the changelog": _OPERATED,
+    "Write the current record of each key of": _OPERATED,
+    "again with the new serdes before the edit": _OPERATED,
     "If the store is versioned now, run `pulumi up` first: it sets `min.compaction.lag.ms": _OPERATED,
     "reset the offsets of the source topic": _OPERATED,
 }

@@ -25,6 +25,7 @@ GOLDEN = Path(__file__).parent / "golden"
 @pytest.mark.parametrize("form", ["txt", "json", "md", "html"])
 def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
     after = FILTERED.replace("- reduce:", "- windowedBy: {session: {gap: 1m}}\n  - reduce: {name: sum}")
+    after = after.replace("to: out", "to: results")
     found = edit(GENERATED, after)
     texts = {
         "txt": lambda: f"{edit_text(found)}\n",
@@ -36,7 +37,7 @@ def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
 
 
 def test_json_is_valid_and_is_read_back() -> None:
-    found = edit(GENERATED, FILTERED)
+    found = edit(GENERATED, FILTERED.replace("to: out", "to: results"))
     text = json.dumps(edit_json(found))
 
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(text))
@@ -48,6 +49,17 @@ def test_the_guide_explains_each_verdict() -> None:
     page = (Path(__file__).parents[2] / "docs/changing-topologies.md").read_text(encoding="utf-8")
 
     assert [verdict for verdict in Verdict if f"| `{verdict}` |" not in page] == []
+
+
+def test_expressions_are_no_active_content() -> None:
+    before = GENERATED.replace("- selectKey:", "- filter: {where: value > 1}\n  - selectKey:")
+    after = before.replace("value > 1", "\"value = '<script>|`x`'\"")
+    found = edit(before, after)
+    shown = MarkdownIt("commonmark").enable("table").render(edit_markdown(found))
+
+    assert "<script>" in str(found.applications[0].operators[0].after)
+    assert "<script>" not in shown
+    assert "<script>" not in edit_page(found)
 
 
 def test_markdown_has_no_active_content() -> None:

@@ -4,15 +4,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from headwater.compiler.renumbering import origins
 from headwater.model.records import RecordedTopic, SetupRecord
+from headwater.planner.document_settings import document_settings
 from headwater.pulumi.stack_state import record_outputs
 from tests.edits.change_command import FILTERED, NAMED, headwater, read, verdicts, write
 from tests.edits.sides import GENERATED, side
 
 
-def _recorded_state(folder: Path, text: str) -> str:
-    """Write the state of a stack that has set up the only application of `text`, and return its file."""
+def _recorded_state(folder: Path, text: str, *, with_settings: bool = False) -> str:
+    """Write the state of a stack that has set up the only application of `text`, and return its file.
+
+    Records of earlier versions have no settings.
+    """
     (before,) = side(text).of.values()
     record = SetupRecord(
         "app",
@@ -20,6 +26,7 @@ def _recorded_state(folder: Path, text: str) -> str:
         generated=frozenset(before.topics),
         origins=origins(before.compiled),
         kafka_streams="4.3.1",
+        settings=document_settings(before.compiled) if with_settings else {},
     )
     urn = "urn:pulumi:dev::project::headwater:kafka:InternalTopics::app"
     resource = {"urn": urn, "type": "headwater:kafka:InternalTopics", "outputs": record_outputs(record)}
@@ -50,6 +57,32 @@ def test_documents_are_compared_with_what_a_stack_recorded(tmp_path: Path) -> No
     )
     assert "wait until the application has processed all records" in in_flight["first"]
     assert changed(NAMED.replace("id: app", "id: new"))["addedApplications"] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{materialized: counts}", "{materialized: {store: counts, serdes: {key: json}}}"),
+        ("topic: in", "topic: other"),
+        ("id: app", "id: app, config: {default.key.serde: long}"),
+    ],
+)
+def test_topics_of_an_edited_topology_are_not_known_to_be_kept(tmp_path: Path, old: str, new: str) -> None:
+    state = _recorded_state(tmp_path, NAMED, with_settings=True)
+
+    def changed(text: str) -> dict[str, Any]:
+        file = write(tmp_path / "app.yaml", text)
+        counts = ("--partitions", "in=4", "--partitions", "other=4")
+        return read(headwater(file, "--stack-state", state, "--format", "json", *counts))
+
+    same, edited = changed(NAMED), changed(NAMED.replace(old, new))
+    assert old in NAMED
+    assert set(verdicts(same).values()) == {"kept"}
+    assert same["isComplete"]
+    assert set(verdicts(edited).values()) == {"unknown"}
+    assert not edited["isComplete"]
+    assert "--git" in edited["applications"][0]["topics"][0]["first"]
+    assert not edited["applications"][0]["rollingRestart"]
 
 
 def test_a_stack_finds_an_application_under_its_former_id(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -131,6 +132,35 @@ def test_a_class_that_is_no_partitioner_is_refused(code: JavaCode, name: str, re
         for _ in range(2):
             with pytest.raises(PartitionerEndedError, match=reason):
                 found["orders"].of_keys(_KEYS, 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ("", "static.partitioner.class must be initial-hash, linear-hash, key-prefix or range"),
+        (
+            "static.partitioner.class=initial-hash\nstatic.partitioner.initial.partitions=hidden\n",
+            "static.partitioner.initial.partitions must be a whole number of at least 1",
+        ),
+        (
+            "static.partitioner.class=range\nstatic.partitioner.bounds=hidden,b\n",
+            "static.partitioner.bounds must be ascending texts, separated by commas",
+        ),
+    ],
+)
+def test_settings_of_a_static_partitioner_are_named_without_their_values(
+    code: JavaCode, tmp_path: Path, settings: str, reason: str
+) -> None:
+    properties = tmp_path / "producer.properties"
+    properties.write_text(settings)
+    configured = attrs.evolve(code, properties=properties)
+    name = "io.headwater.streams.partitioning.StaticPartitioner"
+    with (
+        java_partitioners({"orders": name}, configured, _document()) as found,
+        pytest.raises(PartitionerEndedError, match=re.escape(reason)) as raised,
+    ):
+        found["orders"].of_keys(_KEYS, 5)
+    assert "hidden" not in str(raised.value)
 
 
 def test_java_that_cannot_be_started_is_reported(code: JavaCode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from headwater.kafka import Connection
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.cluster_profiles import PROFILES
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import ProblemCode, ProblemsError
-from headwater.model.topology import TopologyDocument
+from headwater.model.problems import ProblemCode, ProblemsError, errors
+from headwater.model.topology import Sink, TopologyDocument
 from headwater.operations.observation import Observation
 from headwater.spec import load_text
 from headwater.spec.policies import load_policies_text
@@ -261,6 +261,19 @@ def test_what_the_cluster_does_not_accept_of_new_topics_refuses_only_new_topics(
     found = creation_problems(compiled, {_NEW["changelog"]}, ())
     assert [problem.code for problem in found] == [ProblemCode.NOT_ON_CLUSTER]
     assert creation_problems(compiled, (), ()) == []
+
+
+def test_settings_of_topics_that_exist_do_not_refuse_a_copy() -> None:
+    """Sinks, and internal topics with the same names before and after the rename, are not created."""
+    document, compiled = _refused_on_redpanda()
+    sink = Sink("out", partitions=2, config={"min.insync.replicas": "2"})
+    declared = attrs.evolve(
+        document, application=attrs.evolve(document.application, config={}), sinks=(sink,)
+    )
+    of_sink = compile_document(declared, {"orders": 2})
+    assert [problem.topic for problem in errors(of_sink.problems)] == ["out"]
+    assert creation_problems(of_sink, {_NEW["changelog"]}, ()) == []
+    assert creation_problems(compiled, {"orders-of-another-kind"}, ()) == []
 
 
 def test_copies_are_read_whatever_the_cluster_accepts_of_new_topics(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,6 +223,31 @@ def test_one_partition_without_entries_needs_no_confirmation() -> None:
     _reshard(_of_one_partition([]), {"orders": _REGION})
 
 
+@pytest.mark.parametrize("of_many", [False, True], ids=["function", "class of Java"])
+def test_a_misplaced_entry_is_no_failure_of_the_partitioner(
+    cluster: ReshardMemoryCluster, *, of_many: bool
+) -> None:
+    """With wrong layouts, it fails with bytes that are no key; with the right one, most entries fit."""
+
+    def by_text(key: bytes, count: int) -> int:
+        return int(key.decode().split()[1]) % count
+
+    def of_all(keys: Sequence[bytes], counts: Sequence[int]) -> Sequence[Sequence[int]]:
+        try:
+            return [[by_text(key, count) for key in keys] for count in counts]
+        except (IndexError, ValueError) as error:
+            raise PartitionerError("app.parts:text", "it failed") from error
+
+    partitioner = UserPartitioner("app.parts:text", by_text, of_many=of_all if of_many else None)
+    store = StateStore("counts", ChangelogKind.KEY_VALUE)
+    keys = [b"name %d" % number for number in range(60)]
+    cluster.topics[_CHANGELOG] = [[], []]
+    cluster.write((_CHANGELOG, by_text(key, 2), key, b"1", _TIME, ()) for key in keys)
+    cluster.write([(_CHANGELOG, 0, b"name 1001", b"1", _TIME, ())])
+
+    assert find_store_layout(cluster, store, _CHANGELOG, 2, partitioner) == ()
+
+
 def test_a_partitioner_shows_the_layout_of_a_store(cluster: ReshardMemoryCluster) -> None:
     """With a wrong layout, the function gets bytes that are no key."""
     by_text = UserPartitioner("app.parts:text", lambda key, count: int(key.decode().split()[0]) % count)

@@ -7,12 +7,13 @@ names, formats and partition counts of the topology before and after the edit.
 from headwater.planner.edits.find import find_edit, with_same_versions
 from headwater.planner.edits.observed import find_edit_since_setup
 from headwater.planner.edits.topologies import Topologies, Topology, compile_topologies
-from headwater.planner.edits.values import ApplicationEdit, Edit, NameLine, TopicEdit, Verdict
+from headwater.planner.edits.values import ApplicationEdit, Edit, NameLine, OperatorEdit, TopicEdit, Verdict
 
 __all__ = [
     "ApplicationEdit",
     "Edit",
     "NameLine",
+    "OperatorEdit",
     "TopicEdit",
     "Topologies",
     "Topology",

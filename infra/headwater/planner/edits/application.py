@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.problems import Severity
 from headwater.model.topology import Protocol
-from headwater.planner.edits.edited_operators import edited_operators
+from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
-from headwater.planner.edits.verdicts import Sides
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade.data import data_notes, sent_topology
 from headwater.planner.upgrade.notes import notes, unseen_differences
@@ -27,7 +26,7 @@ def obstacle(sides: Sides, topics: Sequence[TopicEdit]) -> str:
         "instances before and after the edit would have different tasks": not is_one_group(
             Versions(before.compiled, after.compiled)
         ),
-        "internal topics need other partition counts": any(
+        "internal topics need other partition counts, or keys get other partitions": any(
             topic.verdict is Verdict.MOVED for topic in topics
         ),
         "instances before and after the edit would write different records to one topic": any(
@@ -79,12 +78,6 @@ def remarks(sides: Sides, topics: Sequence[TopicEdit], *, needs_new_group: bool)
                 f"Committed offsets of {listed(removed)} stay until they expire "
                 "(`offsets.retention.minutes`). If the topics are read again before, reading continues there."
             )
-    if edited := edited_operators(sides.before, sides.after):
-        nodes = "This operator does" if len(edited) == 1 else "These operators do"
-        yield (
-            f"{nodes} something else: {listed(edited)}. What stores and topics contain stays as it was "
-            "computed before."
-        )
     if moved := _renumbered_subtopologies(sides):
         yield (
             f"Sub-topologies get other numbers: {', '.join(f'{a} becomes {b}' for a, b in moved.items())}. "

@@ -1,96 +1,146 @@
-"""Finds the operators of a document that do something else after an edit."""
+"""Finds the operators that do something else after an edit, and names what has changed."""
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-import attrs
-
-from headwater.model.behaviors import Aggregation, Behavior, SinkSettings, SourceSettings
+from headwater.model.behaviors import StreamGlobalJoin, StreamTableJoin
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
-from headwater.planner.edits.topologies import Topology
-from headwater.planner.expression_text import normalize_expression
-
-_INDEX = re.compile(r"\d{10,}")
-DECLARED = frozenset(
-    {
-        *("where", "negate", "key", "value", "keeps_value", "each", "predicates", "foreign_key"),
-        *("kind", "processor_class", "aggregation", "timestamp", "topic_expression", "partitioner"),
-        *("window", "grace_ms", "emit_on_close", "until_window_closes", "wait_ms"),
-        *("max_records", "max_bytes", "shut_down_when_full"),
-    }
+from headwater.planner.edits.declared import (
+    KEY_SERDE,
+    PARTITIONER,
+    TOPIC,
+    TOPICS,
+    VALUE_SERDE,
+    Declared,
+    declared,
 )
-"""The fields of behaviors, and of the settings of sources and sinks, that users declare.
+from headwater.planner.edits.graph import Graph
+from headwater.planner.edits.pairs import Pair, Pairs, paired_nodes
+from headwater.planner.edits.topologies import Topology
+from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
+from headwater.planner.phrases import listed
 
-The others follow from the operators around, from stores, formats and the version of Kafka Streams.
-"""
+INPUT, TABLE = "input", "joined table"
+_STAYS = "What stores and topics contain stays as it was computed before."
+_WHY = {
+    TOPIC: "Records that were written before stay in the other topic.",
+    PARTITIONER: "Records that were written before stay in their partitions.",
+    INPUT: "Stores and topics after it have results of both inputs.",
+    TABLE: "Stores and topics after it have results of both tables.",
+}
+_OF_SOURCES = {
+    TOPICS: "Stores and topics after it have results of the former topics, too.",
+    KEY_SERDE: "Records that are not processed before the edit must have the new format.",
+    VALUE_SERDE: "Records that are not processed before the edit must have the new format.",
+}
+_OF_GLOBAL = {
+    TOPICS: "Stop each instance and delete the local state of the global store before it starts again: the "
+    "store keeps entries of the former topic there.",
+    KEY_SERDE: "All records of the topic must have the new format.",
+    VALUE_SERDE: "All records of the topic must have the new format.",
+}
+_OF_SINKS = {
+    KEY_SERDE: "The topic has records of both formats, so what reads it must know both.",
+    VALUE_SERDE: "The topic has records of both formats, so what reads it must know both.",
+}
 
 
-def edited_operators(before: Topology, after: Topology) -> tuple[str, ...]:
-    """Return the nodes that do something else afterwards, by their names afterwards.
+def edited_operators(
+    before: Topology, after: Topology, topics: Sequence[TopicEdit] = ()
+) -> tuple[OperatorEdit, ...]:
+    """Return what changes of each operator, in the order of the topology afterwards.
 
-    They are compared with the nodes of the same name. If numbers of generated names have shifted, nodes of
-    the same kind that do the same are omitted, and the others are compared in their order.
+    `topics` are the verdicts: the stores after an operator are named if they are kept.
     """
-    old, new = _by_kind(before), _by_kind(after)
-    edited = {name for kind in old.keys() & new.keys() for name in _edited_of_one_kind(old[kind], new[kind])}
-    return tuple(node.name for node in after.nodes.nodes if node.name in edited)
+    pairs = paired_nodes(before, after)
+    kept = {topic.store for topic in topics if topic.verdict is Verdict.KEPT and topic.store is not None}
+    found = []
+    for node, aspect, old, new in _changes(before, after, pairs):
+        stores = after.graph.stores_after(node.name)
+        why = _why(node, aspect, is_global=node.name in after.nodes.global_nodes)
+        found.append(
+            OperatorEdit(
+                operator=node.name,
+                aspect=aspect,
+                before=old,
+                after=new,
+                why=why,
+                stores=tuple(sorted(stores & kept)),
+                location=node.at,
+            )
+        )
+    return tuple(found)
 
 
-def _edited_of_one_kind(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    if old.keys() == new.keys():
-        yield from (name for name, does in new.items() if old[name] != does)
-        return
-    unchanged = Counter(old.values()) & Counter(new.values())
-    edited = len(old) - unchanged.total()
-    for name, does in new.items():
-        if unchanged[does]:
-            unchanged[does] -= 1
-        elif edited:
-            edited -= 1
-            yield name
+def _why(node: Node, aspect: str, *, is_global: bool) -> str:
+    of_kind: Mapping[str, str] = {}
+    if isinstance(node, SourceNode):
+        of_kind = _OF_GLOBAL if is_global else _OF_SOURCES
+    elif isinstance(node, SinkNode):
+        of_kind = _OF_SINKS
+    return of_kind.get(aspect) or _WHY.get(aspect, _STAYS)
 
 
-def _by_kind(topology: Topology) -> Mapping[str, Mapping[str, str]]:
-    """Return name without a generated number → node → what it does; only nodes with a known behavior."""
-    internal = {topic.name for topic in topology.nodes.repartition_topics}
-    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for node in topology.nodes.nodes:
-        does = _does(node, internal)
-        if does is not None:
-            found[_INDEX.sub("#", node.name)][node.name] = repr(does)
+def _changes(
+    before: Topology, after: Topology, pairs: Pairs
+) -> Iterator[tuple[Node, str, str | None, str | None]]:
+    """Yield the node afterwards, the aspect, and its value before and afterwards."""
+    # A repartition is no input: it is wherever the operators around need it.
+    names = {
+        pair.new.name: pair.old.name for pair in pairs.pairs if not after.graph.is_internal(pair.new.name)
+    }
+    for pair in pairs.pairs:
+        old, new = declared(before, pair.old), declared(after, pair.new)
+        if old is not None and new is not None:
+            for aspect in dict.fromkeys((*old, *new)):
+                first, second = old.get(aspect), new.get(aspect)
+                if first != second:
+                    yield pair.new, aspect, _shown(first), _shown(second)
+        if pair.is_certain and not after.graph.is_internal(pair.new.name):
+            yield from _changed_inputs(before.graph, after.graph, pair, names)
+
+
+def _changed_inputs(
+    before: Graph, after: Graph, pair: Pair, names: Mapping[str, str]
+) -> Iterator[tuple[Node, str, str | None, str | None]]:
+    old = _inputs(pair.old.name, before, set(names.values()))
+    new = _inputs(pair.new.name, after, set(names))
+    if old != {names[name] for name in new}:
+        yield pair.new, INPUT, _labels(before, old), _labels(after, new)
+    tables = _tables(before, pair.old), _tables(after, pair.new)
+    if tables[0] != tables[1]:
+        first, second = (f"from {listed(each)}" if each else None for each in tables)
+        yield pair.new, TABLE, first, second
+
+
+def _shown(value: Declared | None) -> str | None:
+    return value.shown if value is not None else None
+
+
+def _inputs(name: str, graph: Graph, known: set[str]) -> set[str]:
+    """Return the nearest nodes before a node that both sides have."""
+    found, waiting, seen = set[str](), list(graph.parents[name]), set[str]()
+    while waiting:
+        above = waiting.pop()
+        if above in seen or above not in graph.nodes:
+            continue
+        seen.add(above)
+        if above in known:
+            found.add(above)
+        else:
+            waiting += graph.parents[above]
     return found
 
 
-def _does(node: Node, internal: set[str]) -> object | None:
-    """Return what users declare of a node, None if its behavior is not known."""
-    match node:
-        case ProcessorNode(behavior=declares) if declares is not None:
-            return _declared(declares)
-        case SourceNode(reads=declares) if declares is not None:
-            return _declared(declares)
-        case SinkNode(writes=declares) if declares is not None:
-            return node.topic not in internal and node.topic, _declared(declares)
-        case _:
-            return None
+def _labels(graph: Graph, names: set[str]) -> str:
+    topics = {name: graph.user_topics(graph.nodes[name]) for name in names}
+    return listed(", ".join(topics[name]) or name for name in names)
 
 
-def _declared(settings: Behavior | SourceSettings | SinkSettings) -> tuple[object, ...]:
-    return type(settings).__name__, {
-        name: value for name, value in _fields(settings).items() if name in DECLARED
-    }
-
-
-def _fields(value: attrs.AttrsInstance) -> dict[str, object]:
-    return {name: _normalized(each) for name, each in attrs.asdict(value, recurse=False).items()}
-
-
-def _normalized(value: object) -> object:
-    """Return a declared value without white space that means nothing in its expressions."""
-    if isinstance(value, str):
-        return normalize_expression(value)
-    if isinstance(value, tuple):
-        return tuple(map(_normalized, value))
-    if isinstance(value, Aggregation):
-        return _fields(value)
-    return value
+def _tables(graph: Graph, node: Node) -> frozenset[str]:
+    """Return the user topics of the tables that a join reads, of the joins whose input does not show them."""
+    if not isinstance(node, ProcessorNode):
+        return frozenset()
+    if node.behavior is not None and not isinstance(node.behavior, StreamTableJoin | StreamGlobalJoin):
+        return frozenset()
+    above = graph.parents_and_writers[node.name][len(graph.parents[node.name]) :]
+    return graph.inputs(above, graph.parents_and_writers)

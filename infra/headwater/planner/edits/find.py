@@ -14,11 +14,13 @@ from headwater.planner.edits.application import (
     remarks,
     steps,
 )
+from headwater.planner.edits.edited_operators import edited_operators
 from headwater.planner.edits.names import lines_to_keep, with_instruction
 from headwater.planner.edits.observed import observed_edit
+from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Topologies, Topology
 from headwater.planner.edits.values import ApplicationEdit, Edit
-from headwater.planner.edits.verdicts import Sides, topic_edits
+from headwater.planner.edits.verdicts import topic_edits
 
 
 def find_edit(
@@ -136,6 +138,7 @@ def _application_edit(
         before=old.application.kafka_streams,
         after=new.application.kafka_streams,
         topics=topics,
+        operators=edited_operators(old, new, topics),
         obstacle=why,
         is_known=is_known(sides),
         needs_new_group=needs_new_group,

@@ -4,28 +4,24 @@ Kafka Streams knows no identity besides names. What a user means by "the same st
 to it: first names that users gave, then operators with the same inputs, then the most similar operators.
 """
 
-import hashlib
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 
 import attrs
 
-from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from headwater.model.nodes import Node, ProcessorNode, SourceNode
+from headwater.planner.edits.graph import INDEX, digest
 from headwater.planner.edits.topologies import Layout, Topology
-
-_INDEX = re.compile(r"\d{10,}")
-_QUOTED = re.compile(r"'([^']*)'")
 
 
 @attrs.frozen
 class Item:
     """A store or a repartition topic of one side; `name` has no application id.
 
-    `path` is a digest of all operators from the sources to it, `operators` use it, `inputs`
-    the user topics upstream. `order` is its position in the topology.
+    `path` is a digest of all operators from the sources to it, `operators` use it, `inputs` are the user
+    topics upstream. `path_with_stores` and `all_inputs` are the same with the stores that operators upstream
+    read, such as joined tables. `order` is its position in the topology.
     """
 
     name: str
@@ -33,8 +29,10 @@ class Item:
     is_generated: bool
     layout: Layout | None
     path: str
+    path_with_stores: str
     operators: tuple[str, ...]
     inputs: frozenset[str]
+    all_inputs: frozenset[str]
     order: int
 
 
@@ -43,63 +41,13 @@ class Matcher:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._nodes = {node.name: node for node in topology.nodes.nodes}
-        self._names = {*self._nodes, *(store.name for store in topology.nodes.stores)}
-        self._internal = {topic.name for topic in topology.nodes.repartition_topics}
-        self._order = {name: number for number, name in enumerate(self._nodes)}
-
-    @cached_property
-    def _parents(self) -> Mapping[str, tuple[str, ...]]:
-        """Node → nodes before it, across repartition topics."""
-        writers: defaultdict[str, list[str]] = defaultdict(list)
-        for node in self._nodes.values():
-            if isinstance(node, SinkNode) and node.topic in self._internal:
-                writers[str(node.topic)].append(node.name)
-        return {
-            name: tuple(writer for topic in node.topics for writer in writers.get(topic, ()))
-            if isinstance(node, SourceNode)
-            else node.parents
-            for name, node in self._nodes.items()
-        }
-
-    @cached_property
-    def _children(self) -> Mapping[str, tuple[str, ...]]:
-        children: defaultdict[str, list[str]] = defaultdict(list)
-        for name, parents in self._parents.items():
-            for parent in parents:
-                children[parent].append(name)
-        return {name: tuple(found) for name, found in children.items()}
-
-    @cached_property
-    def _paths(self) -> Mapping[str, str]:
-        """Node → digest of it and of all nodes before it."""
-        try:
-            order = tuple(TopologicalSorter(self._parents).static_order())
-        except CycleError:
-            order = tuple(self._nodes)
-        found: dict[str, str] = {}
-        for name in order:
-            if name in self._nodes:
-                above = [found.get(parent, "") for parent in self._parents[name]]
-                text = "\n".join([self._token(self._nodes[name]), *above])
-                found[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return found
-
-    def _token(self, node: Node) -> str:
-        """Return what a node does, without names that Kafka Streams generates."""
-        if isinstance(node, SourceNode):
-            read = "repartition" if set(node.topics) & self._internal else ",".join(node.topics)
-            return f"source {node.pattern or read}"
-        if isinstance(node, SinkNode):
-            return "repartition" if node.topic in self._internal else f"sink {node.topic or node.extractor}"
-        if node.behavior is None:
-            return _INDEX.sub("#", node.name)
-        return _QUOTED.sub(lambda found: "*" if found[1] in self._names else found[0], repr(node.behavior))
+        self._graph = topology.graph
+        self._nodes = self._graph.nodes
 
     def _operator(self, node: Node) -> str:
         if isinstance(node, ProcessorNode) and node.behavior is not None:
             return type(node.behavior).__name__
-        return self._token(node) if isinstance(node, ProcessorNode) else type(node).__name__
+        return self._graph.token(node) if isinstance(node, ProcessorNode) else type(node).__name__
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
@@ -122,7 +70,7 @@ class Matcher:
                 name,
                 readers[name],
                 topology.repartition_layouts.get(name),
-                is_generated=topic.generated or _INDEX.search(name) is not None,
+                is_generated=topic.generated or INDEX.search(name) is not None,
                 is_store=False,
             )
             for name, topic in topology.repartitions.items()
@@ -138,34 +86,21 @@ class Matcher:
         is_generated: bool,
         is_store: bool,
     ) -> Item:
-        used_by = sorted(nodes, key=lambda each: self._order[each])
-        text = "\n".join(self._paths[each] for each in used_by)
+        graph = self._graph
+        used_by = sorted(nodes, key=lambda each: graph.order[each])
+        writers = (list(graph.writers_among(name, used_by)) if is_store else []) or used_by
         return Item(
             name,
             is_store,
-            is_generated or (is_store and _INDEX.search(name) is not None),
+            is_generated or (is_store and INDEX.search(name) is not None),
             layout,
-            hashlib.sha256(text.encode()).hexdigest()[:16],
+            digest(graph.paths[each] for each in used_by),
+            digest(graph.paths_with_stores[each] for each in writers),
             tuple(self._operator(self._nodes[each]) for each in used_by),
-            frozenset(self._inputs(used_by)),
-            min((self._order[each] for each in used_by), default=len(self._order)),
+            graph.inputs(used_by, graph.parents),
+            graph.inputs(writers, graph.parents_and_writers),
+            min((graph.order[each] for each in used_by), default=len(graph.order)),
         )
-
-    def _inputs(self, nodes: Iterable[str]) -> Iterator[str]:
-        for name in self._reached(nodes, self._parents):
-            node = self._nodes[name]
-            if isinstance(node, SourceNode) and not set(node.topics) & self._internal:
-                yield from (node.pattern,) if node.pattern else node.topics
-
-    def _reached(self, nodes: Iterable[str], following: Mapping[str, tuple[str, ...]]) -> set[str]:
-        found, waiting = set[str](), list(nodes)
-        while waiting:
-            name = waiting.pop()
-            if name in found or name not in self._nodes:
-                continue
-            found.add(name)
-            waiting += following.get(name, ())
-        return found
 
     def surroundings(self, item: Item) -> Counter[str]:
         """Return what the nodes before and after an item do, to compare how similar two items are."""
@@ -175,12 +110,13 @@ class Matcher:
             if (isinstance(node, ProcessorNode) and item.is_store and item.name in node.stores)
             or (isinstance(node, SourceNode) and not item.is_store and item.name in node.topics)
         ]
-        before = self._reached(start, self._parents)
-        after = self._reached(start, self._children) - set(start)
+        graph = self._graph
+        before = graph.reached(start, graph.parents)
+        after = graph.reached(start, graph.children) - set(start)
         return Counter(
             (
-                *(f"before {self._token(self._nodes[name])}" for name in before),
-                *(f"after {self._token(self._nodes[name])}" for name in after),
+                *(f"before {graph.token(self._nodes[name])}" for name in before),
+                *(f"after {graph.token(self._nodes[name])}" for name in after),
             )
         )
 
@@ -228,7 +164,7 @@ def _given_name(item: Item) -> Hashable:
 
 
 def _shape(item: Item) -> str:
-    return _INDEX.sub("#", item.name)
+    return INDEX.sub("#", item.name)
 
 
 def _groups(

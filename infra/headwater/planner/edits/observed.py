@@ -11,12 +11,27 @@ from headwater.model.problems import Severity, errors
 from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle, Protocol
 from headwater.model.versions import KafkaStreamsVersion, read_any_version
+from headwater.planner.document_settings import TOPOLOGY, setting_changes
 from headwater.planner.edits.application import new_group_step
 from headwater.planner.edits.topologies import Topologies, Topology
-from headwater.planner.edits.values import ApplicationEdit, Edit, Subject, TopicEdit, Verdict
-from headwater.planner.edits.verdicts import DRAIN, keep_id
+from headwater.planner.edits.values import DRAIN, ApplicationEdit, Edit, Subject, TopicEdit, Verdict
+from headwater.planner.edits.verdicts import keep_id
 
 _NO_FORMAT = "Only names and counts of the topics are known, so operators and formats cannot be compared."
+_EDITED = (
+    "The topology or a default serde was edited since the last `pulumi up`, and its record has only names "
+    "and counts of topics: it is not known whether the same operator uses the topic and can read its records."
+)
+_ONE_SIDE = (
+    "One side has only what a cluster shows, names and counts of topics: it is not known whether the same "
+    "operator uses the topic and can read its records."
+)
+_COMPARE = (
+    "Compare documents of both versions, for example with `--git`, or the code of the operators: it shows "
+    "what is kept."
+)
+_FORMATS = frozenset({TOPOLOGY, "default.key.serde", "default.value.serde"})
+"""The recorded settings that decide what records mean."""
 _UNKNOWN = "the topology before the edit is not known"
 
 
@@ -32,6 +47,7 @@ def observed_edit(old: Topology, new: Topology, snapshot: ClusterSnapshot | None
         before_version=old.application.kafka_streams,
         former_id=None if old.id == new.id else old.id,
         was_streams_group=old.application.protocol is Protocol.STREAMS,
+        doubt="" if old.document.observed is not None and new.document.observed is not None else _ONE_SIDE,
     )
 
 
@@ -44,12 +60,14 @@ def edit_of_names(
     before_version: KafkaStreamsVersion | None = None,
     former_id: str | None = None,
     was_streams_group: bool = True,
+    doubt: str = "",
 ) -> ApplicationEdit:
     """Return the edit from topics to a compiled application.
 
     `before`: internal topic → partition count. `generated`: topic with a generated name → its origin
     (`renumbering.origins`), empty if it is not known. `former_id`: the application id before, None = the
     same. `was_streams_group`: whether the group had the streams protocol before, if it has it afterwards.
+    `doubt`: why it is not known what a topic with the same name has, empty = nothing contradicts it.
     """
     topics = {topic.name: topic for topic in after.internal_topics}
     live = {name for name in before if snapshot is None or name in snapshot.topics}
@@ -61,7 +79,7 @@ def edit_of_names(
     found = [
         _edit_of_former_id(topic, moved_ids[name])
         if name in moved_ids
-        else _topic_edit(topic, renamed.get(name), before, live, is_static=is_static)
+        else _topic_edit(topic, renamed.get(name), before, live, is_static=is_static, doubt=doubt)
         for name, topic in topics.items()
     ]
     found += [
@@ -125,6 +143,7 @@ def _topic_edit(
     live: AbstractSet[str],
     *,
     is_static: bool,
+    doubt: str,
 ) -> TopicEdit:
     subject = _subject(topic)
     exists = topic.name in live
@@ -143,7 +162,10 @@ def _topic_edit(
         return subject.edit(Verdict.ADDED, what=f"{topic.name} is needed.", why="There was none before.")
     if before[topic.name] != topic.partitions:
         return subject.moved(before[topic.name], is_static=is_static)
-    return subject.edit(Verdict.KEPT, what=f"{topic.name} keeps its name.", why=_NO_FORMAT)
+    what = f"{topic.name} keeps its name."
+    if doubt:
+        return subject.edit(Verdict.UNKNOWN, Severity.WARNING, what=what, why=doubt, first=_COMPARE)
+    return subject.edit(Verdict.KEPT, what=what, why=_NO_FORMAT)
 
 
 def _orphan_edit(name: str) -> TopicEdit:
@@ -199,6 +221,7 @@ def find_edit_since_setup(
                 {name: record.origins.get(name, "") for name in record.generated},
                 snapshot=snapshot,
                 former_id=None if record.application_id == id_ else record.application_id,
+                doubt=_EDITED if _is_edited(topology, record) else "",
                 before_version=read_any_version(record.kafka_streams) if record.kafka_streams else None,
             )
         )
@@ -210,6 +233,10 @@ def find_edit_since_setup(
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
     )
+
+
+def _is_edited(topology: Topology, record: SetupRecord) -> bool:
+    return any(change.key in _FORMATS for change in setting_changes(topology.compiled, record))
 
 
 def _recorded_counts(record: SetupRecord, uncompared: Mapping[str, InternalTopic]) -> Mapping[str, int]:

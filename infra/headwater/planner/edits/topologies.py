@@ -14,11 +14,20 @@ import attrs
 from headwater.compiler import build_nodes, compile_documents
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.topic_groups import Naming
-from headwater.model.behaviors import DEFAULT_FORMAT, Format, RecordFormat, SourceSettings, StoreSettings
+from headwater.model.behaviors import (
+    DEFAULT_FORMAT,
+    Format,
+    RecordFormat,
+    SourceSettings,
+    StoreSettings,
+    StreamAggregate,
+)
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.nodes import ChangelogKind, NodeTopology, SourceNode, StateStore
 from headwater.model.problems import OFFLINE, Caller
 from headwater.model.topology import Application, TopologyDocument
+from headwater.planner.edits.graph import Graph
+from headwater.planner.edits.local_state import closing_stores, local_files, windows_of
 
 _LAYOUTS: Mapping[str, str] = {
     "keyValue": "key-value",
@@ -44,7 +53,8 @@ _KINDS: Mapping[ChangelogKind, str] = {
 class Layout:
     """The layout of a topic's records; `key`, `value` and `right` are serdes, None = not known.
 
-    `details` do not change the bytes: kind of the store and length of its windows in milliseconds.
+    `kind` of the store, length of its windows in milliseconds, `windows` of its aggregation and `files` on
+    local disks do not change the bytes of the changelog; `files` is None if the store has no files.
     """
 
     form: str
@@ -53,6 +63,8 @@ class Layout:
     right: str | None = None
     kind: str = attrs.field(default="", eq=False)
     window_ms: int | None = attrs.field(default=None, eq=False)
+    files: str | None = attrs.field(default=None, eq=False)
+    windows: str = attrs.field(default="", eq=False)
 
     @property
     def is_known(self) -> bool:
@@ -70,25 +82,32 @@ class Layout:
         return ""
 
 
-def store_layout(store: StateStore, config: Mapping[str, str]) -> Layout:
-    """Return the layout of a store's changelog; `config` has the application's default serdes."""
+def store_layout(
+    store: StateStore, config: Mapping[str, str], closing: StreamAggregate | None = None
+) -> Layout:
+    """Return the layout of a store's changelog; `config` has the application's default serdes.
+
+    `closing` is the aggregation of the store, if it emits windows when they close.
+    """
     keeps = store.keeps
+    files = local_files(store, closing, config)
     if keeps is None:
-        return Layout(_KINDS[store.kind], kind=store.kind.value)
+        return Layout(_KINDS[store.kind], kind=store.kind.value, files=files)
     return Layout(
         _LAYOUTS[keeps.kind],
-        _serde_name(keeps.format.key, config, "key"),
+        serde_name(keeps.format.key, config, "key"),
         _value_serde(keeps, config),
-        _serde_name(keeps.right.value, config, "value") if keeps.right is not None else None,
+        serde_name(keeps.right.value, config, "value") if keeps.right is not None else None,
         kind=keeps.kind,
         window_ms=keeps.window_size_ms,
+        files=files,
     )
 
 
 def _value_serde(keeps: StoreSettings, config: Mapping[str, str]) -> str:
     # The value of a subscription store is the left table's key.
     of = "key" if keeps.kind == "subscription" else "value"
-    return _serde_name(keeps.format.value, config, of)
+    return serde_name(keeps.format.value, config, of)
 
 
 def repartition_layouts(nodes: NodeTopology, config: Mapping[str, str]) -> Mapping[str, Layout]:
@@ -112,10 +131,10 @@ def _source_layout(reads: SourceSettings | None, config: Mapping[str, str]) -> L
 
 
 def _serdes_of(record: RecordFormat, config: Mapping[str, str], of_value: str) -> tuple[str, str]:
-    return _serde_name(record.key, config, "key"), _serde_name(record.value, config, of_value)
+    return serde_name(record.key, config, "key"), serde_name(record.value, config, of_value)
 
 
-def _serde_name(format_: Format | None, config: Mapping[str, str], part: str) -> str:
+def serde_name(format_: Format | None, config: Mapping[str, str], part: str) -> str:
     default = config.get(f"default.{part}.serde", "the default serde")
     if format_ is None:
         return default
@@ -142,6 +161,10 @@ class Topology:
     @cached_property
     def config(self) -> StreamsConfig:
         return StreamsConfig.of(self.application)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return Graph(self.nodes)
 
     @cached_property
     def _naming(self) -> Naming:
@@ -184,7 +207,12 @@ class Topology:
 
     @cached_property
     def store_layouts(self) -> Mapping[str, Layout]:
-        return {name: store_layout(store, self.application.config) for name, store in self.stores.items()}
+        closing, windows = closing_stores(self.nodes), windows_of(self.nodes)
+        config = self.application.config
+        return {
+            name: attrs.evolve(store_layout(store, config, closing.get(name)), windows=windows.get(name, ""))
+            for name, store in self.stores.items()
+        }
 
     @cached_property
     def repartition_layouts(self) -> Mapping[str, Layout]:

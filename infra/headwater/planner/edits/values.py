@@ -11,6 +11,11 @@ from headwater.model.versions import KafkaStreamsVersion
 
 NOTHING = "Nothing."
 """The instruction for a topic that needs no action."""
+DRAIN = (
+    "Stop what writes to the source topics, and wait until the application has processed all records, before "
+    "you stop it."
+)
+"""The instruction for records in flight that nothing processes after the edit."""
 
 
 class Verdict(StrEnum):
@@ -25,7 +30,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
     """The input does not show it; `TopicEdit.why` says what is missing."""
     MOVED = "moved"
-    """The partition count changes: keys leave their state, unless the partitioner is static."""
+    """The partition count or the partitioner changes: keys leave their state."""
     REBUILT = "rebuilt"
     """The store is restored from a source topic instead of its changelog."""
     ADDED = "added"
@@ -75,6 +80,23 @@ class TopicEdit:
     def loses_data(self) -> bool:
         """Return whether state or records in flight are lost, unless the instructions are followed."""
         return self.severity is Severity.ERROR
+
+
+@attrs.frozen(kw_only=True)
+class OperatorEdit:
+    """An operator that does something else afterwards, by its name afterwards.
+
+    `aspect` is what changes, with its text before and afterwards; None = not set. `why` names the
+    consequence, `stores` are the stores after the operator that keep their state.
+    """
+
+    operator: str
+    aspect: str
+    before: str | None
+    after: str | None
+    why: str
+    stores: tuple[str, ...] = ()
+    location: Location | None = None
 
 
 @attrs.frozen
@@ -139,10 +161,10 @@ class ApplicationEdit:
     """The edit of one application.
 
     `obstacle` says why instances before and after must not run together; empty = a rolling restart is safe.
-    `lines` are names that keep topics: all together, in a document that was compiled with them.
-    `still_lost` are topics that change although the lines are added. `remarks` are facts about offsets and
-    records, `steps` are instructions in order. `needs_new_group` = `group.protocol: streams` refuses the
-    changed topology (KAFKA-20170).
+    `operators` do something else. `lines` are names that keep topics: all together, in a document that was
+    compiled with them. `still_lost` are topics that change although the lines are added. `remarks` are facts
+    about offsets and records, `steps` are instructions in order. `needs_new_group`: with
+    `group.protocol: streams`, brokers refuse the changed topology (KAFKA-20170).
     """
 
     id: str
@@ -150,6 +172,7 @@ class ApplicationEdit:
     before: KafkaStreamsVersion | None = None
     after: KafkaStreamsVersion
     topics: tuple[TopicEdit, ...]
+    operators: tuple[OperatorEdit, ...] = ()
     obstacle: str = ""
     is_known: bool = True
     needs_new_group: bool = False

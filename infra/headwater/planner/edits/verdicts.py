@@ -1,16 +1,14 @@
 """The verdict for each store and repartition topic of an edited topology."""
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator
 
-import attrs
-
-from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Location, Severity
-from headwater.planner.edits.matching import Matcher, matches
-from headwater.planner.edits.topologies import Layout, Topology
-from headwater.planner.edits.values import NOTHING, Subject, TopicEdit, Verdict
+from headwater.planner.edits.kept import edit_of_kept_topic
+from headwater.planner.edits.partitioners import edit_of_other_partitioner
+from headwater.planner.edits.sides import Sides
+from headwater.planner.edits.topologies import Layout
+from headwater.planner.edits.values import DRAIN, NOTHING, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
 KEEP_NAME = "Keep the name, or undo the part of the edit that shifts it."
@@ -18,12 +16,6 @@ _KEEP_STATE = (
     "Keep the name, or undo the part of the edit that shifts it, or stop the application and copy the state "
     "(`headwater state copy`)."
 )
-DRAIN = (
-    "Stop what writes to the source topics, and wait until the application has processed all records, before "
-    "you stop it."
-)
-_KEEPS = "Kafka Streams finds it by its name."
-_NOT_SHOWN = "The input does not show kind and serdes of its records: they must be the same before and after."
 
 
 def keep_id(former: str, new: str, *, is_store: bool) -> str:
@@ -34,54 +26,6 @@ def keep_id(former: str, new: str, *, is_store: bool) -> str:
         "Keep the application id, or stop the application and copy the state "
         f"(`headwater state copy --topic {former}={new}`)."
     )
-
-
-@attrs.frozen
-class Sides:
-    """One application before and after an edit. `live` is None without a cluster."""
-
-    before: Topology
-    after: Topology
-    live: ClusterSnapshot | None = None
-
-    @cached_property
-    def _matchers(self) -> tuple[Matcher, Matcher]:
-        return Matcher(self.before), Matcher(self.after)
-
-    @cached_property
-    def continued(self) -> Mapping[tuple[bool, str], str]:
-        """(Is a store, name before) → name afterwards."""
-        return matches(*self._matchers)
-
-    def has_same_path(self, name: str, *, is_store: bool) -> bool:
-        """Return whether the same operators are before a store or topic of this name on both sides."""
-        old, new = (
-            [item.path for item in matcher.items if item.name == name and item.is_store is is_store]
-            for matcher in self._matchers
-        )
-        return old == new
-
-    @cached_property
-    def origins(self) -> Mapping[tuple[bool, str], str]:
-        """(Is a store, name afterwards) → name before."""
-        return {(is_store, new): old for (is_store, old), new in self.continued.items()}
-
-    def inputs(self, name: str, *, is_store: bool) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the user topics before a store or topic of this name, on both sides."""
-        old, new = (
-            [item.inputs for item in matcher.items if item.name == name and item.is_store is is_store]
-            for matcher in self._matchers
-        )
-        return (old[0] if old else frozenset()), (new[0] if new else frozenset())
-
-    def exists(self, topic: str) -> bool:
-        """Return whether the topic exists, as far as is known."""
-        return self.live is None or topic in self.live.topics
-
-    def count(self, topic: InternalTopic) -> int:
-        """Return the partition count before the edit: the count on the cluster, if it was read."""
-        found = self.live.topics.get(topic.name) if self.live is not None else None
-        return found.partitions if found is not None else topic.partitions
 
 
 def topic_edits(sides: Sides) -> tuple[TopicEdit, ...]:
@@ -138,6 +82,8 @@ def _edit_of_source_topic(sides: Sides, name: str, topic: str, at: Location | No
     store = sides.before.stores.get(old) if old is not None else None
     is_same = store is not None and store.changelog_topic == topic
     changelog = sides.before.changelogs.get(str(old))
+    if is_same and (difference := _difference(*_layouts_of(sides, str(old), name, is_store=True))):
+        return _edit_of_source_format(name, topic, difference, at)
     return TopicEdit(
         verdict=Verdict.KEPT if is_same else Verdict.REBUILT if store is not None else Verdict.ADDED,
         severity=Severity.INFO,
@@ -146,11 +92,38 @@ def _edit_of_source_topic(sides: Sides, name: str, topic: str, at: Location | No
         store=name,
         former=changelog.name if changelog is not None else None,
         what=f"Store {name} is restored from source topic {topic}"
-        + (", as before." if is_same else ", which has no changelog of its own."),
+        + (
+            ", as before."
+            if is_same
+            else f" instead of {store.changelog_topic}."
+            if store is not None and store.changelog_topic is not None
+            else ", which has no changelog of its own."
+        ),
         why="Each instance reads the source topic when it starts: the store has what is still in the topic.",
         first=NOTHING if is_same else "Make sure that the source topic is compacted.",
         location=at,
     )
+
+
+def _edit_of_source_format(name: str, topic: str, difference: str, at: Location | None) -> TopicEdit:
+    """Return the verdict for a store that is restored from a source topic, and reads it with other serdes."""
+    return TopicEdit(
+        verdict=Verdict.RESET,
+        severity=Severity.ERROR,
+        topic=topic,
+        kind=TopicKind.CHANGELOG,
+        store=name,
+        what=f"Store {name} has another format.",
+        why=f"{difference[0].upper()}{difference[1:]}. The store is restored from source topic {topic}, as "
+        "it was written: Kafka Streams cannot read earlier records, or results are wrong.",
+        first=f"Write the current record of each key of {topic} again with the new serdes before the edit, "
+        "or undo this part of the edit.",
+        location=at,
+    )
+
+
+def _difference(before: Layout | None, after: Layout | None) -> str:
+    return before.difference(after) if before is not None and after is not None else ""
 
 
 def _layouts_of(sides: Sides, old: str, new: str, *, is_store: bool) -> tuple[Layout | None, Layout | None]:
@@ -163,7 +136,7 @@ def _layouts_of(sides: Sides, old: str, new: str, *, is_store: bool) -> tuple[La
 def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool) -> TopicEdit:
     """Return the verdict for a topic that both sides use under one name."""
     before, after = _layouts_of(sides, name, name, is_store=is_store)
-    difference = before.difference(after) if before is not None and after is not None else ""
+    difference = _difference(before, after)
     owner = sides.origins.get((is_store, name))
     old = sides.before.topics[topic.name]
     count = sides.count(old)
@@ -176,7 +149,9 @@ def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_sto
         return _edit_of_unproven_topic(sides, subject)
     if count != topic.partitions:
         return subject.moved(count, is_static=sides.after.config.is_statically_partitioned)
-    return _edit_of_kept_topic(sides, subject, before, after)
+    if change := sides.partitioner_changes.get((is_store, name)):
+        return edit_of_other_partitioner(subject, change)
+    return edit_of_kept_topic(sides, subject, before, after)
 
 
 def _is_doubtful(
@@ -247,68 +222,12 @@ def _edit_of_unproven_topic(sides: Sides, subject: Subject) -> TopicEdit:
     )
 
 
-def _edit_of_kept_topic(
-    sides: Sides, subject: Subject, before: Layout | None, after: Layout | None
-) -> TopicEdit:
-    """Return the verdict for a topic that is kept, with what the user should know."""
-    is_store = subject.store is not None
-    old, new = sides.inputs(subject.store or sides.after.short(subject.topic.name), is_store=is_store)
-    if old and new and not old & new:
-        return subject.edit(
-            Verdict.KEPT,
-            Severity.WARNING,
-            why=f"{_KEEPS} Its input was {listed(old)} and is {listed(new)}: old and new results mix.",
-            first="Give the store another name if old and new results must not mix.",
-        )
-    if before is None or after is None or not (before.is_known and after.is_known):
-        return subject.edit(Verdict.KEPT, why=f"{_KEEPS} {_NOT_SHOWN}")
-    if before.window_ms != after.window_ms:
-        return subject.edit(
-            Verdict.KEPT,
-            Severity.WARNING,
-            why=f"{_KEEPS} Its windows had {before.window_ms} ms and have {after.window_ms} ms: entries of "
-            "old windows keep their start, and count as windows of the new length until they expire."
-            + _settings_sentence(sides, subject),
-            first="Give the store another name if old and new windows must not mix.",
-        )
-    if before.kind != after.kind:
-        return subject.edit(
-            Verdict.KEPT,
-            Severity.WARNING,
-            why=f"{_KEEPS} The store is {after.kind} instead of {before.kind}: the changelog has the same "
-            "format, local state does not." + _settings_sentence(sides, subject),
-            first="Stop all instances, and delete their local state, before you start the new version. "
-            "If the store is versioned now, run `pulumi up` first: it sets `min.compaction.lag.ms`.",
-        )
-    if settings := _settings_sentence(sides, subject):
-        return subject.edit(
-            Verdict.KEPT,
-            why=f"{_KEEPS}{settings}",
-            first="Run `pulumi up`, which changes the settings of the existing topic.",
-        )
-    return subject.edit(Verdict.KEPT, why=_KEEPS)
-
-
-def _settings_sentence(sides: Sides, subject: Subject) -> str:
-    """Return a sentence about settings that Kafka Streams would create the topic with; empty if they stay."""
-    old, new = sides.before.topics[subject.topic.name].config, subject.topic.config
-    changed = [
-        f"{key} from {old.get(key, 'unset')} to {new.get(key, 'unset')}"
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
-    ]
-    if not changed:
-        return ""
-    text = ", ".join(changed)
-    return f" Its settings change ({text}): Kafka Streams sets them only when it creates the topic."
-
-
 def _edit_of_other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:
     """Return the verdict for a store whose changelog topic is another one, or has no data."""
     subject, former = Subject(topic, name), _former_topic(sides, name, is_store=True)
     old = sides.origins.get((True, name))
     before, after = _layouts_of(sides, str(old), name, is_store=True)
-    difference = before.difference(after) if before is not None and after is not None else ""
+    difference = _difference(before, after)
     if former is not None and difference:
         return subject.edit(
             Verdict.RESET,

@@ -6,9 +6,18 @@ from collections.abc import Sequence
 import attrs
 
 from headwater.model.problems import Severity
-from headwater.planner.edits import ApplicationEdit, Edit, TopicEdit
+from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, TopicEdit
 from headwater.planner.phrases import listed
-from headwater.report.edits.texts import application_summary, changed, kept, remarks, restart, summary
+from headwater.report.edits.texts import (
+    application_summary,
+    changed,
+    kept,
+    operator_consequence,
+    operator_values,
+    remarks,
+    restart,
+    summary,
+)
 from headwater.report.escaping import printable
 from headwater.report.templating import template
 
@@ -43,6 +52,11 @@ class Section:
     @property
     def level(self) -> str:
         return self.topics[0].severity.value if self.topics else "ok"
+
+    @property
+    def operators(self) -> Sequence[tuple[OperatorEdit, str, str]]:
+        """The operators that do something else: what changes, and the consequence."""
+        return [(each, operator_values(each), operator_consequence(each)) for each in self.part.operators]
 
     @property
     def still_lost(self) -> str:

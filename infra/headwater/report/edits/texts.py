@@ -7,13 +7,15 @@ from rich.text import Text
 
 from headwater.model.compiled import TopicKind
 from headwater.model.problems import Severity
-from headwater.planner.edits import ApplicationEdit, Edit, TopicEdit, Verdict
-from headwater.planner.phrases import counted, listed
+from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, TopicEdit, Verdict
+from headwater.planner.phrases import counted, few, listed
 from headwater.report.escaping import block, code, printable, prose
 from headwater.report.problems import entry_rich, problem_text, problems_rich
 
 _SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
 _ORDER = tuple(Verdict)
+_MOST_CHARACTERS = 100
+EDITED_OPERATORS = "Operators that do something else:"
 
 
 def summary(edit: Edit) -> str:
@@ -78,6 +80,25 @@ def remarks(edit: Edit) -> Iterator[str]:
         )
 
 
+def operator_values(operator: OperatorEdit) -> str:
+    """Return what changes: the aspect, and its text before and afterwards, cut if it is long."""
+    old, new = (_shortened(each) for each in (operator.before, operator.after))
+    return f"{operator.aspect}: {old} becomes {new}"
+
+
+def _shortened(text: str | None) -> str:
+    if text is None:
+        return "nothing"
+    shown = printable(text).replace("`", "'")
+    return f"`{shown if len(shown) <= _MOST_CHARACTERS else f'{shown[: _MOST_CHARACTERS - 1]}…'}`"
+
+
+def operator_consequence(operator: OperatorEdit) -> str:
+    """Return what follows, with the stores that keep their state."""
+    stores = f" Kept after it: {few(operator.stores)}." if operator.stores else ""
+    return f"{operator.why}{stores}"
+
+
 def changed(part: ApplicationEdit) -> tuple[TopicEdit, ...]:
     """Return the topics that need attention: all that are not simply kept."""
     return tuple(topic for topic in part.topics if not topic.is_unchanged)
@@ -117,6 +138,13 @@ def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
         return
     if names := kept(part):
         yield f"Kept: {', '.join(map(code, sorted(names)[:rows]))}\n"
+    if part.operators:
+        yield f"{EDITED_OPERATORS}\n"
+        yield "| at | operator | what | consequence |\n|---|---|---|---|"
+        yield from (_operator_row(operator) for operator in part.operators[:rows])
+        if len(part.operators) > len(part.operators[:rows]):
+            yield f"\n… and {len(part.operators) - len(part.operators[:rows]):,} more"
+        yield ""
     if part.lines:
         yield "Lines that keep the old names (checked together):\n"
         yield "| at | line | in Java |\n|---|---|---|"
@@ -134,6 +162,12 @@ def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
 def _topic_row(topic: TopicEdit) -> str:
     cells = (f"{_SIGNS[topic.severity]} {topic.verdict}", code(topic.topic), prose(topic.what))
     return f"| {' | '.join((*cells, prose(topic.first)))} |"
+
+
+def _operator_row(operator: OperatorEdit) -> str:
+    at = code(str(operator.location)) if operator.location is not None else ""
+    cells = prose(operator_values(operator)), prose(operator_consequence(operator))
+    return f"| {at} | {code(operator.operator)} | {' | '.join(cells)} |"
 
 
 def edit_text(edit: Edit) -> str:
@@ -160,6 +194,8 @@ def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
         yield entry_rich(topic.severity, topic.verdict, topic.what, tuple(_topic_details(topic)))
     if names := kept(part):
         yield Text(f"kept: {listed(names)}")
+    if part.operators:
+        yield Text("\n").join([Text(EDITED_OPERATORS, "bold"), *_operator_lines(part)])
     if part.lines:
         yield Text("\n").join(
             [Text("Lines that keep the old names (checked together):", "bold"), *_name_lines(part)]
@@ -175,6 +211,13 @@ def _topic_details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
     if topic.former is not None and topic.former not in topic.what:
         yield "before", topic.former
     yield from (("why", topic.why), ("first", topic.first))
+
+
+def _operator_lines(part: ApplicationEdit) -> Iterator[Text]:
+    for operator in part.operators:
+        at = f"{operator.location}: " if operator.location is not None else ""
+        yield Text(f"  {printable(at + operator.operator)}  {operator_values(operator)}")
+        yield Text(f"    {printable(operator_consequence(operator))}")
 
 
 def _name_lines(part: ApplicationEdit) -> Iterator[Text]:

@@ -7,7 +7,7 @@ from typing import Any
 from headwater.model.compiled import TopicKind
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.model.versions import KafkaStreamsVersion
-from headwater.planner.edits import ApplicationEdit, Edit, NameLine, TopicEdit, Verdict
+from headwater.planner.edits import ApplicationEdit, Edit, NameLine, OperatorEdit, TopicEdit, Verdict
 from headwater.report.compiled import location_json, problem_json
 
 
@@ -38,6 +38,7 @@ def _application_json(part: ApplicationEdit) -> dict[str, Any]:
         "isKnown": part.is_known,
         "needsNewGroup": part.needs_new_group,
         "topics": [_topic_json(topic) for topic in part.topics],
+        "operators": [_operator_json(operator) for operator in part.operators],
         "lines": [
             {
                 "topic": line.topic,
@@ -66,6 +67,18 @@ def _topic_json(topic: TopicEdit) -> dict[str, Any]:
         "why": topic.why,
         "first": topic.first,
         "location": location_json(topic.location),
+    }
+
+
+def _operator_json(operator: OperatorEdit) -> dict[str, Any]:
+    return {
+        "operator": operator.operator,
+        "aspect": operator.aspect,
+        "before": operator.before,
+        "after": operator.after,
+        "why": operator.why,
+        "stores": list(operator.stores),
+        "location": location_json(operator.location),
     }
 
 
@@ -103,6 +116,7 @@ def _read_application(part: Mapping[str, Any]) -> ApplicationEdit:
         before=_read_version(before) if before is not None else None,
         after=_read_version(part["to"]),
         topics=tuple(_read_topic(each) for each in part["topics"]),
+        operators=tuple(_read_operator(each) for each in part.get("operators", ())),
         obstacle=part["obstacle"] or "",
         is_known=bool(part["isKnown"]),
         needs_new_group=bool(part["needsNewGroup"]),
@@ -131,6 +145,18 @@ def _read_topic(topic: Mapping[str, Any]) -> TopicEdit:
         why=str(topic["why"]),
         first=str(topic["first"]),
         location=_read_location(topic["location"]),
+    )
+
+
+def _read_operator(operator: Mapping[str, Any]) -> OperatorEdit:
+    return OperatorEdit(
+        operator=str(operator["operator"]),
+        aspect=str(operator["aspect"]),
+        before=operator["before"],
+        after=operator["after"],
+        why=str(operator["why"]),
+        stores=_read_texts(operator["stores"]),
+        location=_read_location(operator["location"]),
     )
 
 

@@ -15,12 +15,13 @@ from confluent_kafka import KafkaException
 
 from headwater.change import admin_client
 from headwater.change.topics import failures, request_new_topics
+from headwater.compiler.cluster_profiles import profile_problems
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication
 from headwater.model.offset_metadata import decode_mark
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
+from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.operations.observation import observe_application
 from headwater.planner.policies import creation_violations
@@ -223,11 +224,15 @@ def unprocessed_records(
 def creation_problems(
     compiled: CompiledApplication, topics: Collection[str], policies: Sequence[Policy]
 ) -> list[Problem]:
-    """Return why topics must not be created: settings that the cluster does not accept, and policies."""
+    """Return why topics must not be created: settings that the cluster does not accept, and policies.
+
+    Settings of other topics, such as sinks that exist, do not matter.
+    """
     if not topics:
         return []
-    refused = [each for each in errors(compiled.problems) if each.code is ProblemCode.NOT_ON_CLUSTER]
-    return [*refused, *errors(creation_violations(compiled, set(topics), policies))]
+    created = [topic for topic in compiled.internal_topics if topic.name in topics]
+    refused = profile_problems(compiled.application, created, ())
+    return [*errors(refused), *errors(creation_violations(compiled, set(topics), policies))]
 
 
 def shorter_retention(snapshot: ClusterSnapshot, copy: TopicCopy) -> int | None:

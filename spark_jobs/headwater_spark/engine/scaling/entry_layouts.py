@@ -105,7 +105,7 @@ def find_layouts(
         partitioner: Chooses the partitions of record keys; None = Kafka's default one.
 
     Raises:
-        PartitionerError: No layout fits, and the partitioner has failed with the keys of one.
+        PartitionerError: No layout fits most entries, and the partitioner has failed with the keys of one.
     """
     samples = [(partition, keys) for partition, keys in entries if keys]
     candidates = [LAYOUTS[name] for name in _CANDIDATES[kind]]
@@ -133,6 +133,8 @@ def find_layouts(
             fitting.append(layout)
             certain = certain or partitions ** min(len(found), 64) >= _CHANCE
     if not fitting and failure is not None:
+        if any(_fits_most(layout, samples, partitions, partitioner) for layout in candidates):
+            return ()  # some entries are misplaced: the partitioner failed with bytes that are no key
         raise failure
     named = [layout for layout in fitting if name.endswith(_ENDS.get(layout.name, ("\n",)))]
     named += [layout for layout in fitting if name.startswith(_BEGINNINGS.get(layout.name, ("\n",)))]
@@ -143,13 +145,40 @@ def find_layouts(
     return tuple(fitting)
 
 
+def _fits_most(
+    layout: EntryLayout,
+    samples: Iterable[tuple[int, Sequence[bytes]]],
+    partitions: int,
+    partitioner: UserPartitioner | None,
+) -> bool:
+    """Return whether clearly more entries are in the partition of their record key than by chance."""
+    right = total = 0
+    for partition, keys in samples:
+        if not all(map(layout.fits, keys)):
+            return False
+        try:
+            owners = _owners([layout.record_key(key) for key in keys], partitions, partitioner)
+        except PartitionerEndedError:
+            raise
+        except PartitionerError:
+            return False
+        right += sum(owner == partition for owner in owners)
+        total += len(keys)
+    return 2 * partitions * right > (partitions + 1) * total
+
+
 def _are_in(
     partition: int, keys: Sequence[bytes], partitions: int, partitioner: UserPartitioner | None
 ) -> bool:
+    return all(owner == partition for owner in _owners(keys, partitions, partitioner))
+
+
+def _owners(keys: Sequence[bytes], partitions: int, partitioner: UserPartitioner | None) -> Sequence[int]:
+    """Return the partition of each record key."""
     if partitioner is None:
-        return bool((positive_hashes(keys) % partitions == partition).all())
-    (found,) = partitioner.of_keys(keys, partitions)
-    return all(each == partition for each in found)
+        found: Sequence[int] = (positive_hashes(keys) % partitions).tolist()
+        return found
+    return partitioner.of_keys(keys, partitions)[0]
 
 
 def _foreign_key_bytes(entry_key: bytes) -> int:

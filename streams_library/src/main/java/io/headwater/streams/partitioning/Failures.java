@@ -7,7 +7,10 @@ final class Failures {
     private Failures() {
     }
 
-    /** Returns the class, the class of the cause, which class is missing if one is, and the first location that is not in Java's own library. */
+    /**
+     * Returns the class, the class of the cause, which class is missing if one is, and the first location that is not in Java's own
+     * library; of a static partitioner's config, its name and what it must be.
+     */
     static String describe(final Throwable error) {
         if (error instanceof UnusablePartitionerException) {
             return error.getMessage();
@@ -15,6 +18,9 @@ final class Failures {
         Throwable root = error;
         for (int depth = 0; root.getCause() != null && depth < 100; depth++) {
             root = root.getCause();
+        }
+        if (root instanceof InvalidSettingException) {
+            return ((InvalidSettingException) root).rule();
         }
         final String cause = root == error ? "" : ", caused by " + root.getClass().getName();
         final String missing = root.getClass() == NoClassDefFoundError.class || root.getClass() == ClassNotFoundException.class

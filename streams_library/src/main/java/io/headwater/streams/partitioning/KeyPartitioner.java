@@ -38,7 +38,7 @@ abstract class KeyPartitioner {
             case "range":
                 return range(configs);
             default:
-                throw new ConfigException(CLASS, name, "must be initial-hash, linear-hash, key-prefix or range");
+                throw new InvalidSettingException(CLASS, name, "must be initial-hash, linear-hash, key-prefix or range");
         }
     }
 
@@ -49,14 +49,14 @@ abstract class KeyPartitioner {
             if (entry.trim().isEmpty()) {
                 continue;
             } else if (equals < 1) {
-                throw new ConfigException(TABLE, entry, "must be prefix=partition, separated by commas");
+                throw new InvalidSettingException(TABLE, entry, "must be prefix=partition, separated by commas");
             }
             table.put(entry.trim().substring(0, equals), whole(TABLE, entry.trim().substring(equals + 1), 0));
         }
         final KeyPartitioner others =
             configs.get(INITIAL) == null ? null : new InitialHash(whole(INITIAL, text(configs, INITIAL), 1));
         if (table.isEmpty() && others == null) {
-            throw new ConfigException(INITIAL, null, "must be the initial number of partitions");
+            throw new InvalidSettingException(INITIAL, null, "must be the initial number of partitions");
         }
         final Object separator = configs.get(SEPARATOR);
         final String chosen = separator == null || separator.toString().isEmpty() ? ":" : separator.toString();
@@ -71,12 +71,12 @@ abstract class KeyPartitioner {
             }
             final int[] points = bound.trim().codePoints().toArray();
             if (!bounds.isEmpty() && Arrays.compare(bounds.get(bounds.size() - 1), points) >= 0) {
-                throw new ConfigException(BOUNDS, configs.get(BOUNDS), "must be ascending texts, separated by commas");
+                throw new InvalidSettingException(BOUNDS, configs.get(BOUNDS), "must be ascending texts, separated by commas");
             }
             bounds.add(points);
         }
         if (bounds.isEmpty()) {
-            throw new ConfigException(BOUNDS, configs.get(BOUNDS), "must be ascending texts, separated by commas");
+            throw new InvalidSettingException(BOUNDS, configs.get(BOUNDS), "must be ascending texts, separated by commas");
         }
         return new Range(bounds);
     }
@@ -95,7 +95,7 @@ abstract class KeyPartitioner {
         } catch (final NumberFormatException error) {
             // refused below
         }
-        throw new ConfigException(key, text, "must be a whole number of at least " + least);
+        throw new InvalidSettingException(key, text, "must be a whole number of at least " + least);
     }
 
     private static int positiveHash(final byte[] key) {

@@ -55,7 +55,8 @@ import java.util.stream.Stream;
  *
  * <p>A line of standard input is {@code {"bootstrapServers", "parallel", "edits": [{"id", "before", "after", "topics": {name: partitions},
  * "input": [record], "more": [record], "readBefore": [topic], "readAfter": [topic], "repartitions": [topic], "kept": {store: kind}}]}}. There is a line of
- * output for each edit: what was restored, read and left. Records that are in flight are copies of the last ones.
+ * output for each edit: what was restored, read and left. Records that are in flight are copies of the last ones. With
+ * {@code "keepsLocalState": true}, the edited topology gets the local state of the first one.
  */
 public final class Edits {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -135,11 +136,14 @@ public final class Edits {
         private final String id;
         private final Admin admin;
         private final KafkaProducer<byte[], byte[]> producer;
+        private final boolean keepsLocalState;
+        private Path localState;
 
         Edit(final String servers, final Call edit) {
             this.servers = servers;
             this.edit = edit;
             this.id = edit.text("id");
+            this.keepsLocalState = Boolean.TRUE.equals(edit.options().get("keepsLocalState"));
             this.admin = Admin.create(Map.<String, Object>of("bootstrap.servers", servers));
             this.producer = new KafkaProducer<>(
                 Map.of("bootstrap.servers", servers, "linger.ms", 0), new ByteArraySerializer(), new ByteArraySerializer());
@@ -278,6 +282,7 @@ public final class Edits {
         private final class Run {
             private final Map<String, Object> document;
             private final List<String> topics;
+            private final String side;
             private final Map<String, Long> restored = new ConcurrentHashMap<>();
             private final List<Object> failures = new ArrayList<>();
             private final CountDownLatch started = new CountDownLatch(1);
@@ -289,7 +294,11 @@ public final class Edits {
             Run(final String side, final List<String> topics) throws Exception {
                 this.document = Call.mapping(edit.options().get(side));
                 this.topics = topics;
-                this.folder = Files.createTempDirectory("edit");
+                this.side = side;
+                if (localState == null || !keepsLocalState) {
+                    localState = Files.createTempDirectory("edit");
+                }
+                this.folder = localState;
             }
 
             void start() throws Exception {
@@ -383,6 +392,9 @@ public final class Edits {
 
             void close() throws Exception {
                 application.close(Duration.ofSeconds(20));
+                if (keepsLocalState && "before".equals(side)) {
+                    return;
+                }
                 try (Stream<Path> files = Files.walk(folder)) {
                     files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
                 }

@@ -1,0 +1,120 @@
+"""What users declare of a node: each aspect with its text."""
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from headwater.model.behaviors import Aggregation, Behavior, SinkSettings, SourceSettings
+from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from headwater.model.windows import JoinWindow
+from headwater.planner.edits.local_state import windows_phrase
+from headwater.planner.edits.topologies import Topology, serde_name
+from headwater.planner.expression_text import normalize_expression
+
+DECLARED: Mapping[str, str] = {
+    "where": "condition",
+    "negate": "negation",
+    "key": "key",
+    "value": "value",
+    "keeps_value": "value",
+    "each": "expression",
+    "predicates": "conditions",
+    "foreign_key": "foreign key",
+    "kind": "kind",
+    "processor_class": "class",
+    "aggregation": "aggregation",
+    "timestamp": "timestamp",
+    "topic_expression": "topic expression",
+    "partitioner": "partitioner",
+    "window": "windows",
+    "grace_ms": "grace period",
+    "emit_on_close": "emit",
+    "until_window_closes": "suppression until windows close",
+    "wait_ms": "time limit",
+    "max_records": "most records",
+    "max_bytes": "most bytes",
+    "shut_down_when_full": "shutdown when full",
+}
+"""The fields of behaviors, and of the settings of sources and sinks, that users declare → their aspect.
+
+The others follow from the operators around, from stores, formats and the version of Kafka Streams.
+"""
+PARTITIONER = DECLARED["partitioner"]
+TOPICS, TOPIC, KEY_SERDE, VALUE_SERDE = "topics", "topic", "serde of keys", "serde of values"
+
+
+@attrs.frozen
+class Declared:
+    """A declared value: two are equal if they differ only in white space that means nothing."""
+
+    normalized: str
+    shown: str = attrs.field(eq=False)
+
+
+def declared(topology: Topology, node: Node) -> Mapping[str, Declared] | None:
+    """Return aspect → value of a node; None if the input does not show what the node does."""
+    found = {aspect: text for aspect, text in _aspects(topology, node) if text is not None}
+    is_hidden = isinstance(node, ProcessorNode) and node.behavior is None
+    return None if is_hidden else {a: Declared(normalize_expression(t), t) for a, t in found.items()}
+
+
+def _aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | None]]:
+    config, graph = topology.application.config, topology.graph
+    match node:
+        case ProcessorNode(behavior=does) if does is not None:
+            yield from _fields(does)
+        case SourceNode(reads=reads):
+            topics = graph.user_topics(node)
+            if topics:
+                yield TOPICS, ", ".join(sorted(topics))
+            if topics and reads is not None:
+                yield KEY_SERDE, serde_name(reads.format.key, config, "key")
+                yield VALUE_SERDE, serde_name(reads.format.value, config, "value")
+            if reads is not None:
+                yield from _fields(reads)
+            if topics and reads is not None and reads.timestamp is None:
+                yield DECLARED["timestamp"], config.get("default.timestamp.extractor")
+        case SinkNode(writes=writes):
+            is_internal = node.topic in graph.internal
+            if not is_internal:
+                yield TOPIC, node.topic or node.extractor
+            if not is_internal and writes is not None:
+                yield KEY_SERDE, serde_name(writes.format.key, config, "key")
+                yield VALUE_SERDE, serde_name(writes.format.value, config, "value")
+            if writes is not None:
+                yield from _fields(writes)
+        case _:
+            return
+
+
+def _fields(
+    settings: Behavior | SourceSettings | SinkSettings | Aggregation,
+) -> Iterator[tuple[str, str | None]]:
+    for field, value in attrs.asdict(settings, recurse=False).items():
+        if isinstance(value, Aggregation):
+            yield DECLARED[field], value.kind.value
+            yield from ((name, text) for name, text in attrs.asdict(value).items() if name != "kind")
+        elif field in DECLARED:
+            yield DECLARED[field], _text(field, value)
+
+
+def _text(field: str, value: object) -> str | None:
+    if field == "emit_on_close":
+        return "onWindowClose" if value else "onWindowUpdate"
+    if value is None or value is False:
+        return None
+    if value is True:
+        return "yes" if field != "keeps_value" else "as it is"
+    if isinstance(value, tuple):
+        return "; ".join(str(each) for each in value)
+    if field == "window":
+        return _window_text(value)
+    return f"{value} ms" if field in ("grace_ms", "wait_ms") else str(value)
+
+
+def _window_text(window: object) -> str:
+    if isinstance(window, JoinWindow):
+        eager = ", eager" if window.eager else ""
+        return f"{window.before_ms} ms before, {window.after_ms} ms after, grace {window.grace_ms} ms{eager}"
+    grace = getattr(window, "grace_ms", None)
+    return windows_phrase(window) + ("" if grace is None else f", grace {grace} ms")  # type: ignore[arg-type]

@@ -1,0 +1,98 @@
+"""Which node of one topology is the same operator as a node of another one."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from headwater.model.nodes import Node, ProcessorNode
+from headwater.planner.edits.declared import declared
+from headwater.planner.edits.graph import INDEX
+from headwater.planner.edits.topologies import Topology
+
+
+@attrs.frozen
+class Pair:
+    """Nodes that are the same operator. `is_certain` is False if another node could be meant as well."""
+
+    old: Node
+    new: Node
+    is_certain: bool
+
+
+@attrs.frozen
+class Pairs:
+    """The operators of two topologies, in the order of the topology afterwards."""
+
+    pairs: tuple[Pair, ...]
+    removed: tuple[Node, ...]
+    added: tuple[Node, ...]
+
+
+def paired_nodes(before: Topology, after: Topology) -> Pairs:
+    """Pair the nodes of each kind.
+
+    Nodes that do the same and have the same operators before them come first. The others are paired by name,
+    or if numbers of generated names have shifted, nodes that do the same, and at last all in their order.
+    """
+    old, new = _by_kind(before), _by_kind(after)
+    found = [
+        pair
+        for kind in old.keys() & new.keys()
+        for pair in _pairs_of_one_kind(before, after, old[kind], new[kind])
+    ]
+    taken = {pair.old.name for pair in found}, {pair.new.name for pair in found}
+    return Pairs(
+        tuple(sorted(found, key=lambda pair: after.graph.order[pair.new.name])),
+        tuple(node for name, node in before.graph.nodes.items() if name not in taken[0]),
+        tuple(node for name, node in after.graph.nodes.items() if name not in taken[1]),
+    )
+
+
+def _by_kind(topology: Topology) -> Mapping[Hashable, dict[str, Node]]:
+    found: defaultdict[Hashable, dict[str, Node]] = defaultdict(dict)
+    for name, node in topology.graph.nodes.items():
+        found[type(node), topology.graph.is_internal(name), INDEX.sub("#", name)][name] = node
+    return found
+
+
+def _pairs_of_one_kind(
+    before: Topology, after: Topology, old: Mapping[str, Node], new: Mapping[str, Node]
+) -> Iterator[Pair]:
+    waiting_old, waiting_new = list(old.values()), list(new.values())
+
+    def kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
+        return type(node.behavior if isinstance(node, ProcessorNode) else node).__name__
+
+    def does(topology: Topology, node: Node) -> Hashable:
+        values = declared(topology, node) or {}
+        return kind(topology, node), tuple(sorted((a, each.normalized) for a, each in values.items()))
+
+    def name(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
+        return node.name
+
+    def path(topology: Topology, node: Node) -> Hashable:
+        return does(topology, node), topology.graph.paths[node.name]
+
+    for key in (path, name) if old.keys() == new.keys() else (path, does, kind):
+        for olds, news in _groups(before, after, waiting_old, waiting_new, key):
+            is_certain = key in (path, name) or (key is does and len(olds) == len(news))
+            for first, second in zip(olds, news, strict=False):
+                waiting_old.remove(first)
+                waiting_new.remove(second)
+                yield Pair(first, second, is_certain=is_certain)
+
+
+def _groups(
+    before: Topology,
+    after: Topology,
+    old: Iterable[Node],
+    new: Iterable[Node],
+    key: Callable[[Topology, Node], Hashable],
+) -> Sequence[tuple[list[Node], list[Node]]]:
+    olds: defaultdict[Hashable, list[Node]] = defaultdict(list)
+    news: defaultdict[Hashable, list[Node]] = defaultdict(list)
+    for topology, side, nodes in ((before, olds, old), (after, news, new)):
+        for node in nodes:
+            side[key(topology, node)].append(node)
+    return [(olds[each], news[each]) for each in olds if each in news]
