@@ -20,10 +20,11 @@ def test_startup_and_shutdown_time_is_separated_from_records() -> None:
     assert figure.start_up == pytest.approx(2.8)
 
 
-def test_runs_that_are_too_short_have_no_figure() -> None:
-    figure = Throughput([(Run(100, 3.0), Run(1_100, 2.9))])
+@pytest.mark.parametrize(("seconds", "has_range"), [(2.9, False), (3.9, True)])
+def test_runs_that_are_too_short_have_no_figure(seconds: float, *, has_range: bool) -> None:
+    figure = Throughput([(Run(100, 3.0), Run(1_100, seconds))])
     assert math.isnan(figure.rate)
-    assert figure.rates is None
+    assert (figure.rates is not None) == has_range
 
 
 def test_rates_and_cpu_time_have_a_median_and_a_range() -> None:

@@ -15,6 +15,8 @@ from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Workload
 
 _MOST_TIMES = 64
+_LEAST_SECONDS = 1.0
+"""With a commit each second, a run may end up to a second late: a shorter difference shows nothing."""
 
 
 @attrs.frozen
@@ -37,9 +39,9 @@ class Throughput:
 
     @property
     def rate(self) -> float:
-        """Records per second in steady state, from median times; nan if the runs are too short."""
+        """Records per second in steady state, from median times; nan if they differ by less than a second."""
         (small, large), records = self._medians, self._more_records
-        return records / (large - small) if large > small else math.nan
+        return records / (large - small) if large - small >= _LEAST_SECONDS else math.nan
 
     @property
     def rates(self) -> tuple[float, float] | None:
