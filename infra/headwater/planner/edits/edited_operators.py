@@ -84,9 +84,12 @@ def _changes(
     before: Topology, after: Topology, pairs: Pairs
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
     """Yield the node afterwards, the aspect, and its value before and afterwards."""
-    # A repartition is no input: it is wherever the operators around need it.
+    # A repartition is no input: it is wherever the operators around need it. Operators that may be others are
+    # none either: the operators before them are compared.
     names = {
-        pair.new.name: pair.old.name for pair in pairs.pairs if not after.graph.is_internal(pair.new.name)
+        pair.new.name: pair.old.name
+        for pair in pairs.pairs
+        if pair.is_certain and not after.graph.is_internal(pair.new.name)
     }
     for pair in pairs.pairs:
         old, new = declared(before, pair.old), declared(after, pair.new)

@@ -9,10 +9,10 @@ from graphlib import CycleError, TopologicalSorter
 
 from headwater.model.behaviors import NonNullKeyFilter, RunProcessor, StreamGlobalJoin
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
+from headwater.planner.edits.behavior_text import behavior_text
 
 INDEX = re.compile(r"\d{10,}")
 _JOIN = re.compile(r"(KSTREAM-(LEFT)?JOIN|KTABLE-JOIN(THIS|OTHER))-\d{10,}")
-_QUOTED = re.compile(r"'([^']*)'")
 Following = Mapping[str, tuple[str, ...]]
 
 
@@ -23,7 +23,7 @@ class Graph:
         self.nodes: Mapping[str, Node] = {node.name: node for node in topology.nodes}
         self.internal = frozenset(topic.name for topic in topology.repartition_topics)
         self.order = {name: number for number, name in enumerate(self.nodes)}
-        self._names = {*self.nodes, *(store.name for store in topology.stores)}
+        self._generated = topology.generated_names
 
     @cached_property
     def parents(self) -> Following:
@@ -117,6 +117,13 @@ class Graph:
             return *node.stores, node.behavior.store
         return node.stores
 
+    def given_stores_of(self, name: str) -> tuple[str, ...]:
+        """Return the stores that a node reads or writes, with names that users gave."""
+        return tuple(store for store in self.stores_of(name) if not self._is_generated(store))
+
+    def _is_generated(self, store: str) -> bool:
+        return store in self._generated or INDEX.search(store) is not None
+
     @cached_property
     def paths(self) -> Mapping[str, str]:
         """Node → digest of it and of all nodes before it."""
@@ -153,7 +160,7 @@ class Graph:
         return found
 
     def token(self, node: Node) -> str:
-        """Return what a node does, without names that Kafka Streams generates."""
+        """Return what a node does, without names of stores and nodes."""
         if isinstance(node, SourceNode):
             read = "repartition" if set(node.topics) & self.internal else ",".join(node.topics)
             return f"source {node.pattern or read}"
@@ -161,7 +168,7 @@ class Graph:
             return "repartition" if node.topic in self.internal else f"sink {node.topic or node.extractor}"
         if node.behavior is None:
             return INDEX.sub("#", node.name)
-        return _QUOTED.sub(lambda found: "*" if found[1] in self._names else found[0], repr(node.behavior))
+        return behavior_text(node.behavior)
 
     def inputs(self, nodes: Iterable[str], parents: Following) -> frozenset[str]:
         """Return the user topics of all nodes that are reached by `parents`."""

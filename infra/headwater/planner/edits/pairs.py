@@ -32,8 +32,9 @@ class Pairs:
 def paired_nodes(before: Topology, after: Topology) -> Pairs:
     """Pair the nodes of each kind.
 
-    Nodes that do the same and have the same operators before them come first. The others are paired by name,
-    or if numbers of generated names have shifted, nodes that do the same, and at last all in their order.
+    They are paired by name, if both sides have the same names. If numbers of generated names have shifted,
+    nodes that do the same and have the same operators before them come first, then nodes that do the same,
+    and at last all in their order. A store with a name that a user gave stays with its operator.
     """
     old, new = _by_kind(before), _by_kind(after)
     found = [
@@ -59,28 +60,46 @@ def _by_kind(topology: Topology) -> Mapping[Hashable, dict[str, Node]]:
 def _pairs_of_one_kind(
     before: Topology, after: Topology, old: Mapping[str, Node], new: Mapping[str, Node]
 ) -> Iterator[Pair]:
+    if old.keys() == new.keys():
+        yield from (Pair(old[name], new[name], is_certain=True) for name in old)
+        return
     waiting_old, waiting_new = list(old.values()), list(new.values())
-
-    def kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
-        return type(node.behavior if isinstance(node, ProcessorNode) else node).__name__
-
-    def does(topology: Topology, node: Node) -> Hashable:
-        values = declared(topology, node) or {}
-        return kind(topology, node), tuple(sorted((a, each.normalized) for a, each in values.items()))
-
-    def name(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
-        return node.name
-
-    def path(topology: Topology, node: Node) -> Hashable:
-        return does(topology, node), topology.graph.paths[node.name]
-
-    for key in (path, name) if old.keys() == new.keys() else (path, does, kind):
+    for key in (_path_and_stores, _does_and_stores, _written_stores, _path, _does, _kind):
         for olds, news in _groups(before, after, waiting_old, waiting_new, key):
-            is_certain = key in (path, name) or (key is does and len(olds) == len(news))
+            is_certain = key is not _kind and len(olds) == len(news) == 1
             for first, second in zip(olds, news, strict=False):
                 waiting_old.remove(first)
                 waiting_new.remove(second)
                 yield Pair(first, second, is_certain=is_certain)
+
+
+def _kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
+    return type(node.behavior if isinstance(node, ProcessorNode) else node).__name__
+
+
+def _does(topology: Topology, node: Node) -> Hashable:
+    values = declared(topology, node) or {}
+    return _kind(topology, node), tuple(sorted((a, each.normalized) for a, each in values.items()))
+
+
+def _path(topology: Topology, node: Node) -> Hashable:
+    return _does(topology, node), topology.graph.paths[node.name]
+
+
+def _does_and_stores(topology: Topology, node: Node) -> Hashable | None:
+    stores = topology.graph.given_stores_of(node.name)
+    return (_does(topology, node), stores) if stores else None
+
+
+def _path_and_stores(topology: Topology, node: Node) -> Hashable | None:
+    stores = topology.graph.given_stores_of(node.name)
+    return (_path(topology, node), stores) if stores else None
+
+
+def _written_stores(topology: Topology, node: Node) -> Hashable | None:
+    graph = topology.graph
+    stores = graph.given_stores_of(node.name)
+    return tuple(store for store in stores if any(graph.writers_among(store, [node.name]))) or None
 
 
 def _groups(
@@ -88,11 +107,11 @@ def _groups(
     after: Topology,
     old: Iterable[Node],
     new: Iterable[Node],
-    key: Callable[[Topology, Node], Hashable],
+    key: Callable[[Topology, Node], Hashable | None],
 ) -> Sequence[tuple[list[Node], list[Node]]]:
     olds: defaultdict[Hashable, list[Node]] = defaultdict(list)
     news: defaultdict[Hashable, list[Node]] = defaultdict(list)
     for topology, side, nodes in ((before, olds, old), (after, news, new)):
         for node in nodes:
             side[key(topology, node)].append(node)
-    return [(olds[each], news[each]) for each in olds if each in news]
+    return [(olds[each], news[each]) for each in olds if each is not None and each in news]
