@@ -246,3 +246,37 @@ def test_a_repartition_is_no_input_and_is_no_operator_of_a_user() -> None:
 
     assert _texts(found) == []
     assert _texts(removed) == []
+
+
+_SPLIT = """
+application: {id: app}
+topology:
+  - stream: {topic: in, serdes: {key: string, value: json}}
+  - split:
+      name: by-size-
+      branches:
+        - {where: value.size > 9, name: large, as: large}
+        - {where: value.size > 1, name: small, as: small}
+      default: {name: none, as: none}
+  - groupByKey: {from: large}
+  - count: {materialized: large}
+  - groupByKey: {from: small}
+  - count: {materialized: small}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("value.size > 9, name: large", "value.size > 9, name: small"), ("name: none", "name: other")],
+)
+@pytest.mark.parametrize("splitter", ["      name: by-size-\n", ""])
+def test_another_branch_of_a_condition_is_named(old: str, new: str, splitter: str) -> None:
+    before = _SPLIT.replace("      name: by-size-\n", splitter)
+    edited = before.replace(old, new)
+    if "name: small" in new:
+        edited = edited.replace("value.size > 1, name: small", "value.size > 1, name: large")
+
+    assert "conditions" in [each.aspect for each in of_one(before, edited).operators]
+    assert "conditions" not in [
+        each.aspect for each in of_one(before, before.replace("  - split", "  - peek:\n  - split")).operators
+    ]

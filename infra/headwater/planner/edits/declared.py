@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from headwater.model.behaviors import Aggregation, Behavior, SinkSettings, SourceSettings
+from headwater.model.behaviors import Aggregation, Behavior, Branch, SinkSettings, SourceSettings
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater.model.windows import JoinWindow
+from headwater.planner.edits.graph import INDEX
 from headwater.planner.edits.local_state import windows_phrase
 from headwater.planner.edits.topologies import Topology, serde_name
 from headwater.planner.expression_text import normalize_expression
@@ -94,8 +95,18 @@ def _fields(
         if isinstance(value, Aggregation):
             yield DECLARED[field], value.kind.value
             yield from ((name, text) for name, text in attrs.asdict(value).items() if name != "kind")
+        elif isinstance(settings, Branch) and field == "predicates":
+            yield DECLARED[field], "; ".join(_branches(settings))
         elif field in DECLARED:
             yield DECLARED[field], _text(field, value)
+
+
+def _branches(split: Branch) -> Iterator[str]:
+    """Yield each condition with the branch of its records, if a user named the branch."""
+    for condition, child in (*zip(split.predicates, split.children, strict=True), ("default", split.default)):
+        if child is not None:
+            name = INDEX.split(child)[-1]
+            yield f"{condition} → {name}" if name else f"{condition}"
 
 
 def _text(field: str, value: object) -> str | None:
