@@ -1,9 +1,8 @@
 """Finds the operators that do something else after an edit, and names what has changed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from headwater.model.behaviors import StreamGlobalJoin, StreamTableJoin
-from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from headwater.model.nodes import Node, SinkNode, SourceNode
 from headwater.planner.edits.declared import (
     KEY_SERDE,
     PARTITIONER,
@@ -15,6 +14,7 @@ from headwater.planner.edits.declared import (
 )
 from headwater.planner.edits.graph import Graph
 from headwater.planner.edits.pairs import Pair, Pairs, paired_nodes
+from headwater.planner.edits.tables import tables
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
 from headwater.planner.phrases import listed
@@ -109,10 +109,22 @@ def _changed_inputs(
     new = _inputs(pair.new.name, after, set(names))
     if old != {names[name] for name in new}:
         yield pair.new, INPUT, _labels(before, old), _labels(after, new)
-    tables = _tables(before, pair.old), _tables(after, pair.new)
-    if tables[0] != tables[1]:
-        first, second = (f"from {listed(each)}" if each else None for each in tables)
+    yield from _changed_tables(before, after, pair, names)
+
+
+def _changed_tables(
+    before: Graph, after: Graph, pair: Pair, names: Mapping[str, str]
+) -> Iterator[tuple[Node, str, str | None, str | None]]:
+    """Yield the tables of a join, if their source topics or operators are others."""
+    old, new = tables(pair.old, before), tables(pair.new, after)
+    topics = before.inputs(old, before.parents_and_writers), after.inputs(new, after.parents_and_writers)
+    if topics[0] != topics[1]:
+        first, second = (f"from {listed(each)}" if each else None for each in topics)
         yield pair.new, TABLE, first, second
+    elif old and new:
+        operators = _nearest(old, before, set(names.values())), _nearest(new, after, set(names))
+        if operators[0] != {names[name] for name in operators[1]}:
+            yield pair.new, TABLE, _table_names(before, old), _table_names(after, new)
 
 
 def _shown(value: Declared | None) -> str | None:
@@ -121,7 +133,12 @@ def _shown(value: Declared | None) -> str | None:
 
 def _inputs(name: str, graph: Graph, known: set[str]) -> set[str]:
     """Return the nearest nodes before a node that both sides have."""
-    found, waiting, seen = set[str](), list(graph.parents[name]), set[str]()
+    return _nearest(graph.parents[name], graph, known)
+
+
+def _nearest(names: Iterable[str], graph: Graph, known: set[str]) -> set[str]:
+    """Return the nodes of both sides among these nodes, or the nearest ones before them."""
+    found, waiting, seen = set[str](), list(names), set[str]()
     while waiting:
         above = waiting.pop()
         if above in seen or above not in graph.nodes:
@@ -139,11 +156,5 @@ def _labels(graph: Graph, names: set[str]) -> str:
     return listed(", ".join(topics[name]) or name for name in names)
 
 
-def _tables(graph: Graph, node: Node) -> frozenset[str]:
-    """Return the user topics of the tables that a join reads, of the joins whose input does not show them."""
-    if not isinstance(node, ProcessorNode):
-        return frozenset()
-    if node.behavior is not None and not isinstance(node.behavior, StreamTableJoin | StreamGlobalJoin):
-        return frozenset()
-    above = graph.parents_and_writers[node.name][len(graph.parents[node.name]) :]
-    return graph.inputs(above, graph.parents_and_writers)
+def _table_names(graph: Graph, tables_: Iterable[str]) -> str:
+    return listed(", ".join(graph.stores_of(name)) or name for name in tables_)

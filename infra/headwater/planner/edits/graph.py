@@ -84,6 +84,10 @@ class Graph:
                 found[store] = writers[0]
         return found
 
+    def writer_of(self, store: str) -> str | None:
+        """Return the node that writes a store, None if it is not known."""
+        return self._store_writers.get(store)
+
     def writers_among(self, store: str, users: Iterable[str]) -> Iterator[str]:
         """Yield the nodes that write a store: its first user, and processors with a class of the user."""
         for name in users:
@@ -132,17 +136,41 @@ class Graph:
     @cached_property
     def paths_with_stores(self) -> Mapping[str, str]:
         """Node → digest of it, of all nodes before it, and of all that write the stores that these read."""
-        unknown = self._store_users.keys() - self._store_writers.keys()
-        users = {
-            name: sorted(
-                self.paths[user]
-                for store in self.stores_of(name)
-                if store in unknown
-                for user in self._store_users[store]
-            )
-            for name in self.nodes
+        more = {
+            name: [*self._paths_of_unknown_writers(name), *self._read_stores(name)] for name in self.nodes
         }
-        return self._digests(self.parents_and_writers, users)
+        return self._digests(self.parents_and_writers, more)
+
+    def _paths_of_unknown_writers(self, name: str) -> list[str]:
+        return sorted(
+            self.paths[user]
+            for store in self.stores_of(name)
+            if store not in self._store_writers
+            for user in self._store_users.get(store, ())
+        )
+
+    def _read_stores(self, name: str) -> Iterator[str]:
+        """Yield which stores a node reads that others write.
+
+        Of stores with generated names whose writers do the same, it is the number of the store among them.
+        """
+        for store in self.stores_of(name):
+            if any(self.writers_among(store, [name])):
+                continue
+            if not self._is_generated(store):
+                yield store
+                continue
+            equal = [
+                other
+                for other in self._store_users
+                if self._is_generated(other) and self._token_of(other) == self._token_of(store)
+            ]
+            yield f"{sorted(equal).index(store) if store in equal else ''}"
+
+    def _token_of(self, store: str) -> str:
+        """Return what writes a store with a generated name; if that is not known, the kind of the name."""
+        writer = self._store_writers.get(store)
+        return self.paths[writer] if writer is not None else INDEX.sub("#", store)
 
     def _digests(
         self, parents: Following, more: Mapping[str, Iterable[str]] | None = None
