@@ -89,3 +89,56 @@ def test_the_removal_of_the_first_of_two_equal_operators_is_no_other_input() -> 
     edited = _EQUAL.replace(_FIRST, "").replace("value > 2", "value > 3")
 
     assert {each.aspect for each in of_one(_EQUAL, edited).operators} == {"condition"}
+
+
+_REPLACED = """
+application: {id: app}
+topology:
+  - table: {topic: table, as: t, materialized: t, serdes: {key: string, value: json}}
+  - stream: {topic: in, as: s, serdes: {key: string, value: json}}
+  - mapValues: {from: s, value: value.amount}
+  - join: {with: t}
+  - groupByKey:
+  - reduce: {add: total + value, materialized: sums}
+"""
+
+
+@pytest.mark.parametrize("added", ["", "  - peek: {from: s}\n"])
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("- join", "- leftJoin", ("kind", "inner", "left")),
+        ("- reduce: {", '- aggregate: {init: "0", ', ("init", None, "0")),
+        ("- mapValues: {from: s, value", "- filter: {from: s, where", None),
+    ],
+)
+def test_an_operator_with_another_generated_name_is_named(
+    old: str, new: str, expected: tuple[str, str | None, str] | None, added: str
+) -> None:
+    edited = _REPLACED.replace(old, new).replace("  - mapValues", f"{added}  - mapValues")
+    if added and expected is None:
+        edited = edited.replace("  - filter", f"{added}  - filter")
+    found = [(each.aspect, each.before, each.after) for each in of_one(_REPLACED, edited).operators]
+
+    if expected is None:
+        ((aspect, before, after),) = found
+        assert (aspect, before, str(after)[:15]) == (
+            "operator",
+            "KSTREAM-MAPVALUES-0000000003",
+            "KSTREAM-FILTER-",
+        )
+    else:
+        assert expected in found
+
+
+def test_an_operator_that_is_renamed_and_edited_is_named() -> None:
+    before = _REPLACED.replace(
+        "{from: s, value: value.amount}", "{from: s, name: amount, value: value.amount}"
+    )
+    renamed = before.replace("name: amount", "name: price")
+
+    assert of_one(before, renamed).operators == ()
+    assert [
+        (each.operator, each.aspect)
+        for each in of_one(before, renamed.replace("value.amount", "value.price")).operators
+    ] == [("price", "value")]

@@ -19,7 +19,7 @@ from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
-INPUT, TABLE = "input", "joined table"
+INPUT, TABLE, OPERATOR = "input", "joined table", "operator"
 _STAYS = "What stores and topics contain stays as it was computed before."
 _WHY = {
     TOPIC: "Records that were written before stay in the other topic.",
@@ -92,6 +92,9 @@ def _changes(
         if pair.is_certain and not after.graph.is_internal(pair.new.name)
     }
     for pair in pairs.pairs:
+        if pair.is_replacement:
+            yield pair.new, OPERATOR, pair.old.name, pair.new.name
+            continue
         old, new = declared(before, pair.old), declared(after, pair.new)
         if old is not None and new is not None:
             for aspect in dict.fromkeys((*old, *new)):
@@ -105,8 +108,8 @@ def _changes(
 def _changed_inputs(
     before: Graph, after: Graph, pair: Pair, names: Mapping[str, str]
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
-    old = _inputs(pair.old.name, before, set(names.values()))
-    new = _inputs(pair.new.name, after, set(names))
+    old = before.nearest(before.parents[pair.old.name], names.values(), before.parents)
+    new = after.nearest(after.parents[pair.new.name], names, after.parents)
     if old != {names[name] for name in new}:
         yield pair.new, INPUT, _labels(before, old), _labels(after, new)
     yield from _changed_tables(before, after, pair, names)
@@ -122,33 +125,14 @@ def _changed_tables(
         first, second = (f"from {listed(each)}" if each else None for each in topics)
         yield pair.new, TABLE, first, second
     elif old and new:
-        operators = _nearest(old, before, set(names.values())), _nearest(new, after, set(names))
-        if operators[0] != {names[name] for name in operators[1]}:
+        first_known = before.nearest(old, names.values(), before.parents)
+        second_known = after.nearest(new, names, after.parents)
+        if first_known != {names[name] for name in second_known}:
             yield pair.new, TABLE, _table_names(before, old), _table_names(after, new)
 
 
 def _shown(value: Declared | None) -> str | None:
     return value.shown if value is not None else None
-
-
-def _inputs(name: str, graph: Graph, known: set[str]) -> set[str]:
-    """Return the nearest nodes before a node that both sides have."""
-    return _nearest(graph.parents[name], graph, known)
-
-
-def _nearest(names: Iterable[str], graph: Graph, known: set[str]) -> set[str]:
-    """Return the nodes of both sides among these nodes, or the nearest ones before them."""
-    found, waiting, seen = set[str](), list(names), set[str]()
-    while waiting:
-        above = waiting.pop()
-        if above in seen or above not in graph.nodes:
-            continue
-        seen.add(above)
-        if above in known:
-            found.add(above)
-        else:
-            waiting += graph.parents[above]
-    return found
 
 
 def _labels(graph: Graph, names: set[str]) -> str:

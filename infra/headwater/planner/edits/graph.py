@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
@@ -209,6 +209,20 @@ class Graph:
         if not isinstance(node, SourceNode) or set(node.topics) & self.internal:
             return ()
         return (node.pattern,) if node.pattern else node.topics
+
+    def nearest(self, names: Iterable[str], known: Container[str], following: Following) -> set[str]:
+        """Return which of the nodes are known, or the nearest known ones that are reached from them."""
+        found, waiting, seen = set[str](), list(names), set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name in seen or name not in self.nodes:
+                continue
+            seen.add(name)
+            if name in known:
+                found.add(name)
+            else:
+                waiting += following.get(name, ())
+        return found
 
     def reached(self, nodes: Iterable[str], following: Following) -> set[str]:
         """Return the nodes, and all that are reached from them."""

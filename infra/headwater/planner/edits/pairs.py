@@ -19,6 +19,15 @@ class Pair:
     new: Node
     is_certain: bool
 
+    @property
+    def is_replacement(self) -> bool:
+        """Return whether it is another operator afterwards, not one of the same kind."""
+        if _kind(self.old) != _kind(self.new):
+            return True
+        is_hidden = isinstance(self.old, ProcessorNode) and self.old.behavior is None
+        prefixes = [INDEX.sub("#", node.name) for node in (self.old, self.new) if INDEX.search(node.name)]
+        return is_hidden and len(set(prefixes)) == 2  # noqa: PLR2004 - both sides have a generated name
+
 
 @attrs.frozen
 class Pairs:
@@ -42,12 +51,45 @@ def paired_nodes(before: Topology, after: Topology) -> Pairs:
         for kind in old.keys() & new.keys()
         for pair in _pairs_of_one_kind(before, after, old[kind], new[kind])
     ]
+    found += _replacements(before, after, found)
     taken = {pair.old.name for pair in found}, {pair.new.name for pair in found}
     return Pairs(
         tuple(sorted(found, key=lambda pair: after.graph.order[pair.new.name])),
         tuple(node for name, node in before.graph.nodes.items() if name not in taken[0]),
         tuple(node for name, node in after.graph.nodes.items() if name not in taken[1]),
     )
+
+
+def _replacements(before: Topology, after: Topology, pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """Pair nodes of different kinds, or with other names: with the same store, or between the same nodes."""
+    certain = [pair for pair in pairs if pair.is_certain and not after.graph.is_internal(pair.new.name)]
+    names = (
+        {pair.old.name: pair.new.name for pair in certain},
+        {pair.new.name: pair.new.name for pair in certain},
+    )
+
+    def location(topology: Topology, node: Node) -> Hashable | None:
+        graph, known = topology.graph, names[0 if topology is before else 1]
+        if graph.is_internal(node.name):
+            return None
+        if stores := _written_stores(topology, node):
+            return type(node), stores
+        around = [
+            frozenset(known[each] for each in graph.nearest(following.get(node.name, ()), known, following))
+            for following in (graph.parents, graph.children)
+        ]
+        return (type(node), *around, graph.given_stores_of(node.name)) if any(around) else None
+
+    taken = {pair.old.name for pair in pairs}, {pair.new.name for pair in pairs}
+    old, new = (
+        [node for name, node in topology.graph.nodes.items() if name not in names_]
+        for topology, names_ in zip((before, after), taken, strict=True)
+    )
+    return [
+        Pair(olds[0], news[0], is_certain=False)
+        for olds, news in _groups(before, after, old, new, location)
+        if len(olds) == len(news) == 1
+    ]
 
 
 def _by_kind(topology: Topology) -> Mapping[Hashable, dict[str, Node]]:
@@ -64,22 +106,26 @@ def _pairs_of_one_kind(
         yield from (Pair(old[name], new[name], is_certain=True) for name in old)
         return
     waiting_old, waiting_new = list(old.values()), list(new.values())
-    for key in (_path_and_stores, _does_and_stores, _written_stores, _path, _does, _kind):
+    for key in (_path_and_stores, _does_and_stores, _written_stores, _path, _does, _same_kind):
         for olds, news in _groups(before, after, waiting_old, waiting_new, key):
-            is_certain = key is not _kind and len(olds) == len(news) == 1
+            is_certain = key is not _same_kind and len(olds) == len(news) == 1
             for first, second in zip(olds, news, strict=False):
                 waiting_old.remove(first)
                 waiting_new.remove(second)
                 yield Pair(first, second, is_certain=is_certain)
 
 
-def _kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
+def _kind(node: Node) -> str:
     return type(node.behavior if isinstance(node, ProcessorNode) else node).__name__
+
+
+def _same_kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
+    return _kind(node)
 
 
 def _does(topology: Topology, node: Node) -> Hashable:
     values = declared(topology, node) or {}
-    return _kind(topology, node), tuple(sorted((a, each.normalized) for a, each in values.items()))
+    return _kind(node), tuple(sorted((a, each.normalized) for a, each in values.items()))
 
 
 def _path(topology: Topology, node: Node) -> Hashable:
