@@ -119,7 +119,7 @@ def test_a_repartition_topic_with_a_partitioner_moves_the_store_after_it(*, is_a
 
     (counts,) = [topic for topic in found.topics if topic.store == "counts"]
     assert counts.verdict.value == "moved"
-    assert "with the partitioner shop:ByRegion" in counts.why
+    assert "(partitioner: shop:ByRegion)" in counts.why
 
 
 def test_a_repartition_topic_keeps_the_state_behind_it_only_with_the_partitioner_of_the_source() -> None:

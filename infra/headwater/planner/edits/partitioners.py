@@ -94,9 +94,9 @@ class _Comparison:
                 return PartitionerChange(first, second, Verdict.MOVED, why)
             return PartitionerChange(first, second, Verdict.UNKNOWN, f"{why} {_OTHER_STATIC}")
         if new:
-            why = f"Records come through {self._topics(new)} afterwards, with the partitioner {second}."
+            why = f"Records come through {self._topics(new)} afterwards (partitioner: {second})."
         else:
-            why = f"Records came through {self._topics(old)} before, with the partitioner {first}."
+            why = f"Records came through {self._topics(old)} before (partitioner: {first})."
         values = first or None, second or None
         if any(named[0] | named[1]):
             return PartitionerChange(*values, Verdict.MOVED, why)

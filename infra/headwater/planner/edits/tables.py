@@ -23,7 +23,7 @@ def tables(node: Node, graph: Graph) -> tuple[str, ...]:
     """Return the operators of the tables that a join reads, of the joins whose input does not show them.
 
     Of texts, these are the operators that write the stores. Operators that do the same with the same table
-    are not told apart.
+    count as the same one.
     """
     if not isinstance(node, ProcessorNode):
         return ()
