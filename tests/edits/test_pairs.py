@@ -121,7 +121,8 @@ def test_an_operator_with_another_generated_name_is_named(
     found = [(each.aspect, each.before, each.after) for each in of_one(_REPLACED, edited).operators]
 
     if expected is None:
-        ((aspect, before, after),) = found
+        (aspect, before, after), *others = found
+        assert others == [("value", "value.amount", None), ("condition", None, "value.amount")]
         assert (aspect, before, str(after)[:15]) == (
             "operator",
             "KSTREAM-MAPVALUES-0000000003",
@@ -142,3 +143,16 @@ def test_an_operator_that_is_renamed_and_edited_is_named() -> None:
         (each.operator, each.aspect)
         for each in of_one(before, renamed.replace("value.amount", "value.price")).operators
     ] == [("price", "value")]
+
+
+def test_an_operator_of_another_kind_with_the_same_name_is_named() -> None:
+    before = _REPLACED.replace(
+        "{from: s, value: value.amount}", "{from: s, name: amount, value: value.amount}"
+    )
+    edited = before.replace(
+        "mapValues: {from: s, name: amount, value: value.amount}", "peek: {from: s, name: amount}"
+    )
+
+    assert [
+        (each.operator, each.aspect, each.before, each.after) for each in of_one(before, edited).operators
+    ][:1] == [("amount", "operator", "MapValues", "Peek")]

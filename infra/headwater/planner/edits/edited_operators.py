@@ -92,9 +92,8 @@ def _changes(
         if pair.is_certain and not after.graph.is_internal(pair.new.name)
     }
     for pair in pairs.pairs:
-        if pair.is_replacement:
-            yield pair.new, OPERATOR, pair.old.name, pair.new.name
-            continue
+        if pair.replacement is not None:
+            yield pair.new, OPERATOR, *pair.replacement
         old, new = declared(before, pair.old), declared(after, pair.new)
         if old is not None and new is not None:
             for aspect in dict.fromkeys((*old, *new)):

@@ -20,13 +20,17 @@ class Pair:
     is_certain: bool
 
     @property
-    def is_replacement(self) -> bool:
-        """Return whether it is another operator afterwards, not one of the same kind."""
-        if _kind(self.old) != _kind(self.new):
-            return True
+    def replacement(self) -> tuple[str, str] | None:
+        """Return both names, or both kinds if the names are equal; None if it is the same operator."""
+        kinds, names = (_kind(self.old), _kind(self.new)), (self.old.name, self.new.name)
+        are_generated = [INDEX.search(name) is not None for name in names]
+        if names[0] == names[1]:
+            return kinds if kinds[0] != kinds[1] and not any(are_generated) else None
+        if kinds[0] != kinds[1]:
+            return names
         is_hidden = isinstance(self.old, ProcessorNode) and self.old.behavior is None
-        prefixes = [INDEX.sub("#", node.name) for node in (self.old, self.new) if INDEX.search(node.name)]
-        return is_hidden and len(set(prefixes)) == 2  # noqa: PLR2004 - both sides have a generated name
+        is_other = INDEX.sub("#", names[0]) != INDEX.sub("#", names[1])
+        return names if is_hidden and all(are_generated) and is_other else None
 
 
 @attrs.frozen
@@ -70,26 +74,33 @@ def _replacements(before: Topology, after: Topology, pairs: Sequence[Pair]) -> S
 
     def location(topology: Topology, node: Node) -> Hashable | None:
         graph, known = topology.graph, names[0 if topology is before else 1]
-        if graph.is_internal(node.name):
-            return None
-        if stores := _written_stores(topology, node):
-            return type(node), stores
         around = [
             frozenset(known[each] for each in graph.nearest(following.get(node.name, ()), known, following))
             for following in (graph.parents, graph.children)
         ]
-        return (type(node), *around, graph.given_stores_of(node.name)) if any(around) else None
+        return (type(node), *around) if any(around) else None
+
+    def location_and_stores(topology: Topology, node: Node) -> Hashable | None:
+        found = location(topology, node)
+        return (found, topology.graph.given_stores_of(node.name)) if found is not None else None
 
     taken = {pair.old.name for pair in pairs}, {pair.new.name for pair in pairs}
     old, new = (
-        [node for name, node in topology.graph.nodes.items() if name not in names_]
+        [
+            node
+            for name, node in topology.graph.nodes.items()
+            if name not in names_ and not topology.graph.is_internal(name)
+        ]
         for topology, names_ in zip((before, after), taken, strict=True)
     )
-    return [
-        Pair(olds[0], news[0], is_certain=False)
-        for olds, news in _groups(before, after, old, new, location)
-        if len(olds) == len(news) == 1
-    ]
+    found = []
+    for key in (_written_stores, location_and_stores, location):
+        for olds, news in _groups(before, after, old, new, key):
+            if len(olds) == len(news) == 1:
+                old.remove(olds[0])
+                new.remove(news[0])
+                found.append(Pair(olds[0], news[0], is_certain=False))
+    return found
 
 
 def _by_kind(topology: Topology) -> Mapping[Hashable, dict[str, Node]]:
