@@ -340,6 +340,15 @@ def test_another_branch_of_a_condition_is_named(old: str, new: str, splitter: st
     ]
 
 
+@pytest.mark.parametrize("new", ["      name: size-\n", ""])
+def test_another_name_of_a_split_changes_no_condition(new: str) -> None:
+    without = _SPLIT.replace("name: large, ", "").replace(
+        "default: {name: none, as: none}", "default: {as: none}"
+    )
+    for before in (_SPLIT, without):
+        assert not of_one(before, before.replace("      name: by-size-\n", new)).operators
+
+
 def test_a_join_of_a_text_with_another_table_of_the_same_topic_is_not_known() -> None:
     text = _TEXT.replace("topics: [other]", "topics: [table]")
     found = of_one(text.replace("STORE", "t"), text.replace("STORE", "u"))

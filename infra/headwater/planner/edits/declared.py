@@ -7,7 +7,6 @@ import attrs
 from headwater.model.behaviors import Aggregation, Behavior, Branch, SinkSettings, SourceSettings
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater.model.windows import JoinWindow
-from headwater.planner.edits.graph import INDEX
 from headwater.planner.edits.local_state import windows_phrase
 from headwater.planner.edits.topologies import Topology, serde_name
 from headwater.planner.expression_text import normalize_expression
@@ -62,6 +61,8 @@ def declared(topology: Topology, node: Node) -> Mapping[str, Declared] | None:
 def _aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | None]]:
     config, graph = topology.application.config, topology.graph
     match node:
+        case ProcessorNode(name=name, behavior=Branch() as does):
+            yield DECLARED["predicates"], "; ".join(_branches(name, does))
         case ProcessorNode(behavior=does) if does is not None:
             yield from _fields(does)
         case SourceNode(reads=reads):
@@ -95,18 +96,19 @@ def _fields(
         if isinstance(value, Aggregation):
             yield DECLARED[field], value.kind.value
             yield from ((name, text) for name, text in attrs.asdict(value).items() if name != "kind")
-        elif isinstance(settings, Branch) and field == "predicates":
-            yield DECLARED[field], "; ".join(_branches(settings))
         elif field in DECLARED:
             yield DECLARED[field], _text(field, value)
 
 
-def _branches(split: Branch) -> Iterator[str]:
-    """Yield each condition with the branch of its records, if a user named the branch."""
-    for condition, child in (*zip(split.predicates, split.children, strict=True), ("default", split.default)):
-        if child is not None:
-            name = INDEX.split(child)[-1]
-            yield f"{condition} → {name}" if name else f"{condition}"
+def _branches(name: str, split: Branch) -> Iterator[str]:
+    """Yield each condition of the split `name` with the branch of its records, if a user named the branch."""
+    children = (*split.children, *([split.default] if split.default is not None else []))
+    for number, (condition, child) in enumerate(
+        zip((*split.predicates, "default"), children, strict=False), start=1
+    ):
+        branch = child.removeprefix(name)
+        generated = "0" if child == split.default else str(number)
+        yield f"{condition}" if branch == generated else f"{condition} → {branch}"
 
 
 def _text(field: str, value: object) -> str | None:

@@ -92,7 +92,7 @@ def _changes(
         if pair.is_certain and not after.graph.is_internal(pair.new.name)
     }
     for pair in pairs.pairs:
-        if pair.replacement is not None:
+        if pair.replacement is not None and not after.graph.is_internal(pair.new.name):
             yield pair.new, OPERATOR, *pair.replacement
         old, new = declared(before, pair.old), declared(after, pair.new)
         if old is not None and new is not None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 
 import attrs
 
+from headwater.model.behaviors import StreamSelfJoin
 from headwater.model.nodes import Node, ProcessorNode
 from headwater.planner.edits.declared import declared
 from headwater.planner.edits.graph import INDEX
@@ -22,6 +23,8 @@ class Pair:
     @property
     def replacement(self) -> tuple[str, str] | None:
         """Return both names, or both kinds if the names are equal; None if it is the same operator."""
+        if _is_optimized(self.old) or _is_optimized(self.new):
+            return None
         kinds, names = (_kind(self.old), _kind(self.new)), (self.old.name, self.new.name)
         are_generated = [INDEX.search(name) is not None for name in names]
         if names[0] == names[1]:
@@ -89,7 +92,7 @@ def _replacements(before: Topology, after: Topology, pairs: Sequence[Pair]) -> S
         [
             node
             for name, node in topology.graph.nodes.items()
-            if name not in names_ and not topology.graph.is_internal(name)
+            if name not in names_ and not topology.graph.is_internal(name) and not _is_optimized(node)
         ]
         for topology, names_ in zip((before, after), taken, strict=True)
     )
@@ -128,6 +131,11 @@ def _pairs_of_one_kind(
 
 def _kind(node: Node) -> str:
     return type(node.behavior if isinstance(node, ProcessorNode) else node).__name__
+
+
+def _is_optimized(node: Node) -> bool:
+    """Return whether an optimization decides that the operator is another one."""
+    return isinstance(node, ProcessorNode) and isinstance(node.behavior, StreamSelfJoin)
 
 
 def _same_kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
