@@ -71,6 +71,14 @@ _UNDO = _replaced(("  - filter:\n", ""))
 _SESSION = ("tumbling: {size: 1h}", "session: {gap: 1h}")
 _PARTITIONED = GENERATED.replace("- selectKey:", '- repartition: {name: r, partitioner: "shop:ByRegion"}')
 _STATIC = GENERATED.replace('"4.3"', '"4.3", config: {static.partitioner.class: initial-hash}')
+_REPARTITIONED = """
+application: {id: app, config: {static.partitioner.class: initial-hash}}
+topology:
+  - stream: in
+  - repartition: {name: r}
+  - groupByKey:
+  - count: {materialized: counts}
+"""
 FOLLOWED = (
     Followed("Set `materialized", GENERATED, FILTERED, _LINES),
     Followed("together with the other lines", GENERATED, FILTERED, _LINES),
@@ -146,6 +154,12 @@ FOLLOWED = (
         _replaced(("ByCountry", "ByRegion")),
     ),
     Followed("Keep the static partitioner", _STATIC, GENERATED, lambda _: _STATIC),
+    Followed(
+        "Keep the repartition topics before the store",
+        _REPARTITIONED,
+        _REPARTITIONED.replace("- repartition: {name: r}", "- mapValues:"),
+        _replaced(("- mapValues:", "- repartition: {name: r}")),
+    ),
 )
 _OPERATED = (
     "It is done on the cluster or with the application: `tests/oracle/edits` shows what happens otherwise."
@@ -181,6 +195,7 @@ NOT_FOLLOWED = {
     "If they are the same, its data is kept": _OF_TEXTS,
     "Expand the topic before the start (`headwater plan` shows how": _OPERATED,
     "reset the application": _OPERATED,
+    "Check the partitioner of what writes the source topics": _OPERATED,
     "Stop all instances, and delete their local state, before you start the new version: they restore it "
     "from the changelog": _OPERATED,
     "Write the current record of each key of": _OPERATED,

@@ -121,3 +121,11 @@ def test_entries_of_other_windows_are_kept_with_a_warning(old: str, new: str, ph
 
     assert (topic.verdict, topic.severity.value) == (Verdict.KEPT, "warning")
     assert f"Its windows were tumbling, 3600000 ms and are {phrase}" in topic.why
+
+
+def test_other_files_do_not_hide_another_input() -> None:
+    (counts,) = of_one(_WINDOWED, _WINDOWED.replace("1h", "2h").replace("stream: in", "stream: other")).topics
+
+    assert "files on local disks have another layout" in counts.why
+    assert "Its input was in and is other: old and new results mix." in counts.why
+    assert "Its windows were" in counts.why

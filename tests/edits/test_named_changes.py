@@ -246,3 +246,129 @@ def test_a_repartition_is_no_input_and_is_no_operator_of_a_user() -> None:
 
     assert _texts(found) == []
     assert _texts(removed) == []
+
+
+_CONTACTS = """
+application: {id: app}
+topology:
+  - table: {topic: table, as: t, materialized: t, serdes: {key: string, value: json}}
+  - mapValues: {from: t, value: value.email, as: emails}
+  - mapValues: {from: t, value: value.phone, as: phones}
+  - stream: {topic: in, as: s}
+  - join: {from: s, with: emails, name: joined}
+  - groupByKey:
+  - count: {materialized: counts}
+"""
+
+
+@pytest.mark.parametrize(
+    "stored", [("", ""), (", materialized: e", ", materialized: p"), (", materialized: e", "")]
+)
+@pytest.mark.parametrize("added", ["", "  - peek: {from: s}\n"])
+def test_another_table_of_the_same_topic_is_named(stored: tuple[str, str], added: str) -> None:
+    before = _CONTACTS.replace("as: emails", f"as: emails{stored[0]}").replace(
+        "as: phones", f"as: phones{stored[1]}"
+    )
+    shifted = before.replace(
+        "  - mapValues: {from: t, value: value.email", f"{added}  - mapValues: {{from: t, value: value.email"
+    )
+    if added:
+        shifted = before.replace("  - join", f"{added}  - join")
+
+    assert [each.aspect for each in of_one(before, shifted).operators] == []
+    assert [
+        each.aspect for each in of_one(before, shifted.replace("with: emails", "with: phones")).operators
+    ] == ["joined table"]
+
+
+@pytest.mark.parametrize("added", ["", "  - peek: {from: s}\n"])
+def test_a_count_instead_of_a_reduction_of_the_same_topic_is_another_table(added: str) -> None:
+    before = """
+application: {id: app}
+topology:
+  - stream: {topic: other, as: o}
+  - groupByKey: {as: g}
+  - count: {from: g, as: number, materialized: number}
+  - reduce: {from: g, as: last, materialized: last}
+  - stream: {topic: in, as: s}
+  - join: {from: s, with: number, name: joined}
+  - to: out
+"""
+    (change,) = of_one(
+        before, before.replace("with: number", "with: last").replace("  - join", f"{added}  - join")
+    ).operators
+
+    assert (change.operator, change.aspect, change.before, change.after) == (
+        "joined",
+        "joined table",
+        "number",
+        "last",
+    )
+
+
+_SPLIT = """
+application: {id: app}
+topology:
+  - stream: {topic: in, serdes: {key: string, value: json}}
+  - split:
+      name: by-size-
+      branches:
+        - {where: value.size > 9, name: large, as: large}
+        - {where: value.size > 1, name: small, as: small}
+      default: {name: none, as: none}
+  - groupByKey: {from: large}
+  - count: {materialized: large}
+  - groupByKey: {from: small}
+  - count: {materialized: small}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("value.size > 9, name: large", "value.size > 9, name: small"), ("name: none", "name: other")],
+)
+@pytest.mark.parametrize("splitter", ["      name: by-size-\n", ""])
+def test_another_branch_of_a_condition_is_named(old: str, new: str, splitter: str) -> None:
+    before = _SPLIT.replace("      name: by-size-\n", splitter)
+    edited = before.replace(old, new)
+    if "name: small" in new:
+        edited = edited.replace("value.size > 1, name: small", "value.size > 1, name: large")
+
+    assert "conditions" in [each.aspect for each in of_one(before, edited).operators]
+    assert "conditions" not in [
+        each.aspect for each in of_one(before, before.replace("  - split", "  - peek:\n  - split")).operators
+    ]
+
+
+@pytest.mark.parametrize("new", ["      name: size-\n", ""])
+def test_another_name_of_a_split_changes_no_condition(new: str) -> None:
+    without = _SPLIT.replace("name: large, ", "").replace(
+        "default: {name: none, as: none}", "default: {as: none}"
+    )
+    for before in (_SPLIT, without):
+        assert not of_one(before, before.replace("      name: by-size-\n", new)).operators
+
+
+def test_a_join_of_a_text_with_another_table_of_the_same_topic_is_not_known() -> None:
+    text = _TEXT.replace("topics: [other]", "topics: [table]")
+    found = of_one(text.replace("STORE", "t"), text.replace("STORE", "u"))
+
+    assert {topic.store: topic.verdict.value for topic in found.topics} == {
+        "counts": "unknown",
+        "t": "kept",
+        "u": "kept",
+    }
+    assert [each.aspect for each in found.operators] == ["joined table"]
+
+
+def test_a_join_of_a_text_with_another_generated_store_is_not_known() -> None:
+    stores = {"t": "KTABLE-STATE-STORE-0000000003", "u": "KTABLE-STATE-STORE-0000000005"}
+    text = _TEXT.replace("topics: [other]", "topics: [table]").replace(
+        "stores: [t]", f"stores: [{stores['t']}]"
+    )
+    text = text.replace("stores: [u]", f"stores: [{stores['u']}]")
+    found = of_one(text.replace("STORE]", f"{stores['t']}]"), text.replace("STORE]", f"{stores['u']}]"))
+    same = of_one(text.replace("STORE]", f"{stores['t']}]"), text.replace("STORE]", f"{stores['t']}]"))
+
+    assert {topic.store: topic.verdict.value for topic in found.topics}["counts"] == "unknown"
+    assert {topic.verdict.value for topic in same.topics} == {"kept"}

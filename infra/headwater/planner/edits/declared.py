@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from headwater.model.behaviors import Aggregation, Behavior, SinkSettings, SourceSettings
+from headwater.model.behaviors import Aggregation, Behavior, Branch, SinkSettings, SourceSettings
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater.model.windows import JoinWindow
 from headwater.planner.edits.local_state import windows_phrase
@@ -61,6 +61,8 @@ def declared(topology: Topology, node: Node) -> Mapping[str, Declared] | None:
 def _aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | None]]:
     config, graph = topology.application.config, topology.graph
     match node:
+        case ProcessorNode(name=name, behavior=Branch() as does):
+            yield DECLARED["predicates"], "; ".join(_branches(name, does))
         case ProcessorNode(behavior=does) if does is not None:
             yield from _fields(does)
         case SourceNode(reads=reads):
@@ -96,6 +98,17 @@ def _fields(
             yield from ((name, text) for name, text in attrs.asdict(value).items() if name != "kind")
         elif field in DECLARED:
             yield DECLARED[field], _text(field, value)
+
+
+def _branches(name: str, split: Branch) -> Iterator[str]:
+    """Yield each condition of the split `name` with the branch of its records, if a user named the branch."""
+    children = (*split.children, *([split.default] if split.default is not None else []))
+    for number, (condition, child) in enumerate(
+        zip((*split.predicates, "default"), children, strict=False), start=1
+    ):
+        branch = child.removeprefix(name)
+        generated = "0" if child == split.default else str(number)
+        yield f"{condition}" if branch == generated else f"{condition} → {branch}"
 
 
 def _text(field: str, value: object) -> str | None:

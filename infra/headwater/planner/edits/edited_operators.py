@@ -1,9 +1,8 @@
 """Finds the operators that do something else after an edit, and names what has changed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from headwater.model.behaviors import StreamGlobalJoin, StreamTableJoin
-from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from headwater.model.nodes import Node, SinkNode, SourceNode
 from headwater.planner.edits.declared import (
     KEY_SERDE,
     PARTITIONER,
@@ -15,11 +14,12 @@ from headwater.planner.edits.declared import (
 )
 from headwater.planner.edits.graph import Graph
 from headwater.planner.edits.pairs import Pair, Pairs, paired_nodes
+from headwater.planner.edits.tables import tables
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
-INPUT, TABLE = "input", "joined table"
+INPUT, TABLE, OPERATOR = "input", "joined table", "operator"
 _STAYS = "What stores and topics contain stays as it was computed before."
 _WHY = {
     TOPIC: "Records that were written before stay in the other topic.",
@@ -84,11 +84,16 @@ def _changes(
     before: Topology, after: Topology, pairs: Pairs
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
     """Yield the node afterwards, the aspect, and its value before and afterwards."""
-    # A repartition is no input: it is wherever the operators around need it.
+    # A repartition is no input: it is wherever the operators around need it. Operators that may be others are
+    # none either: the operators before them are compared.
     names = {
-        pair.new.name: pair.old.name for pair in pairs.pairs if not after.graph.is_internal(pair.new.name)
+        pair.new.name: pair.old.name
+        for pair in pairs.pairs
+        if pair.is_certain and not after.graph.is_internal(pair.new.name)
     }
     for pair in pairs.pairs:
+        if pair.replacement is not None and not after.graph.is_internal(pair.new.name):
+            yield pair.new, OPERATOR, *pair.replacement
         old, new = declared(before, pair.old), declared(after, pair.new)
         if old is not None and new is not None:
             for aspect in dict.fromkeys((*old, *new)):
@@ -102,33 +107,31 @@ def _changes(
 def _changed_inputs(
     before: Graph, after: Graph, pair: Pair, names: Mapping[str, str]
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
-    old = _inputs(pair.old.name, before, set(names.values()))
-    new = _inputs(pair.new.name, after, set(names))
+    old = before.nearest(before.parents[pair.old.name], names.values(), before.parents)
+    new = after.nearest(after.parents[pair.new.name], names, after.parents)
     if old != {names[name] for name in new}:
         yield pair.new, INPUT, _labels(before, old), _labels(after, new)
-    tables = _tables(before, pair.old), _tables(after, pair.new)
-    if tables[0] != tables[1]:
-        first, second = (f"from {listed(each)}" if each else None for each in tables)
+    yield from _changed_tables(before, after, pair, names)
+
+
+def _changed_tables(
+    before: Graph, after: Graph, pair: Pair, names: Mapping[str, str]
+) -> Iterator[tuple[Node, str, str | None, str | None]]:
+    """Yield the tables of a join, if their source topics or operators are others."""
+    old, new = tables(pair.old, before), tables(pair.new, after)
+    topics = before.inputs(old, before.parents_and_writers), after.inputs(new, after.parents_and_writers)
+    if topics[0] != topics[1]:
+        first, second = (f"from {listed(each)}" if each else None for each in topics)
         yield pair.new, TABLE, first, second
+    elif old and new:
+        first_known = before.nearest(old, names.values(), before.parents)
+        second_known = after.nearest(new, names, after.parents)
+        if first_known != {names[name] for name in second_known}:
+            yield pair.new, TABLE, _table_names(before, old), _table_names(after, new)
 
 
 def _shown(value: Declared | None) -> str | None:
     return value.shown if value is not None else None
-
-
-def _inputs(name: str, graph: Graph, known: set[str]) -> set[str]:
-    """Return the nearest nodes before a node that both sides have."""
-    found, waiting, seen = set[str](), list(graph.parents[name]), set[str]()
-    while waiting:
-        above = waiting.pop()
-        if above in seen or above not in graph.nodes:
-            continue
-        seen.add(above)
-        if above in known:
-            found.add(above)
-        else:
-            waiting += graph.parents[above]
-    return found
 
 
 def _labels(graph: Graph, names: set[str]) -> str:
@@ -136,11 +139,5 @@ def _labels(graph: Graph, names: set[str]) -> str:
     return listed(", ".join(topics[name]) or name for name in names)
 
 
-def _tables(graph: Graph, node: Node) -> frozenset[str]:
-    """Return the user topics of the tables that a join reads, of the joins whose input does not show them."""
-    if not isinstance(node, ProcessorNode):
-        return frozenset()
-    if node.behavior is not None and not isinstance(node.behavior, StreamTableJoin | StreamGlobalJoin):
-        return frozenset()
-    above = graph.parents_and_writers[node.name][len(graph.parents[node.name]) :]
-    return graph.inputs(above, graph.parents_and_writers)
+def _table_names(graph: Graph, tables_: Iterable[str]) -> str:
+    return listed(", ".join(graph.stores_of(name)) or name for name in tables_)

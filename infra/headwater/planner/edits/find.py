@@ -17,6 +17,7 @@ from headwater.planner.edits.application import (
 from headwater.planner.edits.edited_operators import edited_operators
 from headwater.planner.edits.names import lines_to_keep, with_instruction
 from headwater.planner.edits.observed import observed_edit
+from headwater.planner.edits.partitioners import joins_of_other_partitioners
 from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Topologies, Topology
 from headwater.planner.edits.values import ApplicationEdit, Edit
@@ -138,7 +139,10 @@ def _application_edit(
         before=old.application.kafka_streams,
         after=new.application.kafka_streams,
         topics=topics,
-        operators=edited_operators(old, new, topics),
+        operators=(
+            *edited_operators(old, new, topics),
+            *joins_of_other_partitioners(new, sides.partitioner_changes),
+        ),
         obstacle=why,
         is_known=is_known(sides),
         needs_new_group=needs_new_group,

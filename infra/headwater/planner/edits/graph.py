@@ -3,16 +3,16 @@
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
 from headwater.model.behaviors import NonNullKeyFilter, RunProcessor, StreamGlobalJoin
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
+from headwater.planner.edits.behavior_text import behavior_text
 
 INDEX = re.compile(r"\d{10,}")
 _JOIN = re.compile(r"(KSTREAM-(LEFT)?JOIN|KTABLE-JOIN(THIS|OTHER))-\d{10,}")
-_QUOTED = re.compile(r"'([^']*)'")
 Following = Mapping[str, tuple[str, ...]]
 
 
@@ -23,7 +23,7 @@ class Graph:
         self.nodes: Mapping[str, Node] = {node.name: node for node in topology.nodes}
         self.internal = frozenset(topic.name for topic in topology.repartition_topics)
         self.order = {name: number for number, name in enumerate(self.nodes)}
-        self._names = {*self.nodes, *(store.name for store in topology.stores)}
+        self._generated = topology.generated_names
 
     @cached_property
     def parents(self) -> Following:
@@ -84,6 +84,10 @@ class Graph:
                 found[store] = writers[0]
         return found
 
+    def writer_of(self, store: str) -> str | None:
+        """Return the node that writes a store, None if it is not known."""
+        return self._store_writers.get(store)
+
     def writers_among(self, store: str, users: Iterable[str]) -> Iterator[str]:
         """Yield the nodes that write a store: its first user, and processors with a class of the user."""
         for name in users:
@@ -117,6 +121,13 @@ class Graph:
             return *node.stores, node.behavior.store
         return node.stores
 
+    def given_stores_of(self, name: str) -> tuple[str, ...]:
+        """Return the stores that a node reads or writes, with names that users gave."""
+        return tuple(store for store in self.stores_of(name) if not self._is_generated(store))
+
+    def _is_generated(self, store: str) -> bool:
+        return store in self._generated or INDEX.search(store) is not None
+
     @cached_property
     def paths(self) -> Mapping[str, str]:
         """Node → digest of it and of all nodes before it."""
@@ -125,17 +136,41 @@ class Graph:
     @cached_property
     def paths_with_stores(self) -> Mapping[str, str]:
         """Node → digest of it, of all nodes before it, and of all that write the stores that these read."""
-        unknown = self._store_users.keys() - self._store_writers.keys()
-        users = {
-            name: sorted(
-                self.paths[user]
-                for store in self.stores_of(name)
-                if store in unknown
-                for user in self._store_users[store]
-            )
-            for name in self.nodes
+        more = {
+            name: [*self._paths_of_unknown_writers(name), *self._read_stores(name)] for name in self.nodes
         }
-        return self._digests(self.parents_and_writers, users)
+        return self._digests(self.parents_and_writers, more)
+
+    def _paths_of_unknown_writers(self, name: str) -> list[str]:
+        return sorted(
+            self.paths[user]
+            for store in self.stores_of(name)
+            if store not in self._store_writers
+            for user in self._store_users.get(store, ())
+        )
+
+    def _read_stores(self, name: str) -> Iterator[str]:
+        """Yield which stores a node reads that others write.
+
+        Of stores with generated names whose writers do the same, it is the number of the store among them.
+        """
+        for store in self.stores_of(name):
+            if any(self.writers_among(store, [name])):
+                continue
+            if not self._is_generated(store):
+                yield store
+                continue
+            equal = [
+                other
+                for other in self._store_users
+                if self._is_generated(other) and self._token_of(other) == self._token_of(store)
+            ]
+            yield f"{sorted(equal).index(store) if store in equal else ''}"
+
+    def _token_of(self, store: str) -> str:
+        """Return what writes a store with a generated name; if that is not known, the kind of the name."""
+        writer = self._store_writers.get(store)
+        return self.paths[writer] if writer is not None else INDEX.sub("#", store)
 
     def _digests(
         self, parents: Following, more: Mapping[str, Iterable[str]] | None = None
@@ -153,7 +188,7 @@ class Graph:
         return found
 
     def token(self, node: Node) -> str:
-        """Return what a node does, without names that Kafka Streams generates."""
+        """Return what a node does, without names of stores and nodes."""
         if isinstance(node, SourceNode):
             read = "repartition" if set(node.topics) & self.internal else ",".join(node.topics)
             return f"source {node.pattern or read}"
@@ -161,7 +196,7 @@ class Graph:
             return "repartition" if node.topic in self.internal else f"sink {node.topic or node.extractor}"
         if node.behavior is None:
             return INDEX.sub("#", node.name)
-        return _QUOTED.sub(lambda found: "*" if found[1] in self._names else found[0], repr(node.behavior))
+        return behavior_text(node.behavior)
 
     def inputs(self, nodes: Iterable[str], parents: Following) -> frozenset[str]:
         """Return the user topics of all nodes that are reached by `parents`."""
@@ -174,6 +209,20 @@ class Graph:
         if not isinstance(node, SourceNode) or set(node.topics) & self.internal:
             return ()
         return (node.pattern,) if node.pattern else node.topics
+
+    def nearest(self, names: Iterable[str], known: Container[str], following: Following) -> set[str]:
+        """Return which of the nodes are known, or the nearest known ones that are reached from them."""
+        found, waiting, seen = set[str](), list(names), set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name in seen or name not in self.nodes:
+                continue
+            seen.add(name)
+            if name in known:
+                found.add(name)
+            else:
+                waiting += following.get(name, ())
+        return found
 
     def reached(self, nodes: Iterable[str], following: Following) -> set[str]:
         """Return the nodes, and all that are reached from them."""

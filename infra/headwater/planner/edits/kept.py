@@ -15,6 +15,7 @@ _WITHOUT_LOCAL_STATE = (
     "from the changelog."
 )
 _VERSIONED = "If the store is versioned now, run `pulumi up` first: it sets `min.compaction.lag.ms`."
+_PARTITIONER = "Check the partitioner of what writes the source topics."
 _SET = "Run `pulumi up`, which changes the settings of the existing topic."
 
 
@@ -26,42 +27,31 @@ def edit_of_kept_topic(
     settings = _settings_sentence(sides, subject)
     windows = _windows_sentence(before, after)
     local = _local_sentence(before, after)
+    name = subject.store or sides.after.short(subject.topic.name)
+    old, new = sides.inputs(name, is_store=is_store)
+    inputs = _inputs_sentence(old, new)
+    change = sides.partitioner_changes.get((is_store, name))
+    why = f"{_KEEPS}{windows}{local}{inputs}{f' {change.why}' if change is not None else ''}{settings}"
     if local:
         return subject.edit(
             Verdict.KEPT,
             Severity.WARNING,
-            why=f"{_KEEPS}{windows}{local}{settings}",
+            why=why,
             first=_without_local_state(before, after, has_windows=bool(windows), settings=settings),
         )
-    old, new = sides.inputs(subject.store or sides.after.short(subject.topic.name), is_store=is_store)
-    if old and new and not old & new:
-        return subject.edit(
-            Verdict.KEPT,
-            Severity.WARNING,
-            why=f"{_KEEPS} Its input was {listed(old)} and is {listed(new)}: old and new results mix.",
-            first=_OTHER_NAME if is_store else DRAIN,
-        )
     if before is None or after is None or not (before.is_known and after.is_known):
-        return subject.edit(Verdict.KEPT, why=f"{_KEEPS} {_NOT_SHOWN}")
+        why = f"{why} {_NOT_SHOWN}"
     if windows:
-        return subject.edit(
-            Verdict.KEPT,
-            Severity.WARNING,
-            why=f"{_KEEPS}{windows}{settings}",
-            first=_OTHER_WINDOWS,
-        )
-    inputs = _inputs_sentence(old, new)
+        return subject.edit(Verdict.KEPT, Severity.WARNING, why=why, first=_OTHER_WINDOWS)
+    if old and new and not old & new:
+        return subject.edit(Verdict.KEPT, Severity.WARNING, why=why, first=_OTHER_NAME if is_store else DRAIN)
     if settings:
-        return subject.edit(
-            Verdict.KEPT,
-            why=f"{_KEEPS}{inputs}{settings}",
-            first=_SET,
-        )
-    return subject.edit(
-        Verdict.KEPT,
-        why=f"{_KEEPS}{inputs}",
-        first=_OTHER_NAME if is_store and old - new else NOTHING,
-    )
+        first = _SET
+    elif is_store and old - new:
+        first = _OTHER_NAME
+    else:
+        first = _PARTITIONER if change is not None else NOTHING
+    return subject.edit(Verdict.KEPT, why=why, first=first)
 
 
 def _without_local_state(
@@ -74,9 +64,11 @@ def _without_local_state(
 
 
 def _inputs_sentence(old: frozenset[str], new: frozenset[str]) -> str:
-    """Return a sentence about topics before the operator that are added or removed; empty if none is."""
+    """Return a sentence about topics before the operator that are others; empty if none is."""
     if not old or not new or old == new:
         return ""
+    if not old & new:
+        return f" Its input was {listed(old)} and is {listed(new)}: old and new results mix."
     removed = f" It has results of {listed(old - new)}, which is not read any more." if old - new else ""
     added = f" {listed(new - old)} is read in addition from now on." if new - old else ""
     return f"{removed}{added}"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 
 import attrs
 
+from headwater.model.behaviors import StreamSelfJoin
 from headwater.model.nodes import Node, ProcessorNode
 from headwater.planner.edits.declared import declared
 from headwater.planner.edits.graph import INDEX
@@ -19,6 +20,21 @@ class Pair:
     new: Node
     is_certain: bool
 
+    @property
+    def replacement(self) -> tuple[str, str] | None:
+        """Return both names, or both kinds if the names are equal; None if it is the same operator."""
+        if _is_optimized(self.old) or _is_optimized(self.new):
+            return None
+        kinds, names = (_kind(self.old), _kind(self.new)), (self.old.name, self.new.name)
+        are_generated = [INDEX.search(name) is not None for name in names]
+        if names[0] == names[1]:
+            return kinds if kinds[0] != kinds[1] and not any(are_generated) else None
+        if kinds[0] != kinds[1]:
+            return names
+        is_hidden = isinstance(self.old, ProcessorNode) and self.old.behavior is None
+        is_other = INDEX.sub("#", names[0]) != INDEX.sub("#", names[1])
+        return names if is_hidden and all(are_generated) and is_other else None
+
 
 @attrs.frozen
 class Pairs:
@@ -32,8 +48,9 @@ class Pairs:
 def paired_nodes(before: Topology, after: Topology) -> Pairs:
     """Pair the nodes of each kind.
 
-    Nodes that do the same and have the same operators before them come first. The others are paired by name,
-    or if numbers of generated names have shifted, nodes that do the same, and at last all in their order.
+    They are paired by name, if both sides have the same names. If numbers of generated names have shifted,
+    nodes that do the same and have the same operators before them come first, then nodes that do the same,
+    and at last all in their order. A store with a name that a user gave stays with its operator.
     """
     old, new = _by_kind(before), _by_kind(after)
     found = [
@@ -41,12 +58,52 @@ def paired_nodes(before: Topology, after: Topology) -> Pairs:
         for kind in old.keys() & new.keys()
         for pair in _pairs_of_one_kind(before, after, old[kind], new[kind])
     ]
+    found += _replacements(before, after, found)
     taken = {pair.old.name for pair in found}, {pair.new.name for pair in found}
     return Pairs(
         tuple(sorted(found, key=lambda pair: after.graph.order[pair.new.name])),
         tuple(node for name, node in before.graph.nodes.items() if name not in taken[0]),
         tuple(node for name, node in after.graph.nodes.items() if name not in taken[1]),
     )
+
+
+def _replacements(before: Topology, after: Topology, pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """Pair nodes of different kinds, or with other names: with the same store, or between the same nodes."""
+    certain = [pair for pair in pairs if pair.is_certain and not after.graph.is_internal(pair.new.name)]
+    names = (
+        {pair.old.name: pair.new.name for pair in certain},
+        {pair.new.name: pair.new.name for pair in certain},
+    )
+
+    def location(topology: Topology, node: Node) -> Hashable | None:
+        graph, known = topology.graph, names[0 if topology is before else 1]
+        around = [
+            frozenset(known[each] for each in graph.nearest(following.get(node.name, ()), known, following))
+            for following in (graph.parents, graph.children)
+        ]
+        return (type(node), *around) if any(around) else None
+
+    def location_and_stores(topology: Topology, node: Node) -> Hashable | None:
+        found = location(topology, node)
+        return (found, topology.graph.given_stores_of(node.name)) if found is not None else None
+
+    taken = {pair.old.name for pair in pairs}, {pair.new.name for pair in pairs}
+    old, new = (
+        [
+            node
+            for name, node in topology.graph.nodes.items()
+            if name not in names_ and not topology.graph.is_internal(name) and not _is_optimized(node)
+        ]
+        for topology, names_ in zip((before, after), taken, strict=True)
+    )
+    found = []
+    for key in (_written_stores, location_and_stores, location):
+        for olds, news in _groups(before, after, old, new, key):
+            if len(olds) == len(news) == 1:
+                old.remove(olds[0])
+                new.remove(news[0])
+                found.append(Pair(olds[0], news[0], is_certain=False))
+    return found
 
 
 def _by_kind(topology: Topology) -> Mapping[Hashable, dict[str, Node]]:
@@ -59,28 +116,55 @@ def _by_kind(topology: Topology) -> Mapping[Hashable, dict[str, Node]]:
 def _pairs_of_one_kind(
     before: Topology, after: Topology, old: Mapping[str, Node], new: Mapping[str, Node]
 ) -> Iterator[Pair]:
+    if old.keys() == new.keys():
+        yield from (Pair(old[name], new[name], is_certain=True) for name in old)
+        return
     waiting_old, waiting_new = list(old.values()), list(new.values())
-
-    def kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
-        return type(node.behavior if isinstance(node, ProcessorNode) else node).__name__
-
-    def does(topology: Topology, node: Node) -> Hashable:
-        values = declared(topology, node) or {}
-        return kind(topology, node), tuple(sorted((a, each.normalized) for a, each in values.items()))
-
-    def name(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
-        return node.name
-
-    def path(topology: Topology, node: Node) -> Hashable:
-        return does(topology, node), topology.graph.paths[node.name]
-
-    for key in (path, name) if old.keys() == new.keys() else (path, does, kind):
+    for key in (_path_and_stores, _does_and_stores, _written_stores, _path, _does, _same_kind):
         for olds, news in _groups(before, after, waiting_old, waiting_new, key):
-            is_certain = key in (path, name) or (key is does and len(olds) == len(news))
+            is_certain = key is not _same_kind and len(olds) == len(news) == 1
             for first, second in zip(olds, news, strict=False):
                 waiting_old.remove(first)
                 waiting_new.remove(second)
                 yield Pair(first, second, is_certain=is_certain)
+
+
+def _kind(node: Node) -> str:
+    return type(node.behavior if isinstance(node, ProcessorNode) else node).__name__
+
+
+def _is_optimized(node: Node) -> bool:
+    """Return whether an optimization decides that the operator is another one."""
+    return isinstance(node, ProcessorNode) and isinstance(node.behavior, StreamSelfJoin)
+
+
+def _same_kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
+    return _kind(node)
+
+
+def _does(topology: Topology, node: Node) -> Hashable:
+    values = declared(topology, node) or {}
+    return _kind(node), tuple(sorted((a, each.normalized) for a, each in values.items()))
+
+
+def _path(topology: Topology, node: Node) -> Hashable:
+    return _does(topology, node), topology.graph.paths[node.name]
+
+
+def _does_and_stores(topology: Topology, node: Node) -> Hashable | None:
+    stores = topology.graph.given_stores_of(node.name)
+    return (_does(topology, node), stores) if stores else None
+
+
+def _path_and_stores(topology: Topology, node: Node) -> Hashable | None:
+    stores = topology.graph.given_stores_of(node.name)
+    return (_path(topology, node), stores) if stores else None
+
+
+def _written_stores(topology: Topology, node: Node) -> Hashable | None:
+    graph = topology.graph
+    stores = graph.given_stores_of(node.name)
+    return tuple(store for store in stores if any(graph.writers_among(store, [node.name]))) or None
 
 
 def _groups(
@@ -88,11 +172,11 @@ def _groups(
     after: Topology,
     old: Iterable[Node],
     new: Iterable[Node],
-    key: Callable[[Topology, Node], Hashable],
+    key: Callable[[Topology, Node], Hashable | None],
 ) -> Sequence[tuple[list[Node], list[Node]]]:
     olds: defaultdict[Hashable, list[Node]] = defaultdict(list)
     news: defaultdict[Hashable, list[Node]] = defaultdict(list)
     for topology, side, nodes in ((before, olds, old), (after, news, new)):
         for node in nodes:
             side[key(topology, node)].append(node)
-    return [(olds[each], news[each]) for each in olds if each in news]
+    return [(olds[each], news[each]) for each in olds if each is not None and each in news]

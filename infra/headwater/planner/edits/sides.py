@@ -32,7 +32,7 @@ class Sides:
     @cached_property
     def partitioner_changes(self) -> Mapping[tuple[bool, str], PartitionerChange]:
         """(Is a store, name afterwards) → the change of a partitioner that concerns it."""
-        return partitioner_changes(self.before, self.after)
+        return partitioner_changes(self.before, self.after, self.origins)
 
     def _items(self, name: str, *, is_store: bool) -> tuple[Item | None, Item | None]:
         """Return the store or topic of this name on both sides."""

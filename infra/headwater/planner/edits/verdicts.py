@@ -149,7 +149,8 @@ def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_sto
         return _edit_of_unproven_topic(sides, subject)
     if count != topic.partitions:
         return subject.moved(count, is_static=sides.after.config.is_statically_partitioned)
-    if change := sides.partitioner_changes.get((is_store, name)):
+    change = sides.partitioner_changes.get((is_store, name))
+    if change is not None and change.verdict is not Verdict.KEPT:
         return edit_of_other_partitioner(subject, change)
     return edit_of_kept_topic(sides, subject, before, after)
 
