@@ -31,8 +31,10 @@ class Shop:
     secured_cluster: SecuredCluster
     source: str
     user: str
+    _ids: set[str] = attrs.field(factory=set, init=False)
 
     def declare(self, id_: str, *, acls: bool = True, **application: object) -> None:
+        self._ids.add(id_)
         document: dict[str, Any] = {
             "application": {"id": id_, **application},
             **({"acls": {"principals": [self.user]}} if acls else {}),
@@ -56,8 +58,12 @@ class Shop:
         log = self.secured_cluster.log_length
         outcome = self.stack.up()
         assert outcome.succeeded, str(outcome)
-        assert self.secured_cluster.denials(log) == set()
+        assert self.denials(log) == set()
         return outcome
+
+    def denials(self, start: int) -> set[Permission]:
+        """Return the permissions on names of this stack that were denied, from byte `start` of the log."""
+        return self.secured_cluster.denials(start, self.source, *self._ids)
 
     def assert_no_changes(self) -> None:
         outcome = self.stack.preview("--expect-no-changes")
@@ -173,7 +179,7 @@ def test_an_imported_application_is_planned_and_adopted_with_the_listed_permissi
     preview = shop.stack.preview()
     assert preview.succeeded, str(preview)
     assert "2 to adopt" in preview.text
-    assert shop.secured_cluster.denials(log) == set()
+    assert shop.denials(log) == set()
     shop.allow(Purpose.UP)
     shop.up()
     shop.assert_no_changes()

@@ -36,6 +36,17 @@ topology:
   - join: {with: lookups}
   - foreach:
 """
+SIMILAR = """
+application: {id: orders, kafkaStreams: "4.3", config: {}}
+topology:
+  - stream: {topic: orders-in, as: in}
+  - groupByKey:
+  - count: {materialized: by.day}
+  - toStream:
+  - to: orders-out
+  - groupByKey: {from: in}
+  - reduce: {materialized: by_day}
+"""
 TWO_STORES = """
 application: {id: orders, kafkaStreams: "4.3", config: {}}
 topology:
@@ -129,6 +140,12 @@ def _declare_sink(trial: Trial, **settings: object) -> None:
 
 
 SETTINGS = (
+    # names
+    Advice(
+        says="Give one of the two topics another name in the document",
+        make=lambda: begin(SIMILAR),
+        follow=lambda t: t.step("reduce").update(reduce={"materialized": "days"}),
+    ),
     # settings that lose data
     Advice(
         says=f"--alter --topic {CHANGELOG} --add-config cleanup.policy=compact",

@@ -23,7 +23,7 @@ from headwater.agent.events import (
 )
 from headwater.agent.kafka_cluster import KafkaCluster
 from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase, Shortfall
-from headwater.kafka import Connection
+from headwater.kafka import Connection, answering_broker
 from headwater.kafka.client_log import client_log
 from headwater.model.expansions import TopicCounts
 from headwater.model.offset_metadata import OffsetMetadata
@@ -175,8 +175,9 @@ class _UnreachableClient:
 def test_client_without_answers_is_replaced(
     applications: Applications, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
+    cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1", 60.0)
     monkeypatch.setattr(cluster._renewed, "client", _UnreachableClient())
+    monkeypatch.setattr(answering_broker, "_MOST_SECONDS", 60.0)
     with pytest.raises(ProblemsError, match="did not answer the request to describe the topics"):
         cluster.partition_counts()
     assert cluster.partition_counts()[applications.orders] == 2

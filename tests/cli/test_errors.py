@@ -1,5 +1,6 @@
 """Errors: a short text and an exit code, never a traceback."""
 
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import headwater as headwater_package
 from headwater.cli.console import ExitCode
 from headwater.cli.lazy import Lazy
 from headwater.cli.main import main
@@ -37,6 +39,12 @@ _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
         (("agent", "run", "", "--bootstrap-server", "127.0.0.1:1"), "the path is empty"),
         (("agent", "run", "x.yaml", "--group", "a b"), "'a b' is no part of a topic name"),
         (("agent", "history", "--group", "a/b"), "'a/b' is no part of a topic name"),
+        (("agent", "history", "--group", "a" * 249), "at most 233 characters"),
+        (("compile", "x.yaml", "--output", ""), "the path is empty"),
+        (("demo", "--keep", ""), "the path is empty"),
+        (("run", str(_DOCUMENT), "--state-dir", ""), "the path is empty"),
+        (("run", str(_DOCUMENT), "--checkpoint", ""), "the path is empty"),
+        (("processors", "move", str(_DOCUMENT), "--offline", "--checkpoint", ""), "the path is empty"),
         (("acls", "x.yaml", "--principal", "orders"), "'orders' is not of the form TYPE:NAME"),
         (("acls", "x.yaml", "--for", "plan"), "--for needs --self"),
         (("threads", "remove", "--timeout", "nan"), "'nan' is not a number of seconds"),
@@ -138,6 +146,19 @@ def test_a_folder_that_cannot_be_written_is_not_an_error_of_headwater(
         f"Error: {tmp_path}/missing/headwater.cli.validate cannot be used: No such file or directory.\n"
         "  Check that it exists and that this user may read and write it, or name another one.\n"
     )
+
+
+@pytest.mark.parametrize("missing", [Path(headwater_package.__file__).parent / "templates.txt", "helper"])
+def test_a_missing_file_of_headwater_or_a_missing_program_is_an_error_of_headwater(
+    monkeypatch: pytest.MonkeyPatch, missing: str | Path
+) -> None:
+    def fail(self: Lazy) -> None:
+        raise FileNotFoundError(errno.ENOENT, f"not found by {self.module}", str(missing))
+
+    monkeypatch.setattr(Lazy, "load", fail)
+    done = CliRunner().invoke(main, ["validate", "x.yaml"])
+    assert done.exit_code == ExitCode.BUG
+    assert "Error in Headwater itself: FileNotFoundError" in done.stderr
 
 
 def test_interruption_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

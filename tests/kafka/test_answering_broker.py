@@ -1,19 +1,26 @@
-"""A request without an answer names the brokers that answer, and those that do not."""
+"""A request without an answer names the brokers that answer, and the brokers that do not."""
 
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from headwater.kafka import Connection
+from headwater.kafka import Connection, answering_broker, token_request
 from headwater.kafka.admin import Admin
-from headwater.kafka.answering_broker import find_answering
+from headwater.kafka.answering_broker import find_answering, no_answer
 from headwater.kafka.kafka_errors import Answering
 from headwater.model.problems import ProblemCode
 from tests.kafka.prepared_broker import PreparedBroker, prepared_broker
 
 _SECONDS = 60.0
 _CLOSED, _CLOSED_TOO = "127.0.0.1:1", "127.0.0.1:2"
+
+
+@pytest.fixture(autouse=True)
+def time_for_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine have more time than a user would wait."""
+    monkeypatch.setattr(answering_broker, "_MOST_SECONDS", _SECONDS)
 
 
 @pytest.fixture
@@ -51,7 +58,7 @@ def test_none_is_found_if_none_answers(silent_server: str) -> None:
 
 def test_a_request_of_a_new_client_names_the_brokers_that_cannot_be_reached(broker: PreparedBroker) -> None:
     """The client itself has had no answer yet."""
-    admin = Admin(Connection(bootstrap_servers=(_CLOSED, broker.address)), 1.0)
+    admin = Admin(Connection(bootstrap_servers=(_CLOSED, broker.address)), _SECONDS)
     problem = admin._no_answer("describe topics", ())
     assert problem.code is ProblemCode.REQUEST_NOT_ANSWERED
     assert problem.summary == "The Kafka brokers did not answer the request to describe topics."
@@ -67,3 +74,42 @@ def test_a_request_of_a_cluster_that_does_not_answer_says_so(silent_server: str)
     assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
     assert problem.summary == "No Kafka broker can be reached."
     assert problem.found == "no answer within 1 s"
+
+
+def _with_token(server: str) -> Connection:
+    return Connection(
+        bootstrap_servers=(server,),
+        protocol="SASL_PLAINTEXT",
+        mechanism="OAUTHBEARER",
+        username="headwater",
+        password="blue-heron-4711",
+        token_url="http://127.0.0.1:1/token",
+    )
+
+
+def test_a_login_that_fails_is_the_reason() -> None:
+    problem = no_answer(_with_token(_CLOSED), "describe topics", (), 1.0)
+    assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
+    assert problem.summary == "The Kafka brokers refuse the login: it has no OAuth token."
+    assert problem.found is not None
+    assert "no OAUTHBEARER token" in problem.found
+    assert "Connection refused" in problem.found
+
+
+def test_a_token_that_does_not_come_is_awaited_for_a_limited_time(
+    broker: PreparedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def hanging_request(_: object) -> str:
+        ended.wait()
+        return "late"
+
+    monkeypatch.setattr(token_request, "request_token", hanging_request)
+    monkeypatch.setattr(answering_broker, "_MOST_SECONDS", 0.05)
+    try:
+        answering, failures = find_answering(_with_token(broker.address), _SECONDS)
+    finally:
+        ended.set()
+    assert answering is None
+    assert [each.text for each in failures] == [f"{broker.address}/bootstrap: Connection setup timed out"]

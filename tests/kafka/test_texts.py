@@ -55,6 +55,10 @@ def refused_requests() -> Iterable[Problem]:
     yield unanswered("describe group orders", brokers, [], 15.0)
     failed = "kafka-2.example:9093/2: Connect to ipv4#10.0.0.2:9093 failed: Connection refused"
     yield unanswered("describe group orders", brokers, [ClientMessage(failed)], 15.0)
+    of_ipv6 = "[2001:db8::2]:9093/2: "
+    refused = f"[thrd:{of_ipv6.rstrip(': ')}]: {of_ipv6}Connect to ipv6#[2001:db8::2]:9093 failed: refused"
+    late = ClientMessage("[2001:db8::3]:9093/3: No response in time")
+    yield unanswered("describe group orders", brokers, [ClientMessage(refused), late], 15.0)
     closed = ClientMessage("kafka-2.example:9093/2: Disconnected: connection closed by peer")
     yield unanswered("describe topics", brokers, [closed], 15.0)
     expired = ClientMessage("SSL handshake failed: certificate verify failed", KafkaError._SSL)

@@ -354,6 +354,11 @@ def internal_topic_and_sink() -> Plan:
     return SimulatedCluster().plan(application(sink=Sink("orders-counts-changelog", 4)))
 
 
+def similar_names() -> Plan:
+    topics = [changelog(f"orders-{store}-changelog", 4) for store in ("by.day", "by_day", "by_year")]
+    return SimulatedCluster().plan(application(topics=topics))
+
+
 def error_with_location() -> Plan:
     at = Location("orders.yaml", 9, 5, "/topology/1/groupBy")
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
@@ -415,6 +420,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     topic_of_a_retired_application,
     topic_of_two_retired_applications,
     internal_topic_and_sink,
+    similar_names,
     error_with_location,
     unproven_adoption,
     adoption_that_removes_data,

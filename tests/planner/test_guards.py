@@ -3,7 +3,8 @@
 import attrs
 import pytest
 
-from headwater.model.problems import ProblemCode, Severity
+from headwater.model.cluster_profiles import PROFILES
+from headwater.model.problems import ProblemCode, Severity, errors
 from headwater.model.topology import Lifecycle, Sink
 from headwater.planner import PlanPolicy
 from tests.planner.simulated_cluster import (
@@ -12,6 +13,7 @@ from tests.planner.simulated_cluster import (
     MANUAL,
     SimulatedCluster,
     application,
+    changelog,
     limits,
     repartition,
 )
@@ -178,3 +180,21 @@ def test_a_changed_replication_factor_of_a_sink_is_reported(
     assert [(problem.code, problem.topic, problem.severity) for problem in plan.problems] == [
         (ProblemCode.REPLICATION_FACTOR, "orders-out", severity) for _ in range(severity is not None)
     ]
+
+
+def test_new_topics_of_two_applications_whose_names_collide_are_an_error() -> None:
+    first = application(topics=[changelog("orders-eu.sums-changelog", 4)])
+    second = application(id_="orders-eu_sums", topics=[changelog("orders-eu_sums-changelog", 4)])
+    (problem,) = errors(SimulatedCluster().plan(first, second).problems)
+    assert (problem.code, problem.topic) == (ProblemCode.REFUSED_BY_BROKERS, "orders-eu_sums-changelog")
+    existing = SimulatedCluster.set_up(first)
+    assert existing.plan(first, second).is_applicable, (
+        "the brokers compare it with existing topics themselves"
+    )
+
+
+def test_names_that_collide_are_no_error_where_the_brokers_accept_them() -> None:
+    topics = [changelog(f"orders-{store}-changelog", 4) for store in ("by.day", "by_day")]
+    compiled = application(topics=topics)
+    profiled = attrs.evolve(compiled.application, cluster_profile=PROFILES["redpanda"])
+    assert SimulatedCluster().plan(attrs.evolve(compiled, application=profiled)).is_applicable

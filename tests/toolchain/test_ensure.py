@@ -8,7 +8,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from headwater.cli.main import main
 from headwater.toolchain import (
     KafkaDistribution,
     PulumiToolchain,
@@ -22,7 +24,7 @@ from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress
 from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
 from headwater.toolchain.maven_jars import verify
-from headwater.toolchain.preparation import shell_exports
+from headwater.toolchain.preparation import needs_exports, shell_exports
 from headwater.toolchain.pulumi_cli import needed_programs
 
 _PLUGIN = f"resource-kafka-v{PLUGIN_VERSION}"
@@ -119,6 +121,24 @@ def test_logins_in_the_pulumi_of_the_cache_outlive_the_cache(
         (home / "credentials.json").touch()
         shutil.rmtree(tmp_path / "cache")
     assert (home / "credentials.json").exists()
+
+
+def test_a_state_folder_that_cannot_be_written_does_not_end_a_finished_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is written by `headwater toolchain env`, which a hint names."""
+    (tmp_path / "state").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("PULUMI_HOME", raising=False)
+    toolchain = PulumiToolchain(tmp_path / "bin" / "pulumi", tmp_path)
+    monkeypatch.setattr(pulumi_cli, "ensure_pulumi", lambda *_, **__: toolchain)
+    monkeypatch.setattr(pulumi_cli, "needed_programs", lambda *_: ())
+    assert needs_exports()
+    done = CliRunner().invoke(main, ["toolchain", "pulumi"])
+    assert (done.exit_code, done.output.splitlines()[0]) == (0, "Complete.")
+    assert 'eval "$(headwater toolchain env)"' in done.output
+    with pytest.raises(ToolchainError, match="Set XDG_STATE_HOME to a folder that this user can write"):
+        shell_exports()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The Pulumi CLI, the language host and the Kafka plugin together, on real brokers."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -178,8 +179,12 @@ def test_a_backend_in_files_has_no_attribute_files(project: Project, tmp_path: P
     assert not [name for name in written if name.endswith(".attrs")]
 
 
-def test_env_puts_the_built_cli_on_the_path(pulumi_toolchain: PulumiToolchain) -> None:
+def test_env_puts_the_built_cli_on_the_path(pulumi_toolchain: PulumiToolchain, tmp_path: Path) -> None:
     script = 'eval "$("$0" -m headwater.toolchain env)" && pulumi version && pulumi plugin ls'
-    done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    environment.pop("PULUMI_HOME", None)
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable], capture_output=True, text=True, check=True, env=environment
+    )
     assert done.stdout.startswith("v3.")
     assert pulumi_toolchain.is_users or "kafka" in done.stdout

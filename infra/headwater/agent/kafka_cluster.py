@@ -34,7 +34,7 @@ _LONGEST_TEXT = 300
 class KafkaCluster:
     """A `ports.Cluster`. Every request ends after `timeout_seconds` and one second at most.
 
-    After metadata had no answer, the brokers are asked for some seconds whether they answer.
+    If metadata has no answer, the brokers are asked whether they answer, for 12 seconds at most.
     """
 
     def __init__(self, connection: Connection, client_id: str, timeout_seconds: float = 10.0) -> None:

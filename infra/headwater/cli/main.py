@@ -118,6 +118,7 @@ _COMMANDS: Mapping[str, Lazy] = {
     "local": Lazy("headwater.cli.local", "local", "Start, stop and inspect a Kafka broker on this machine."),
     "demo": Lazy("headwater.cli.demo.command", "demo", "Demonstrate Headwater on a real Kafka broker."),
 }
+_PACKAGES = ("headwater", "headwater_spark")
 _ON = ("1", "true", "yes", "on")
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
@@ -214,12 +215,21 @@ def _report_error(error: Exception, arguments: Sequence[str]) -> int:
             import traceback  # noqa: PLC0415 - only after an error
 
             traceback.print_exception(error)
-        case OSError() if isinstance(error.filename, str | bytes) and error.strerror:
+        case OSError() if isinstance(error.filename, str | bytes) and _is_users_file(error.filename):
             unusable_file(error).show()
             code = ExitCode.PROBLEMS
         case _:
             click.echo(_unexpected_text(error), err=True)
     return code
+
+
+def _is_users_file(name: str | bytes) -> bool:
+    """Return whether a path is outside of Headwater's packages, and not the name of a program on PATH."""
+    path = os.fsdecode(name)
+    packages = [sys.modules[each].__path__ for each in _PACKAGES if each in sys.modules]
+    return os.sep in path and not any(
+        Path(path).absolute().is_relative_to(folder) for folders in packages for folder in folders
+    )
 
 
 def _unexpected_text(error: Exception) -> str:

@@ -25,7 +25,7 @@ files_argument = click.argument(
 output_option = click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
+    type=NamedPath(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
     help="Write to this file instead of standard output.",
 )
 

@@ -7,7 +7,7 @@ import click
 
 from headwater.kafka.command_line import NamedPath
 from headwater.toolchain import ToolchainError
-from headwater.toolchain.preparation import PARTS, prepare, shell_exports
+from headwater.toolchain.preparation import PARTS, needs_exports, prepare, shell_exports
 from headwater.toolchain.streams_library import ensure_streams_library
 
 _IN_A_SHELL = 'To use Pulumi in this shell: eval "$(headwater toolchain env)"'
@@ -39,7 +39,7 @@ def toolchain(part: str) -> None:
             return
         prepare(PARTS if part == "all" else (part,))
         click.echo("Complete.")
-        if part in ("pulumi", "all") and shell_exports():
+        if part in ("pulumi", "all") and needs_exports():
             click.echo(_IN_A_SHELL)
     except ToolchainError as error:
         raise click.ClickException(str(error)) from None

@@ -1,7 +1,11 @@
-"""Why a request had no answer: no broker can be reached, or one of three has no route."""
+"""Find out why a request had no answer: which brokers answer, and which brokers accept no connection."""
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from confluent_kafka import KafkaError
 
 from headwater.kafka.broker_connection import BrokerConnection, failure_text
 from headwater.kafka.broker_connection import unreachable as unreachable_addresses
@@ -13,13 +17,15 @@ from headwater.kafka.group_messages import (
     describe_cluster,
 )
 from headwater.kafka.kafka_errors import Answering, ClientMessage, unanswered, unreachable
-from headwater.kafka.login import Login
+from headwater.kafka.login import Login, LoginRefusedError
+from headwater.kafka.pending_requests import in_background
 from headwater.model.problems import Problem
 
-_PARALLEL = 32
 _MOST_ADDRESSES = 50
 _MOST_SECONDS = 3.0
-"""The caller has already waited for an answer."""
+"""For each step: the caller has already waited for an answer."""
+_STEPS = 4
+"""A token, a connection, an answer, and connections to the other brokers."""
 
 
 def no_answer(
@@ -27,8 +33,8 @@ def no_answer(
 ) -> Problem:
     """Return the problem for a request without an answer, of a client that has had none before.
 
-    Takes a few seconds: the brokers are asked whether they answer. Messages of the client library alone do
-    not show it.
+    Takes 12 seconds at most: the brokers are asked whether they answer. Messages of the client library alone
+    do not show it.
 
     Args:
         settings: The connection of the request.
@@ -42,8 +48,9 @@ def no_answer(
         answering, failures = find_answering(settings, timeout_seconds)
     if answering is not None:
         return unanswered(what, answering, (*messages, *failures), timeout_seconds)
+    known = (*messages, *(failure for failure in failures if failure.is_refused))
     needs_token = settings.token_url is not None
-    return unreachable(settings.bootstrap_servers, messages, timeout_seconds, needs_token=needs_token)
+    return unreachable(settings.bootstrap_servers, known, timeout_seconds, needs_token=needs_token)
 
 
 def find_answering(
@@ -56,26 +63,50 @@ def find_answering(
         timeout_seconds: How long each connection and each answer may take; three seconds at most.
 
     Return the first server that answers, None if none does, and the failures as librdkafka's log has them.
+    Takes 12 seconds at most, also if a token or the address of a host name is not found: such a request
+    continues in the background, and its server counts as one that does not answer.
     """
     login, seconds = Login(settings), min(timeout_seconds, _MOST_SECONDS)
-
-    def ask(server: str) -> Answering | ClientMessage:
-        try:
-            with BrokerConnection(settings, server, seconds, login) as connected:
-                body = describe_cluster(with_operations=False)
-                found = connected.request(DESCRIBE_CLUSTER, body, seconds, cluster_description)
-        except OSError as error:
-            return ClientMessage(failure_text(server, error))
-        return Answering(
-            server, tuple(sorted(found.brokers)) if isinstance(found, ClusterDescription) else ()
-        )
-
-    with ThreadPoolExecutor(_PARALLEL) as threads:
-        answers = list(threads.map(ask, settings.bootstrap_servers))
+    end = time.monotonic() + _STEPS * _MOST_SECONDS
+    asked = {
+        server: in_background(partial(_ask, settings, login, server, seconds))
+        for server in settings.bootstrap_servers
+    }
+    answers = [_answer(server, pending, end) for server, pending in asked.items()]
     failures = [answer for answer in answers if isinstance(answer, ClientMessage)]
     answering = next((answer for answer in answers if isinstance(answer, Answering)), None)
     if answering is not None:
         others = sorted(set(answering.brokers) - set(settings.bootstrap_servers))[:_MOST_ADDRESSES]
-        for address, reason in unreachable_addresses(others, seconds).items():
+        for address, reason in _unreachable(others, seconds, end).items():
             failures.append(ClientMessage(failure_text(address, OSError(reason))))
     return answering, failures
+
+
+def _ask(
+    settings: ConnectionSettings, login: Login, server: str, seconds: float
+) -> Answering | ClientMessage:
+    try:
+        login.prepare()  # before the time of the connection begins
+        with BrokerConnection(settings, server, seconds, login) as connected:
+            body = describe_cluster(with_operations=False)
+            found = connected.request(DESCRIBE_CLUSTER, body, seconds, cluster_description)
+    except LoginRefusedError as error:
+        return ClientMessage(failure_text(server, error), KafkaError.SASL_AUTHENTICATION_FAILED)
+    except OSError as error:
+        return ClientMessage(failure_text(server, error))
+    return Answering(server, tuple(sorted(found.brokers)) if isinstance(found, ClusterDescription) else ())
+
+
+def _answer(server: str, pending: Future[Answering | ClientMessage], end: float) -> Answering | ClientMessage:
+    try:
+        return pending.result(max(0.0, end - time.monotonic()))
+    except TimeoutError as error:
+        return ClientMessage(failure_text(server, error))
+
+
+def _unreachable(addresses: Sequence[str], seconds: float, end: float) -> Mapping[str, str]:
+    pending = in_background(partial(unreachable_addresses, addresses, seconds))
+    try:
+        return pending.result(max(0.0, end - time.monotonic()))
+    except TimeoutError:
+        return {}

@@ -1,4 +1,4 @@
-"""Options that commands of several packages share, and the connection that those of a cluster give."""
+"""Options that commands of several packages share, and the connection that the options of a cluster name."""
 
 import os
 import re
@@ -29,7 +29,8 @@ class NamedPath(click.Path):
 
 
 _LONGEST_TOPIC = 249
-_GROUP = re.compile(rf"[\w.-]{{1,{_LONGEST_TOPIC - len(AGENT_PREFIX)}}}", re.ASCII)
+_LONGEST_GROUP = _LONGEST_TOPIC - len(AGENT_PREFIX)
+_GROUP = re.compile(rf"[\w.-]{{1,{_LONGEST_GROUP}}}", re.ASCII)
 
 
 class AgentGroup(click.ParamType["str", object]):
@@ -40,7 +41,10 @@ class AgentGroup(click.ParamType["str", object]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not _GROUP.fullmatch(str(value)):
             self.fail(
-                f"{value!r} is no part of a topic name: use letters, digits, `.`, `_` and `-`.", param, ctx
+                f"{value!r} is no part of a topic name: use letters, digits, `.`, `_` and `-`, at most "
+                f"{_LONGEST_GROUP} characters.",
+                param,
+                ctx,
             )
         return str(value)
 

@@ -30,8 +30,9 @@ _CLIENT_CERTIFICATE = re.compile(
 )
 _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
-_ADDRESS = re.compile(r"([^\s/\]]+:\d+)/(?:bootstrap|\d+): (?=Connect to|Connection setup timed out)")
-_LATE = re.compile(r"([^\s/\]]+:\d+)/(?:bootstrap|\d+): (?=No response in time)")
+_OF_BROKER = r"(\[[^\]\s]+\]:\d+|[^\s/\]]+:\d+)/(?:bootstrap|\d+): "
+_ADDRESS = re.compile(rf"{_OF_BROKER}(?=Connect to|Connection setup timed out)")
+_LATE = re.compile(rf"{_OF_BROKER}(?=No response in time)")
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
 _UNSEEN = (

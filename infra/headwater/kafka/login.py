@@ -49,6 +49,11 @@ class Login:
         self._shared_until = self._awaited_until = -math.inf
         self._lock = Lock()
 
+    def prepare(self) -> None:
+        """Request the token, if the mechanism needs one; raises `LoginRefusedError`."""
+        if self._settings.uses_sasl and wire_mechanism(self._settings) == "OAUTHBEARER":
+            self._current_token()
+
     def exchange(self, exchange: Exchange) -> None:
         """Exchange the messages of the mechanism; raises `OSError`, `ValueError`."""
         user, password = (self._settings.username or "").encode(), (self._settings.password or "").encode()

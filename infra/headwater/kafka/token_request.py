@@ -25,9 +25,10 @@ def request_token(settings: ConnectionSettings) -> str:
     except HTTPError as error:
         error.close()
         raise OSError(f"no OAUTHBEARER token: the token URL answers {error.code}") from None
-    except TimeoutError:
-        raise OSError(f"no OAUTHBEARER token: no answer of the token URL within {_SECONDS:g} s") from None
     except (OSError, ValueError) as error:
+        # A connection that is not established in time is a `URLError` with this reason.
+        if isinstance(error, TimeoutError) or isinstance(getattr(error, "reason", None), TimeoutError):
+            raise OSError(f"no OAUTHBEARER token: no answer of the token URL within {_SECONDS:g} s") from None
         raise OSError(f"no OAUTHBEARER token: {error}") from None
     except Exception as error:  # noqa: BLE001 - the classes of Amazon's library are not imported here
         raise OSError(f"no AWS_MSK_IAM token: {type(error).__name__}") from None

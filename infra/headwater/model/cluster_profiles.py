@@ -31,6 +31,8 @@ class ClusterProfile:
     limits: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
     replication_factor: int | None = None
     """The only number of replicas that the cluster accepts."""
+    accepts_similar_names: bool = False
+    """Whether the names of two topics may differ only in `.` and `_`."""
 
     def refuses(self, key: str) -> bool:
         """Return whether the cluster refuses a topic that sets `key`, or ignores the setting."""
@@ -89,6 +91,7 @@ PROFILES: Mapping[str, ClusterProfile] = {
             title="Redpanda",
             source="https://docs.redpanda.com/current/reference/properties/topic-properties/",
             refused=frozenset({*_FILES, "min.insync.replicas"} - {"flush.ms"}),
+            accepts_similar_names=True,
         ),
         ClusterProfile(
             name="diskless",

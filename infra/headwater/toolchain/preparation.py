@@ -49,21 +49,32 @@ def shell_exports() -> tuple[str, ...]:
             be written.
     """
     pulumi = pulumi_cli.ensure_pulumi()
+    if not pulumi.is_users:
+        _prepare_home(pulumi)
+    return tuple(f"export {name}={shlex.quote(value)}" for name, value in _missing_variables(pulumi).items())
+
+
+def needs_exports() -> bool:
+    """Return whether a shell needs `shell_exports` to run `pulumi`; raises `ToolchainError` as they do.
+
+    The Pulumi home is not written.
+    """
+    return bool(_missing_variables(pulumi_cli.ensure_pulumi()))
+
+
+def _missing_variables(pulumi: pulumi_cli.PulumiToolchain) -> Mapping[str, str]:
+    """Return the variables of a shell that runs `pulumi`, without those that are set already."""
     if pulumi.is_users:
         variables: Mapping[str, str] = {} if kafka_plugin.is_visible() else {"PATH": _with_plugin(pulumi)}
     else:
-        variables = _own_variables(pulumi)
-    return tuple(
-        f"export {name}={shlex.quote(value)}"
-        for name, value in variables.items()
-        if os.environ.get(name) != value
-    )
+        variables = pulumi.variables(home=pulumi_cli.own_login_home())
+    return {name: value for name, value in variables.items() if os.environ.get(name) != value}
 
 
-def _own_variables(pulumi: pulumi_cli.PulumiToolchain) -> Mapping[str, str]:
+def _prepare_home(pulumi: pulumi_cli.PulumiToolchain) -> None:
     home = pulumi_cli.own_login_home()
     try:
-        return pulumi.environment(home=home)
+        pulumi.environment(home=home)
     except OSError as error:
         raise ToolchainError(
             f"The folder {home} cannot be written: {error.strerror}.\n"

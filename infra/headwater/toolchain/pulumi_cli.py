@@ -1,6 +1,7 @@
 """The Pulumi CLI with its language host and the provider plugin, and the project folders in which it runs."""
 
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -64,9 +65,13 @@ class PulumiToolchain:
         The caller sets backend and passphrase. `home` is another folder for the CLI's own files (selected
         stacks, credentials); it gets the same plugins.
         """
-        base = os.environ if base is None else base
         if home is not None:
             self._link_plugins(home)
+        return self.variables(base, home=home)
+
+    def variables(self, base: Mapping[str, str] | None = None, *, home: Path | None = None) -> dict[str, str]:
+        """Return the variables as `environment` does, without writing to `home`."""
+        base = os.environ if base is None else base
         # The language host runs the first `python3` on PATH, whatever virtual environment the project names.
         path = [str(Path(sys.prefix) / "bin"), str(self.cli.parent), base.get("PATH", os.defpath)]
         return {
@@ -87,7 +92,7 @@ class PulumiToolchain:
         elif plugins.exists():
             return
         home.mkdir(parents=True, exist_ok=True)
-        link = home / f".plugins-{os.getpid()}"
+        link = home / f".plugins-{os.getpid()}-{secrets.token_hex(4)}"
         link.symlink_to(target, target_is_directory=True)
         link.replace(plugins)  # other processes may do the same
 

@@ -10,7 +10,7 @@ from headwater.cli.console import ExitCode, print_json, print_problems
 from headwater.cli.options import cluster_options, files_argument, policies_option
 from headwater.cli.policies import read_policies
 from headwater.kafka import command_line
-from headwater.kafka.command_line import connection
+from headwater.kafka.command_line import NamedPath, connection
 from headwater.model.offset_metadata import MovePhase
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--checkpoint",
     metavar="DIR",
+    type=NamedPath(),
     help="The checkpoint folder of `headwater run`, which is locked meanwhile; default as there.",
 )
 @policies_option

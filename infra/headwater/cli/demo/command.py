@@ -14,6 +14,7 @@ from headwater.cli.demo.environment import Environment, Jars, start_environment
 from headwater.cli.demo.observation import Observation
 from headwater.cli.demo.output import Output, Result
 from headwater.cli.demo.steps import SOURCE_TOPICS, STEPS, Step
+from headwater.kafka.command_line import NamedPath
 from headwater.toolchain import (
     KafkaDistribution,
     PulumiToolchain,
@@ -68,7 +69,7 @@ _WIDTH_OF_FILES = 120
 @click.command()
 @click.option(
     "--keep",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False, path_type=Path),
     help="Run in this new folder and keep it, for inspection.",
 )
 @click.pass_context

@@ -51,6 +51,7 @@ from headwater.planner.rules.topics import (
     replaced_topics,
     replication,
     retired_topics,
+    similar_new_names,
 )
 from headwater.planner.rules.unavailable import unavailable
 from headwater.planner.run import Run
@@ -97,6 +98,7 @@ RUN_RULES: tuple[RunRule, ...] = (
     check_run,
     no_authorizer,
     missing_sink,
+    similar_new_names,
 )
 
 OTHER_CLUSTER_RULES: tuple[RunRule, ...] = (wrong_cluster, application_removed, check_run)

@@ -28,6 +28,19 @@ def missing_sink_topic(application: ActiveApplication, topic: str) -> Problem:
     )
 
 
+def similar_names(application: ActiveApplication, state: TopicState, other: str) -> Problem:
+    return application.problem(
+        ProblemCode.REFUSED_BY_BROKERS,
+        f"The names of {state.name} and {other} differ only in `.` and `_`.",
+        topic=state,
+        expected="names that differ in other characters",
+        found=f"{state.name} and {other}, which are both new",
+        why="The metrics of both topics would have the same names, so the brokers refuse to create the "
+        "second one. `pulumi up` would fail halfway. Nothing has been changed.",
+        fix="Give one of the two topics another name in the document.",
+    )
+
+
 def lost_topic(application: ActiveApplication, state: TopicState, *, is_error: bool) -> Problem:
     return application.problem(
         ProblemCode.MISSING_INTERNAL_TOPICS,

@@ -1,5 +1,6 @@
 """Topics that are missing or replaced, and settings that lose data or stop writes."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from headwater.compiler.source_problems import missing_topic
@@ -22,6 +23,7 @@ from headwater.planner.rules.topic_messages import (
     replaced_retired_topic,
     replaced_topic,
     setting_removes_data,
+    similar_names,
     too_few_brokers,
 )
 from headwater.planner.run import Run
@@ -70,6 +72,25 @@ def _written_topics(compiled: CompiledApplication) -> list[str]:
     internal = {topic for part in compiled.subtopologies for topic in part.repartition_topics}
     internal.update(topic.name for topic in compiled.internal_topics)
     return sorted({topic for part in compiled.subtopologies for topic in part.sinks} - internal)
+
+
+def similar_new_names(run: Run) -> Iterator[Problem]:
+    """Yield a problem for each new topic with the same metrics' names as another one (`Topic#hasCollision`).
+
+    The brokers compare the names of new topics with the names of existing ones when they validate a plan, but
+    not with each other.
+    """
+    new: defaultdict[str, dict[str, tuple[ActiveApplication, TopicState]]] = defaultdict(dict)
+    for application in run.active:
+        profile = application.compiled.application.cluster_profile
+        if profile is None or not profile.accepts_similar_names:
+            for state in application.topics:
+                if state.live is None:
+                    new[state.name.replace(".", "_")][state.name] = (application, state)
+    for _, similar in sorted(new.items()):
+        first, *others = sorted(similar)
+        for name in others:
+            yield similar_names(*similar[name], first)
 
 
 def lost_topics(application: ActiveApplication) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ import click
 
 from headwater.command_line import all_of, job_options
 from headwater.control.logs import LogFormat
-from headwater.kafka.command_line import connection
+from headwater.kafka.command_line import NamedPath, connection
 from headwater_spark.driver.run.installed import runtime_installed
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,10 +27,15 @@ def runtime_options(*, log_format: LogFormat, master: str | None) -> Callable[[F
             show_default=True,
             help="Where Spark runs." if master else "Where Spark runs; default: the master of spark-submit.",
         ),
-        click.option("--checkpoint", metavar="DIR", help="A folder or URL that driver and executors share."),
+        click.option(
+            "--checkpoint",
+            metavar="DIR",
+            type=NamedPath(),
+            help="A folder or URL that driver and executors share.",
+        ),
         click.option(
             "--state-dir",
-            type=click.Path(file_okay=False, path_type=Path),
+            type=NamedPath(file_okay=False, path_type=Path),
             help="Folder of local state, on the disk of each worker; default: state.dir of the application.",
         ),
         click.option(
