@@ -134,7 +134,7 @@ NOT_PLANNED = {
     **dict.fromkeys(
         (
             f"infra/headwater/planner/edits/{name}.py"
-            for name in ("kept", "names", "observed", "partitioners", "values", "verdicts")
+            for name in ("kept", "names", "observed", "partitioners", "recorded", "values", "verdicts")
         ),
         "About an edit, before a plan: `tests/edits/test_instructions.py` follows them.",
     ),

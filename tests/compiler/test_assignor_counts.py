@@ -5,10 +5,11 @@ from string import ascii_lowercase
 import attrs
 import pytest
 
-from headwater.compiler import build_nodes
+from headwater.compiler import build_nodes, compile_document
 from headwater.compiler.pipeline import compile_nodes
 from headwater.model.nodes import RepartitionTopic
-from headwater.model.problems import ProblemCode, Severity
+from headwater.model.problems import OFFLINE, ProblemCode, Severity
+from headwater.model.topology import Protocol
 from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints, topic
 
 MERGED = """
@@ -31,19 +32,70 @@ def test_derived_from_the_topics_that_the_writer_reads() -> None:
     assert [part.tasks for part in application.subtopologies] == [5, 5]
 
 
+READ_BY_NAME = """
+topology:
+  - stream: {topic: a}
+  - repartition: {name: r}
+  - to: {topic: b}
+  - stream: {topic: app-r-repartition}
+"""
+
+
 def test_a_repartition_topic_that_is_read_by_its_full_name_has_to_exist() -> None:
-    text = """
-    topology:
-      - stream: {topic: a}
-      - repartition: {name: r}
-      - to: {topic: b}
-      - stream: {topic: app-r-repartition}
-    """
-    (problem,) = problems_without_lints(compiled(text, {"a": 3}))
-    assert (problem.code, problem.topic) == (ProblemCode.MISSING_SOURCE_TOPIC, "app-r-repartition")
-    application = compiled(text, {"a": 3, "app-r-repartition": 3})
+    application = compiled(READ_BY_NAME, {"a": 3})
+    (problem,) = problems_without_lints(application)
+    assert (problem.code, problem.severity) == (ProblemCode.MISSING_SOURCE_TOPIC, Severity.WARNING)
+    assert (problem.topic, problem.node) == ("app-r-repartition", "KSTREAM-SOURCE-0000000005")
+    assert "MissingSourceTopicException" in problem.why
+    assert "Use its handle instead of its name" in problem.fix
+    assert "create it with 3 partitions" in problem.fix
+    # the plan creates the topic
+    assert counts(application) == {"r-repartition": 3}
+    assert application.missing_sources == ()
+
+    existing = compiled(READ_BY_NAME, {"a": 3, "app-r-repartition": 3})
+    assert counts(existing) == {"r-repartition": 3}
+    assert problems_without_lints(existing) == ()
+
+
+@pytest.mark.parametrize("protocol", Protocol)
+def test_the_handle_of_a_repartition_topic_needs_no_existing_topic(protocol: Protocol) -> None:
+    text = READ_BY_NAME.replace("{name: r}", "{name: r, as: r}").replace(
+        "- stream: {topic: app-r-repartition}", "- foreach: {from: r}"
+    )
+    application = compiled(f"application: {{id: app, protocol: {protocol.value}}}{text}", {"a": 3})
     assert counts(application) == {"r-repartition": 3}
     assert problems_without_lints(application) == ()
+
+
+def test_without_a_cluster_the_count_of_a_repartition_topic_is_not_asked_for() -> None:
+    (problem,) = problems_without_lints(compile_document(document(READ_BY_NAME), {"a": 3}, OFFLINE))
+    assert problem.severity is Severity.WARNING
+    assert "--partitions" not in problem.fix
+    (unknown,) = (
+        each
+        for each in problems_without_lints(compile_document(document(READ_BY_NAME), {}, OFFLINE))
+        if each.topic == "app-r-repartition" and each.code is ProblemCode.MISSING_SOURCE_TOPIC
+    )
+    assert unknown.expected == "a topic with the partition count that the plan gives it"
+
+
+def test_without_a_cluster_another_count_of_a_repartition_topic_is_an_error() -> None:
+    given = {"a": 3, "app-r-repartition": 7}
+    (problem,) = problems_without_lints(compile_document(document(READ_BY_NAME), given, OFFLINE))
+    assert (problem.code, problem.topic) == (ProblemCode.CONFLICTING_PARTITIONS, "app-r-repartition")
+    assert (problem.expected, problem.found) == ("3 partitions", "7 partitions")
+
+    followed = READ_BY_NAME.replace("{name: r}", "{name: r, partitions: 7}")
+    assert problems_without_lints(compile_document(document(followed), given, OFFLINE)) == ()
+    # a plan compares the count of the topic with its setup record
+    assert problems_without_lints(compiled(READ_BY_NAME, given)) == ()
+
+
+def test_a_global_table_may_read_a_repartition_topic_that_the_plan_creates() -> None:
+    text = READ_BY_NAME.replace("- stream: {topic: app-r", "- globalTable: {topic: app-r")
+    (problem,) = problems_without_lints(compiled(text, {"a": 3}))
+    assert (problem.code, problem.severity) == (ProblemCode.MISSING_SOURCE_TOPIC, Severity.WARNING)
 
 
 def test_an_explicit_count_stays() -> None:

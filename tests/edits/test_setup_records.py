@@ -1,6 +1,7 @@
 """`headwater change --stack`: documents, compared with the setup records of a stack."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,26 +9,38 @@ import pytest
 
 from headwater.compiler.renumbering import origins
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.document_settings import document_settings
+from headwater.planner.document_settings import TOPOLOGY, document_settings
+from headwater.planner.edits import ApplicationEdit, Verdict, find_edit_since_setup
 from headwater.pulumi.stack_state import record_outputs
+from tests.compiler.version_topologies import KEY_CHANGE_IN_THE_FIRST_INPUT, MERGES_REPARTITIONS
 from tests.edits.change_command import FILTERED, NAMED, headwater, read, verdicts, write
 from tests.edits.sides import GENERATED, side
 
 
-def _recorded_state(folder: Path, text: str, *, with_settings: bool = False) -> str:
-    """Write the state of a stack that has set up the only application of `text`, and return its file.
-
-    Records of earlier versions have no settings.
-    """
-    (before,) = side(text).of.values()
-    record = SetupRecord(
+def _record(
+    text: str,
+    *,
+    settings: Mapping[str, str] | None = None,
+    kafka_streams: str = "4.3.1",
+    unfinished: bool = False,
+    counts: Mapping[str, int] | None = None,
+) -> SetupRecord:
+    """Return the record of a setup of the only application of `text`."""
+    (before,) = side(text, counts).of.values()
+    return SetupRecord(
         "app",
         {name: RecordedTopic(name, f"id-{name}", topic.partitions) for name, topic in before.topics.items()},
         generated=frozenset(before.topics),
         origins=origins(before.compiled),
-        kafka_streams="4.3.1",
-        settings=document_settings(before.compiled) if with_settings else {},
+        unfinished=unfinished,
+        kafka_streams=kafka_streams,
+        settings=document_settings(before.compiled) if settings is None else settings,
     )
+
+
+def _recorded_state(folder: Path, text: str) -> str:
+    """Write the state of a stack that has set up the only application of `text`, and return its file."""
+    record = _record(text)
     urn = "urn:pulumi:dev::project::headwater:kafka:InternalTopics::app"
     resource = {"urn": urn, "type": "headwater:kafka:InternalTopics", "outputs": record_outputs(record)}
     return write(folder / "state.json", json.dumps({"deployment": {"resources": [resource]}}))
@@ -68,7 +81,7 @@ def test_documents_are_compared_with_what_a_stack_recorded(tmp_path: Path) -> No
     ],
 )
 def test_topics_of_an_edited_topology_are_not_known_to_be_kept(tmp_path: Path, old: str, new: str) -> None:
-    state = _recorded_state(tmp_path, NAMED, with_settings=True)
+    state = _recorded_state(tmp_path, NAMED)
 
     def changed(text: str) -> dict[str, Any]:
         file = write(tmp_path / "app.yaml", text)
@@ -122,3 +135,144 @@ def test_a_stack_shows_that_a_streams_group_refuses_the_edit(tmp_path: Path) -> 
     (application,) = found["applications"]
     assert application["needsNewGroup"]
     assert any("KAFKA-20170" in step for step in application["steps"])
+
+
+def _since(record: SetupRecord, text: str, *, counts: Mapping[str, int] | None = None) -> ApplicationEdit:
+    records = {record.application_id: record}
+    (application,) = find_edit_since_setup(records, side(text, counts)).applications
+    return application
+
+
+def _verdicts(application: ApplicationEdit) -> set[Verdict]:
+    return {topic.verdict for topic in application.topics}
+
+
+_OTHER_DIGEST = {**_record(NAMED).settings, TOPOLOGY: "0:sha256:0123456789abcdef"}
+_NO_DIGEST = {key: value for key, value in _OTHER_DIGEST.items() if key != TOPOLOGY}
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"settings": {}}, "Another version of Headwater has written the record"),
+        ({"settings": _NO_DIGEST}, "Another version of Headwater has written the record"),
+        ({"settings": _OTHER_DIGEST}, "Another version of Headwater has written the record"),
+        ({"unfinished": True}, "was interrupted"),
+    ],
+)
+def test_a_record_that_does_not_show_the_topology_keeps_no_topic(changes: dict[str, Any], why: str) -> None:
+    found = _since(_record(NAMED, **changes), NAMED)
+
+    assert _verdicts(found) == {Verdict.UNKNOWN}
+    assert all(why in topic.why for topic in found.topics)
+    assert found.obstacle == "the topology before the edit is not known"
+    assert not found.is_complete
+
+
+def test_a_record_that_does_not_show_the_topology_requires_no_new_group() -> None:
+    streams = NAMED.replace("id: app", "id: app, protocol: streams")
+
+    assert not _since(_record(streams, settings={}), streams).needs_new_group
+    assert not _since(_record(streams, unfinished=True), streams).needs_new_group
+    assert _since(_record(streams), streams.replace("topic: in", "topic: other")).needs_new_group
+
+
+def test_an_edited_application_without_internal_topics_is_not_restarted_one_by_one() -> None:
+    stateless = """
+application: {id: app, kafkaStreams: "4.3"}
+topology: [{stream: {topic: in}}, {to: {topic: out}}]
+"""
+    assert _since(_record(stateless), stateless).is_rolling
+    assert not _since(_record(stateless), stateless.replace("topic: in", "topic: other")).is_rolling
+    assert not _since(_record(stateless, settings={}), stateless).is_rolling
+
+
+def _with_config(config: str) -> str:
+    return NAMED.replace("id: app", f"id: app, config: {{{config}}}")
+
+
+_STATIC = "static.partitioner.class: initial-hash"
+_LIBRARY = "partitioner.class: io.headwater.streams.partitioning.StaticPartitioner"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (_with_config(_STATIC), NAMED),
+        (_with_config(_STATIC), _with_config("static.partitioner.class: linear-hash")),
+        (_with_config(f"{_LIBRARY}, {_STATIC}"), _with_config(_STATIC)),
+        (NAMED, _with_config("producer.partitioner.class: com.example.Partitioner")),
+    ],
+)
+def test_keys_may_move_if_the_partitioner_was_edited(before: str, after: str) -> None:
+    found = _since(_record(before), after)
+
+    in_doubt = {topic.topic for topic in found.topics if topic.verdict is Verdict.UNKNOWN}
+    assert in_doubt == {"app-counts-changelog", "app-counts-repartition"}
+    assert all("partitioner.class" in topic.why for topic in found.topics if topic.topic in in_doubt)
+    assert {topic.topic for topic in found.topics if topic.verdict is Verdict.KEPT} == {
+        "app-totals-changelog"
+    }
+    assert found.obstacle == "keys may get other partitions"
+    assert all("Keep the partitioner." in topic.first for topic in found.topics if topic.topic in in_doubt)
+    assert _verdicts(_since(_record(before), before)) == {Verdict.KEPT}
+
+
+@pytest.mark.parametrize("config", [_STATIC, f"{_LIBRARY}, {_STATIC}"])
+def test_the_first_static_partitioner_moves_no_key(config: str) -> None:
+    found = _since(_record(NAMED), _with_config(config))
+
+    assert _verdicts(found) == {Verdict.KEPT}
+    assert found.is_rolling
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "obstacle"),
+    [
+        ("4.3", "4.0", "Kafka Streams does not support downgrades"),
+        ('"4.3"', '"4.3", protocol: streams', "the group protocol changes"),
+        ('"4.3"', '"4.4"', ""),
+    ],
+)
+def test_version_and_protocol_of_the_record_decide_about_a_rolling_restart(
+    old: str, new: str, obstacle: str
+) -> None:
+    found = _since(_record(NAMED), NAMED.replace(old, new))
+
+    assert _verdicts(found) == {Verdict.KEPT}
+    assert found.obstacle == obstacle
+    assert bool(found.steps) is bool(obstacle)
+
+
+def test_a_version_that_is_not_recorded_decides_nothing_about_a_rolling_restart() -> None:
+    found = _since(_record(NAMED, kafka_streams=""), NAMED)
+
+    assert _verdicts(found) == {Verdict.KEPT}
+    assert found.obstacle == "the version of Kafka Streams before the edit is not known"
+
+
+def test_a_version_that_builds_other_tasks_is_no_rolling_restart() -> None:
+    application = f'application: {{id: app, kafkaStreams: "4.2", config: {{{MERGES_REPARTITIONS}}}}}'
+    text = f"{application}\n{KEY_CHANGE_IN_THE_FIRST_INPUT}"
+    counts = {"plain": 4, "keyed": 4}
+
+    found = _since(
+        _record(text, counts=counts, kafka_streams="4.2.0"), text.replace("4.2", "4.3"), counts=counts
+    )
+
+    assert found.obstacle == "instances before and after the edit would have different tasks"
+    assert any("becomes" in remark for remark in found.remarks)
+
+
+def test_a_former_id_does_not_hide_that_the_topology_was_edited() -> None:
+    renamed = NAMED.replace("id: app", "id: new, renamedFrom: app")
+
+    same = _since(_record(NAMED), renamed)
+    edited = _since(
+        _record(NAMED),
+        renamed.replace("{materialized: counts}", "{materialized: {store: counts, serdes: {key: json}}}"),
+    )
+
+    assert _verdicts(same) == _verdicts(edited) == {Verdict.RENAMED}
+    assert not any("--git" in topic.first or "edited" in topic.why for topic in same.topics)
+    assert all("--git" in topic.first and "was edited" in topic.why for topic in edited.topics)

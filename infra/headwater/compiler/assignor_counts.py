@@ -34,9 +34,9 @@ class TopicGraph:
     """The sub-topologies, by id, that read and write each topic.
 
     `known`: topic → count of external topics and of repartition topics with an explicit count. `missing`:
-    external sources without a count; a repartition topic that is read by its full name is such a source, too.
-    `writers` has only repartition topics; `writes` maps a sub-topology to the repartition topics without an
-    explicit count that it writes.
+    external sources without a count. `read_by_name`: repartition topics that a source names in full: Kafka
+    Streams requires that they exist, as of external sources. `writers` has only repartition topics; `writes`
+    maps a sub-topology to the repartition topics without an explicit count that it writes.
     """
 
     groups: tuple[TopicGroup, ...]
@@ -45,6 +45,7 @@ class TopicGraph:
     writes: Mapping[int, tuple[str, ...]]
     known: Mapping[str, int]
     missing: frozenset[str]
+    read_by_name: frozenset[str]
 
     @classmethod
     def of(cls, groups: Sequence[TopicGroup], external: Mapping[str, int]) -> "TopicGraph":
@@ -60,9 +61,9 @@ class TopicGraph:
             for topic in group.sinks:
                 if topic in writers:
                     writers[topic].append(group.id)
-        outside = {topic for group in counting for topic in group.sources if topic not in group.repartition}
-        found = {topic: external[topic] for topic in outside if external.get(topic, 0) > 0}
-        known.update((topic, count) for topic, count in found.items() if topic not in internal)
+        by_name = {topic for group in counting for topic in group.sources if topic not in group.repartition}
+        outside = by_name - internal.keys()
+        known.update((topic, external[topic]) for topic in outside if external.get(topic, 0) > 0)
         return cls(
             groups=counting,
             readers={topic: tuple(ids) for topic, ids in readers.items()},
@@ -72,7 +73,8 @@ class TopicGraph:
                 for group in counting
             },
             known=known,
-            missing=frozenset(outside - found.keys()),
+            missing=frozenset(outside - known.keys()),
+            read_by_name=frozenset(by_name & internal.keys()),
         )
 
 

@@ -6,13 +6,14 @@ from headwater.compiler.broker_counts import status_text
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.topic_groups import TopicGroup
 from headwater.model.nodes import SourceNode
-from headwater.model.problems import Caller, Location, Problem, ProblemCode, errors
+from headwater.model.problems import Caller, Location, Problem, ProblemCode, Severity, errors
 from headwater.model.topology import Protocol
 
 
 def check_sources(compilation: Compilation) -> Compilation:
     """Add a problem for each missing source, or if none is missing, for each undecided repartition topic."""
     problems = _empty_topologies(compilation) + _missing_sources(compilation) + _missing_global(compilation)
+    problems += _read_by_name(compilation)
     if not compilation.topic_graph.missing:
         problems += _undecidable_topics(compilation)
     return compilation.with_problems(problems)
@@ -62,13 +63,14 @@ def _empty_topologies(compilation: Compilation) -> list[Problem]:
 
 
 def _missing_sources(compilation: Compilation) -> list[Problem]:
-    by_broker = compilation.application.protocol is Protocol.STREAMS
-    why = (
-        status_text(ProblemCode.MISSING_SOURCE_TOPIC)
-        if by_broker
-        else "Every instance throws MissingSourceTopicException; no internal topic is created."
-    )
-    return _missing_topics(compilation, sorted(compilation.topic_graph.missing), why)
+    missing = sorted(compilation.topic_graph.missing)
+    return _missing_topics(compilation, missing, _reason_of_missing(compilation))
+
+
+def _reason_of_missing(compilation: Compilation) -> str:
+    if compilation.application.protocol is Protocol.STREAMS:
+        return status_text(ProblemCode.MISSING_SOURCE_TOPIC)
+    return "Every instance throws MissingSourceTopicException; no internal topic is created."
 
 
 def _missing_global(compilation: Compilation) -> list[Problem]:
@@ -101,8 +103,72 @@ def _absent_global(compilation: Compilation) -> list[str]:
         for group in compilation.groups
         if group.is_global
         for topic in group.sources
-        if compilation.partitions.get(topic, 0) < 1
+        if compilation.partitions.get(topic, 0) < 1 and topic not in compilation.repartition
     ]
+
+
+def _read_by_name(compilation: Compilation) -> list[Problem]:
+    """Return a problem for each repartition topic that a source or global table names in full.
+
+    Kafka Streams does not create it before the first assignment, which it refuses without the topic. A run of
+    Headwater creates it with the other internal topics, so it is no error.
+    """
+    named = compilation.topic_graph.read_by_name | {
+        topic
+        for group in compilation.groups
+        if group.is_global
+        for topic in group.sources
+        if topic in compilation.repartition
+    }
+    problems = []
+    for topic in sorted(named):
+        given, own = compilation.partitions.get(topic, 0), compilation.counts.get(topic)
+        if given < 1:
+            problems.append(_not_created_yet(compilation, topic, own))
+        elif not compilation.caller.reads_cluster and own not in (None, given):
+            problems.append(_other_count(compilation, topic, given, int(own or 0)))
+    return problems
+
+
+def _not_created_yet(compilation: Compilation, topic: str, count: int | None) -> Problem:
+    reader = _readers_of(compilation).get(topic)
+    partitions = "the partition count that the plan gives it" if count is None else _partitions(count)
+    is_seen = compilation.caller.reads_cluster
+    return Problem(
+        code=ProblemCode.MISSING_SOURCE_TOPIC,
+        summary=f"{topic}, which the application reads by its full name, "
+        + ("does not exist yet." if is_seen else "has to exist before the application starts."),
+        topic=topic,
+        node=reader.name if reader else None,
+        expected=f"a topic with {partitions}",
+        found="no such topic" if is_seen else "not known",
+        why="This is the repartition topic of the application. Kafka Streams requires that a topic exists "
+        f"if a source names it in full. {_reason_of_missing(compilation)}",
+        fix=f"Use its handle instead of its name. Otherwise create it with {partitions} before the "
+        "application starts, as `pulumi up` does.",
+        location=reader.at if reader else None,
+        severity=Severity.WARNING,
+    )
+
+
+def _other_count(compilation: Compilation, topic: str, given: int, own: int) -> Problem:
+    reader = _readers_of(compilation).get(topic)
+    return Problem(
+        code=ProblemCode.CONFLICTING_PARTITIONS,
+        summary=f"{topic} has another number of partitions than the application gives it.",
+        topic=topic,
+        node=reader.name if reader else None,
+        expected=_partitions(own),
+        found=_partitions(given),
+        why="This is the repartition topic of the application. Kafka Streams does not start while it has "
+        "another count.",
+        fix=f"Set `partitions: {given}` at its `repartition`, or leave `--partitions {topic}` out.",
+        location=reader.at if reader else None,
+    )
+
+
+def _partitions(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count} partitions"
 
 
 def _readers_of(compilation: Compilation) -> dict[str, SourceNode]:

@@ -129,6 +129,13 @@ def setting_changes(compiled: CompiledApplication, record: SetupRecord | None) -
     return tuple(sorted(_find_changes(compiled, record), key=lambda change: change.key))
 
 
+def has_comparable_topology(compiled: CompiledApplication, record: SetupRecord) -> bool:
+    """Return whether the record shows if the topology was edited; an observed document has none to edit."""
+    if not topology_content(compiled.document):
+        return bool(record.settings)
+    return record.settings.get(TOPOLOGY, "").startswith(_TOPOLOGY_PREFIX)
+
+
 def _find_changes(compiled: CompiledApplication, record: SetupRecord) -> Iterator[SettingChange]:
     application = compiled.application
     version = application.kafka_streams

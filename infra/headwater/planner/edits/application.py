@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.problems import Severity
-from headwater.model.topology import Protocol
+from headwater.model.topology import Application, Protocol
+from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 from headwater.planner.phrases import counted, listed
@@ -18,11 +19,7 @@ _LOST = (Verdict.RESET, Verdict.RENAMED)
 def obstacle(sides: Sides, topics: Sequence[TopicEdit]) -> str:
     """Return why instances before and after the edit must not run together; empty if they may."""
     before, after = sides.before, sides.after
-    old, new = before.application.kafka_streams, after.application.kafka_streams
     reasons = {
-        "Kafka Streams does not support downgrades": (old.major, old.minor) > (new.major, new.minor),
-        "the application id changes": before.id != after.id,
-        "the group protocol changes": before.application.protocol is not after.application.protocol,
         "instances before and after the edit would have different tasks": not is_one_group(
             Versions(before.compiled, after.compiled)
         ),
@@ -35,6 +32,22 @@ def obstacle(sides: Sides, topics: Sequence[TopicEdit]) -> str:
         "instances before and after the edit would use a store in different ways": any(
             topic.verdict is Verdict.KEPT and topic.severity is not Severity.INFO for topic in topics
         ),
+    }
+    return application_obstacle(
+        before.id, before.application.kafka_streams, before.application.protocol, after.application
+    ) or next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def application_obstacle(
+    id_: str, version: KafkaStreamsVersion | None, protocol: Protocol | None, after: Application
+) -> str:
+    """Return what of id, version and protocol before the edit forbids a rolling restart; None = not known."""
+    new = after.kafka_streams
+    reasons = {
+        "Kafka Streams does not support downgrades": version is not None
+        and (version.major, version.minor) > (new.major, new.minor),
+        "the application id changes": id_ != after.id,
+        "the group protocol changes": protocol is not None and protocol is not after.protocol,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -61,7 +74,7 @@ def new_group_step(id_: str) -> str:
 
 def remarks(sides: Sides, topics: Sequence[TopicEdit], *, needs_new_group: bool) -> Iterator[str]:
     """Yield sentences about offsets, sub-topologies and versions."""
-    yield from _version_remarks(sides)
+    yield from version_remarks(sides)
     old, new = (set(each.compiled.external_sources) for each in (sides.before, sides.after))
     if sides.before.id != sides.after.id:
         yield (
@@ -101,7 +114,8 @@ def _keeps_records(topic: TopicEdit) -> bool:
     return topic.kind is TopicKind.CHANGELOG or topic.verdict in (Verdict.KEPT, Verdict.ADDED)
 
 
-def _version_remarks(sides: Sides) -> Iterator[str]:
+def version_remarks(sides: Sides) -> Iterator[str]:
+    """Yield sentences about what another version of Kafka Streams changes, none if it is the same."""
     before, after = sides.before.application.kafka_streams, sides.after.application.kafka_streams
     if before == after:
         if sides.before.application.names_version is not sides.after.application.names_version:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
+import attrs
+
 from headwater.compiler.renumbering import origins, renumberings
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster import ClusterSnapshot
@@ -10,29 +12,28 @@ from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKi
 from headwater.model.problems import Severity, errors
 from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle, Protocol
-from headwater.model.versions import KafkaStreamsVersion, read_any_version
-from headwater.planner.document_settings import TOPOLOGY, setting_changes
-from headwater.planner.edits.application import new_group_step
+from headwater.model.versions import KafkaStreamsVersion
+from headwater.planner.edits.application import application_obstacle, new_group_step, version_remarks
+from headwater.planner.edits.recorded import (
+    UNKNOWN_TOPOLOGY,
+    Doubt,
+    doubt_of,
+    recorded_protocol,
+    recorded_version,
+)
+from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Topologies, Topology
 from headwater.planner.edits.values import DRAIN, ApplicationEdit, Edit, Subject, TopicEdit, Verdict
 from headwater.planner.edits.verdicts import keep_id
+from headwater.planner.upgrade.topology import Versions, is_one_group
 
 _NO_FORMAT = "Only names and counts of the topics are known, so operators and formats cannot be compared."
-_EDITED = (
-    "The topology or a default serde was edited since the last `pulumi up`, and its record has only names "
-    "and counts of topics: it is not known whether the same operator uses the topic and can read its records."
-)
 _ONE_SIDE = (
     "One side has only what a cluster shows, names and counts of topics: it is not known whether the same "
     "operator uses the topic and can read its records."
 )
-_COMPARE = (
-    "Compare documents of both versions, for example with `--git`, or the code of the operators: it shows "
-    "what is kept."
-)
-_FORMATS = frozenset({TOPOLOGY, "default.key.serde", "default.value.serde"})
-"""The recorded settings that decide what records mean."""
-_UNKNOWN = "the topology before the edit is not known"
+_OTHER_TASKS = "instances before and after the edit would have different tasks"
+_OTHER_VERSION = "what another version of Kafka Streams builds is not known"
 
 
 def observed_edit(old: Topology, new: Topology, snapshot: ClusterSnapshot | None) -> ApplicationEdit:
@@ -44,10 +45,12 @@ def observed_edit(old: Topology, new: Topology, snapshot: ClusterSnapshot | None
         before,
         generated,
         snapshot=snapshot,
-        before_version=old.application.kafka_streams,
+        version=old.application.kafka_streams,
+        protocol=old.application.protocol,
         former_id=None if old.id == new.id else old.id,
-        was_streams_group=old.application.protocol is Protocol.STREAMS,
-        doubt="" if old.document.observed is not None and new.document.observed is not None else _ONE_SIDE,
+        doubt=None
+        if old.document.observed is not None and new.document.observed is not None
+        else Doubt(why=_ONE_SIDE, is_edited=True),
     )
 
 
@@ -57,17 +60,19 @@ def edit_of_names(
     generated: Mapping[str, str],
     *,
     snapshot: ClusterSnapshot | None = None,
-    before_version: KafkaStreamsVersion | None = None,
+    version: KafkaStreamsVersion | None = None,
+    protocol: Protocol | None = None,
     former_id: str | None = None,
-    was_streams_group: bool = True,
-    doubt: str = "",
+    doubt: Doubt | None = None,
+    obstacle: str = "",
+    remarks: tuple[str, ...] = (),
 ) -> ApplicationEdit:
     """Return the edit from topics to a compiled application.
 
     `before`: internal topic → partition count. `generated`: topic with a generated name → its origin
-    (`renumbering.origins`), empty if it is not known. `former_id`: the application id before, None = the
-    same. `was_streams_group`: whether the group had the streams protocol before, if it has it afterwards.
-    `doubt`: why it is not known what a topic with the same name has, empty = nothing contradicts it.
+    (`renumbering.origins`), empty if it is not known. `version` and `protocol` are of the application before,
+    None = not known. `former_id`: the application id before, None = the same. `doubt`: what is not known of
+    topics with the same name. `obstacle`: why a rolling restart is not safe although the topics are the same.
     """
     topics = {topic.name: topic for topic in after.internal_topics}
     live = {name for name in before if snapshot is None or name in snapshot.topics}
@@ -77,7 +82,7 @@ def edit_of_names(
     moved_ids = {} if former_id is None else _with_former_id(topics, live, id_, former_id)
     is_static = StreamsConfig.of(after.application).is_statically_partitioned
     found = [
-        _edit_of_former_id(topic, moved_ids[name])
+        _edit_of_former_id(topic, moved_ids[name], doubt)
         if name in moved_ids
         else _topic_edit(topic, renamed.get(name), before, live, is_static=is_static, doubt=doubt)
         for name, topic in topics.items()
@@ -86,20 +91,28 @@ def edit_of_names(
         _orphan_edit(name) for name in live - topics.keys() - set(renamed.values()) - set(moved_ids.values())
     ]
     order = {verdict: number for number, verdict in enumerate(Verdict)}
-    is_same = former_id is None and all(each.verdict is Verdict.KEPT for each in found)
-    is_streams_group = was_streams_group and after.application.protocol is Protocol.STREAMS
-    needs_new_group = is_streams_group and former_id is None and not is_same
+    application = after.application
+    why = application_obstacle(former_id or id_, version, protocol, application) or obstacle
+    if doubt is not None:
+        why = why or doubt.obstacle
+    elif any(each.verdict is not Verdict.KEPT for each in found):
+        why = why or UNKNOWN_TOPOLOGY
+    is_edited = (doubt is not None and doubt.is_edited) or any(
+        each.verdict not in (Verdict.KEPT, Verdict.UNKNOWN) for each in found
+    )
+    is_streams_group = protocol is not Protocol.CLASSIC and application.protocol is Protocol.STREAMS
+    needs_new_group = is_streams_group and former_id is None and is_edited
     return ApplicationEdit(
         id=id_,
         former_id=former_id,
-        before=before_version,
-        after=after.application.kafka_streams,
+        before=version,
+        after=application.kafka_streams,
         topics=tuple(sorted(found, key=lambda each: (order[each.verdict], each.topic))),
-        obstacle="" if is_same else _UNKNOWN if former_id is None else "the application id changes",
+        obstacle=why,
         needs_new_group=needs_new_group,
-        remarks=(_NO_FORMAT,),
-        steps=() if is_same else tuple(_restart_steps(id_, needs_new_group=needs_new_group)),
-        location=after.application.at,
+        remarks=(*remarks, _NO_FORMAT),
+        steps=tuple(_restart_steps(id_, needs_new_group=needs_new_group)) if why else (),
+        location=application.at,
     )
 
 
@@ -122,8 +135,10 @@ def _subject(topic: InternalTopic) -> Subject:
     return Subject(topic, topic.node if topic.kind is TopicKind.CHANGELOG else None)
 
 
-def _edit_of_former_id(topic: InternalTopic, former: str) -> TopicEdit:
+def _edit_of_former_id(topic: InternalTopic, former: str, doubt: Doubt | None) -> TopicEdit:
     is_store = topic.kind is TopicKind.CHANGELOG
+    first = keep_id(former, topic.name, is_store=is_store)
+    is_in_doubt = doubt is not None and doubt.concerns(topic.name)
     return _subject(topic).edit(
         Verdict.RENAMED,
         Severity.ERROR if is_store else Severity.WARNING,
@@ -131,8 +146,9 @@ def _edit_of_former_id(topic: InternalTopic, former: str) -> TopicEdit:
         what=f"{former} gets the name {topic.name}.",
         why="The application id changes: "
         + ("the store starts empty" if is_store else "records in the old topic are not read")
-        + ", because names of internal topics begin with the id.",
-        first=keep_id(former, topic.name, is_store=is_store),
+        + ", because names of internal topics begin with the id."
+        + (f" {doubt.why}" if doubt is not None and is_in_doubt else ""),
+        first=f"{doubt.first} {first}" if doubt is not None and is_in_doubt else first,
     )
 
 
@@ -143,7 +159,7 @@ def _topic_edit(
     live: AbstractSet[str],
     *,
     is_static: bool,
-    doubt: str,
+    doubt: Doubt | None,
 ) -> TopicEdit:
     subject = _subject(topic)
     exists = topic.name in live
@@ -163,8 +179,8 @@ def _topic_edit(
     if before[topic.name] != topic.partitions:
         return subject.moved(before[topic.name], is_static=is_static)
     what = f"{topic.name} keeps its name."
-    if doubt:
-        return subject.edit(Verdict.UNKNOWN, Severity.WARNING, what=what, why=doubt, first=_COMPARE)
+    if doubt is not None and doubt.concerns(topic.name):
+        return subject.edit(Verdict.UNKNOWN, Severity.WARNING, what=what, why=doubt.why, first=doubt.first)
     return subject.edit(Verdict.KEPT, what=what, why=_NO_FORMAT)
 
 
@@ -214,15 +230,22 @@ def find_edit_since_setup(
         continued |= {id_, record.application_id}
         if id_ in refused:
             continue
+        doubt = doubt_of(topology, record)
+        obstacle, remarks = (
+            ("", ()) if doubt is not None else _version_change(topology, record, after, snapshot)
+        )
         applications.append(
             edit_of_names(
                 topology.compiled,
                 _recorded_counts(record, topology.topics if assumed else {}),
                 {name: record.origins.get(name, "") for name in record.generated},
                 snapshot=snapshot,
+                version=recorded_version(record),
+                protocol=recorded_protocol(record),
                 former_id=None if record.application_id == id_ else record.application_id,
-                doubt=_EDITED if _is_edited(topology, record) else "",
-                before_version=read_any_version(record.kafka_streams) if record.kafka_streams else None,
+                doubt=doubt,
+                obstacle=obstacle,
+                remarks=remarks,
             )
         )
     return Edit(
@@ -235,8 +258,24 @@ def find_edit_since_setup(
     )
 
 
-def _is_edited(topology: Topology, record: SetupRecord) -> bool:
-    return any(change.key in _FORMATS for change in setting_changes(topology.compiled, record))
+def _version_change(
+    topology: Topology, record: SetupRecord, after: Topologies, snapshot: ClusterSnapshot | None
+) -> tuple[str, tuple[str, ...]]:
+    """Return why instances of the recorded and the new version must not run together, and remarks.
+
+    The topology is the recorded one, so the recorded version builds its document as it did.
+    """
+    recorded, new = recorded_version(record), topology.application.kafka_streams
+    if recorded is None:
+        return "the version of Kafka Streams before the edit is not known", ()
+    if (recorded.major, recorded.minor) == (new.major, new.minor):
+        return "", ()
+    if not topology.document.has_calls:
+        return _OTHER_VERSION, ()
+    application = attrs.evolve(topology.application, kafka_streams=recorded)
+    before = after.with_document(attrs.evolve(topology.document, application=application))
+    is_same = is_one_group(Versions(before.compiled, topology.compiled))
+    return "" if is_same else _OTHER_TASKS, tuple(version_remarks(Sides(before, topology, snapshot)))
 
 
 def _recorded_counts(record: SetupRecord, uncompared: Mapping[str, InternalTopic]) -> Mapping[str, int]:
