@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
+from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import share_tasks
 from headwater_spark.driver.reshard.checks import find_journal
+from headwater_spark.driver.reshard.entry_move import EntryMove
 from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal, read_round
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS, Reshard, worker_names
 from headwater_spark.driver.reshard.share_tasks import Answer, CheckPass, Failure, MovePass, Pass
@@ -77,7 +79,8 @@ def test_jobs_do_what_one_process_does(tasks: int) -> None:
     assert app.live() == alone.live() == expected
     assert app.counts == alone.counts
     shares = {what: len(shares) for what, shares in jobs.jobs}
-    assert shares["copying entries of app-totals-changelog"] == min(tasks, 5)
+    assert shares["copying entries of app-totals-changelog"] == min(tasks, 3), "they have old partitions"
+    assert shares["checking entries of app-totals-changelog"] == min(tasks, 5)
     assert shares["copying entries of app-owner-subscription-store-changelog"] == 1
 
 
@@ -331,6 +334,18 @@ def test_any_failure_of_a_task_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> 
     ):
         monkeypatch.setattr(share_tasks, "KafkaMoveCluster", failing(error))
         assert share_tasks.run_share(request, 0, 0) == expected
+
+
+def test_copies_of_some_partitions_are_deleted_in_their_own_topic_only() -> None:
+    """Records of another topic may be copies of any partition."""
+    app = _application()
+    transfer = attrs.evolve(_TRANSFER, target="app-copies-changelog")
+    move = EntryMove(transfer, app.cluster, {0: 1}, None, unreported)
+    with (
+        app.cluster.producer("app") as producer,
+        pytest.raises(ValueError, match="app-copies-changelog: copies of some partitions"),
+    ):
+        move.delete_leftovers(producer, frozenset({0}))
 
 
 def test_the_text_of_a_pass_has_no_secrets() -> None:

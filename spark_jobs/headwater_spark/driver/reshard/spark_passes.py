@@ -140,7 +140,7 @@ class _SparkMove:
             self._delete(producer, frozenset(at for at in self._ends if any(each.has(at) for each in shares)))
             return self._request("copy")
 
-        found = self._results("copy", delete_copies)
+        found = self._results("copy", delete_copies, shares=self._old_shares)
         self.written = sum(written for _, written, _ in found)
         self.skipped = sum(skipped for _, _, skipped in found)
         return summed_shares([totals for totals, _, _ in found])
@@ -149,7 +149,12 @@ class _SparkMove:
         return summed_found(self._results("find_totals"))
 
     def clear(self, producer: MoveProducer) -> None:
-        self._results("clear", self._again("clear", producer))
+        self._results("clear", self._again("clear", producer), shares=self._old_shares)
+
+    @property
+    def _old_shares(self) -> int:
+        """The number of shares that have old partitions."""
+        return min(self._shares, self._transfer.before)
 
     def _delete(self, producer: MoveProducer, sources: frozenset[int] | None) -> None:
         again = self._again("delete_leftovers", producer, sources)
@@ -172,10 +177,13 @@ class _SparkMove:
         method: str,
         next_request: Callable[[Sequence[int]], Pass] | None = None,
         sources: frozenset[int] | None = None,
+        *,
+        shares: int | None = None,
     ) -> Sequence[Any]:
+        """Return what a pass returns for the first `shares` shares; None = all."""
         what = _TEXTS[method].format(topic=self._transfer.source)
         request = self._request(method, sources)
-        return self._passes.results(what, request, range(self._shares), next_request)
+        return self._passes.results(what, request, range(shares or self._shares), next_request)
 
     def _request(self, method: str, sources: frozenset[int] | None = None) -> MovePass:
         return MovePass(
