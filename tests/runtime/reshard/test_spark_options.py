@@ -37,6 +37,7 @@ _RESHARD = Reshard("app", (Transfer("t", "t", 3, 150),), (), {})
         (["--spark", "--processes", "2"], "--processes cannot be combined with --spark"),
         (["--spark", "--tasks", "1001"], "1001 is not in the range"),
         (["--spark", "--conf", "spark.cores.max"], "is not of the form KEY=VALUE"),
+        (["--spark", "--conf", "spark.submit.pyFiles=http://example.com/a.py"], "Use https://"),
         (
             ["--spark", "--jar", "app.jar", "--partitioner", "orders=com.acme.Region"],
             "executors do not run classes of Java",
@@ -72,7 +73,9 @@ def _refused(settings: SparkSettings) -> str:
         pass
     [problem] = raised.value.problems
     assert problem.code is ProblemCode.NOT_RUNNABLE
-    return f"{problem.summary} {problem.found} {problem.fix}"
+    assert "queries" not in problem.why
+    assert "processed" not in problem.why
+    return f"{problem.summary} {problem.found} {problem.why} {problem.fix}"
 
 
 class _Session:
@@ -93,7 +96,9 @@ def test_sessions_that_repeat_tasks_at_the_same_time_are_refused(monkeypatch: py
     monkeypatch.setattr(spark_job, "launch_jvm", lambda _: None)
     session = _Session(spark_speculation="true")
     monkeypatch.setattr(spark_job, "start_session", lambda _: session)
-    assert "spark.speculation = true" in _refused(SparkSettings(master="local[3]"))
+    text = _refused(SparkSettings(master="local[3]"))
+    assert "spark.speculation = true" in text
+    assert "A copy moves the same entries" in text
     assert session.is_stopped
 
 

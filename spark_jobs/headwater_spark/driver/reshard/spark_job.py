@@ -27,6 +27,7 @@ from headwater_spark.driver.reshard.share_tasks import (
 )
 from headwater_spark.driver.reshard.spark_passes import RunJob, SparkPasses
 from headwater_spark.driver.spark_session.requirements import (
+    RESHARD,
     is_local_master,
     session_problems,
     start_problems,
@@ -38,7 +39,6 @@ from headwater_spark.driver.spark_session.session import (
     start_session,
 )
 
-_PROGRAM = ("headwater reshard --spark", "reshard_main.py")
 _POLL_SECONDS = 0.5
 _TASKS_PER_CORE = 2
 _MOST_TASKS = 100
@@ -71,6 +71,7 @@ def open_spark(
             application,
             master=str(spark.sparkContext.master),
             conf=dict(spark.sparkContext.getConf().getAll()),
+            command=RESHARD,
         ):
             raise ProblemsError(wrong)
         ship_packages(spark)
@@ -166,7 +167,7 @@ def _progress_reported(
 
 def _started_session(application: str, settings: SparkSettings) -> SparkSession:
     found = start_problems(
-        application, master=settings.master, conf=settings.conf, environment=os.environ, program=_PROGRAM
+        application, master=settings.master, conf=settings.conf, environment=os.environ, command=RESHARD
     )
     if found:
         raise ProblemsError(found)
