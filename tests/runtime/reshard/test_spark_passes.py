@@ -21,7 +21,7 @@ from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import share_tasks
 from headwater_spark.driver.reshard.checks import find_journal
 from headwater_spark.driver.reshard.entry_move import EntryMove
-from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal, read_round
+from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS, Reshard, worker_names
 from headwater_spark.driver.reshard.share_tasks import Answer, CheckPass, Failure, MovePass, Pass
 from headwater_spark.driver.reshard.spark_passes import SparkPasses
@@ -212,30 +212,31 @@ def test_a_share_that_fails_again_and_again_ends_the_reshard_which_can_be_contin
     assert app.live() == expected
 
 
-def test_the_next_execution_fences_all_writers_of_the_earlier_ones() -> None:
+def test_the_next_execution_fences_all_writers_of_earlier_executions() -> None:
     app = _application()
     jobs = MemoryJobs(app.cluster)
-    jobs.fate = lambda: Fate.FAILED if jobs.jobs[-1][0].startswith("clear") else Fate.DONE
-    assert (read_round("")) is None
-    app.cluster.kill_after(150)
+
+    def killed(what: str, request: Pass, shares: Sequence[int]) -> Mapping[int, Answer]:
+        if what.startswith("copying"):
+            raise KilledError
+        return jobs.run(what, request, shares)
+
     with pytest.raises(KilledError):
-        app.reshard(_AFTER, _executor(jobs, 9))
-    app.cluster.kill_after(None)
+        app.reshard(_AFTER, SparkPasses(_CONNECTION, "app", 9, killed))
     found = _journal(app)
     assert found is not None
     assert (found.writers, found.round > 0) == (9, True)
     fenced: list[str] = []
     fence = app.cluster.fence
 
-    def noted(names: Sequence[str]) -> None:
+    def fence_and_end(names: Sequence[str]) -> None:
         fenced.extend(names)
         fence(names)
+        raise KilledError
 
-    app.cluster.fence = noted  # type: ignore[method-assign]
-    app.cluster.kill_after(60)
+    app.cluster.fence = fence_and_end  # type: ignore[method-assign]
     with pytest.raises(KilledError):
         app.reshard(_AFTER)
-    app.cluster.kill_after(None)
     assert fenced == list(worker_names("app", 9))
     again = _journal(app)
     assert again is not None
