@@ -1,4 +1,6 @@
-"""The passes of a reshard as jobs of Spark: one for each pass, with a task for each share of the partitions.
+"""The passes of a reshard as jobs of Spark: one for the check, one for each pass and topic.
+
+A job has a task for each share of the partitions.
 
 A share that has failed is executed again in another round: then its task, if it still runs, cannot write any
 more. Before a share is copied again, what it has copied is deleted. That is a pass of its own, in which each
@@ -36,7 +38,7 @@ from headwater_spark.driver.reshard.share_tasks import (
 from headwater_spark.engine.scaling.transfers import Transfer
 
 _ATTEMPTS = 4
-"""How often a share is executed at most: `spark.task.maxFailures`."""
+"""How often a share is executed at most, as Spark's default for tasks."""
 RunJob = Callable[[str, Pass, Sequence[int]], Mapping[int, Answer]]
 """Executes a pass for some shares; returns share → answer. Its first argument says what is done.
 
@@ -93,7 +95,8 @@ class SparkPasses:
     ) -> Sequence[Any]:
         """Return what a pass returns for each share; shares that fail are executed again.
 
-        `next_request` prepares that for the shares that have failed. Raises what the last failure means.
+        `next_request` prepares another execution for the shares that have failed, and returns its pass.
+        Raises the error of the last failure, or of a refusal.
         """
         found: dict[int, object] = {}
         missing, failure = list(shares), _MISSING
