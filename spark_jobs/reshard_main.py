@@ -17,7 +17,7 @@ command = click.Command(
     params=[each for each in reshard.params if each.name not in _OF_SPARK_SUBMIT],
     help="""Give a stopped application more partitions, and each key its state, in Spark jobs.
 
-    Takes the options of `headwater reshard`, apart from --processes and those that spark-submit has
+    Takes the options of `headwater reshard`, apart from --processes and the options that spark-submit has
     itself. Without --bootstrap-server and --command-config the connection is read from HEADWATER_* or
     KAFKA_* variables.
     """,

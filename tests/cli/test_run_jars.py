@@ -79,9 +79,12 @@ def test_without_the_toolchain_the_jars_must_be_named(
         ("--jars", "HTTP://example.com/a.jar"),
         ("--conf", "spark.jars=http://example.com/a.jar"),
         ("--conf", "spark.jars.repositories=https://a.example,http://b.example"),
+        ("--conf", "spark.submit.pyFiles=http://example.com/a.py"),
+        ("--conf", "spark.files=/etc/a.properties,HTTP://example.com/a"),
+        ("--conf", "spark.archives=http://example.com/a.zip#a"),
     ],
 )
-def test_jars_without_tls_are_refused(started: list[Mapping[str, Any]], option: tuple[str, str]) -> None:
+def test_code_without_tls_is_refused(started: list[Mapping[str, Any]], option: tuple[str, str]) -> None:
     code, text = run(*option)
     assert code == ExitCode.USAGE
     assert "https://" in text

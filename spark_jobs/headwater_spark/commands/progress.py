@@ -24,7 +24,10 @@ class Progress:
             click.echo(f"{self._application}: {what}", err=True)
         elif total and now - self._printed >= _REPORT_SECONDS:
             self._printed = now
-            left = (now - self._began) / done * (total - done) if done else 0.0
-            click.echo(
-                f"{self._application}: {what}: {done:,} of {total:,}, {max(left, 0.0):.0f} s left", err=True
-            )
+            left = f", {_left(now - self._began, done, total):.0f} s left" if done else ""
+            click.echo(f"{self._application}: {what}: {done:,} of {total:,}{left}", err=True)
+
+
+def _left(seconds: float, done: int, total: int) -> float:
+    """Return the seconds that are left if `done` of `total` took `seconds`."""
+    return max(0.0, seconds / done * (total - done))

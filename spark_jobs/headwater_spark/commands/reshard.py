@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from headwater_spark.driver.reshard.start import OpenExecutor, ReshardResult
     from headwater_spark.engine.partitioners.hashing import UserPartitioner
 
-_LOCAL = "local[*]"
+_LOCAL = "local[*,4]"
+"""All cores. Spark repeats a failed task, so that not all shares are executed again if one fails."""
 SUBMITTED = "as spark-submit says"
 """The value of `--master` in a program of spark-submit."""
 
@@ -90,7 +91,7 @@ SUBMITTED = "as spark-submit says"
     help="Move the entries in Spark jobs: with a local master on all cores of this machine, otherwise on a "
     "cluster.",
 )
-@click.option("--master", metavar="URL", help="Where Spark runs, with --spark. Default: local[*].")
+@click.option("--master", metavar="URL", help="Where Spark runs, with --spark. Default: local[*,4].")
 @conf_option
 @click.option(
     "--tasks",

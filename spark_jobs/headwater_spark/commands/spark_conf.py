@@ -7,6 +7,7 @@ import click
 conf_option = click.option(
     "--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated."
 )
+_CODE = ("spark.jars", "spark.submit.pyFiles", "spark.files", "spark.archives")
 
 
 def parse_conf(conf: Sequence[str]) -> Mapping[str, str]:
@@ -24,9 +25,9 @@ def _parse_setting(text: str) -> tuple[str, str]:
 
 
 def _refuse_plain_http(settings: Mapping[str, str]) -> None:
-    """Refuse jars and repositories without TLS: others could replace the code that Spark runs."""
+    """Refuse code without TLS, in jars, modules, archives or files: others could replace what Spark runs."""
     for name, value in settings.items():
-        if name.startswith("spark.jars") and "http://" in value.lower():
+        if name.startswith(_CODE) and "http://" in value.lower():
             raise click.BadParameter(
                 f"{name} names an address with http://. Use https://.", param_hint="--conf"
             )

@@ -120,6 +120,9 @@ def test_the_commands_of_the_page(
     policies.write_text("policies: [topicPartitions: {max: 4}]")
     code, text = run(*reshard, "--policies", str(policies))
     assert (code, "PolicyViolated" in text) == (1, True), text
+    on_spark = ("--spark", "--master", "spark://absent:7077")
+    code, text = run(*reshard, "--policies", str(policies), *on_spark)
+    assert (code, "PolicyViolated" in text, "starting Spark" in text) == (1, True, False), text
     assert app.topics.partitions(f"{app.id}-kept-changelog") == 2
     code, text = run("reshard", str(file), "--layout", "kept=round")
     assert (code, "round is no layout" in text) == (64, True), text

@@ -163,7 +163,7 @@ def test_a_python_worker_that_is_killed_is_replaced(
     app.check(before, waiting)
     topic = app.internal["kept-changelog"]
     assert [each for each in jobs if each[0] == f"copying entries of {topic}"] == [
-        (f"copying entries of {topic}", 3)
+        (f"copying entries of {topic}", 2)
     ] * 2
     assert [what for what, _ in jobs].count(f"deleting an interrupted copy of {topic}") == 2
 
@@ -205,5 +205,5 @@ def test_the_command_and_the_program_for_spark_submit(
         done = CliRunner().invoke(main, ["reshard", *words, "--spark", "--tasks", "2"])
         assert done.exit_code == 0, done.output
         assert "the state has moved" in done.output
-        assert masters == ["local[*]"]
+        assert masters == ["local[*,4]"]
     assert app.topics.partitions(app.source) == 5

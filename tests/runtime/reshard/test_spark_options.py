@@ -7,17 +7,22 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import KafkaException
 
 import reshard_main
 from headwater.cli.main import main
 from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
+from headwater_spark.commands import progress
 from headwater_spark.commands.reshard import reshard
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard import spark_job
-from headwater_spark.driver.reshard.plan import Reshard
-from headwater_spark.driver.reshard.spark_job import SparkSettings, open_spark, useful_tasks
+from headwater_spark.driver.reshard.plan import MOST_WRITERS, Reshard
+from headwater_spark.driver.reshard.spark_job import SparkSettings, job_runner, open_spark, useful_tasks
+from headwater_spark.driver.reshard.spark_passes import SparkPasses
 from headwater_spark.engine.scaling.transfers import Transfer
+from tests.runtime.driver.memory_move import MemoryCluster, MemoryProducer
+from tests.runtime.reshard.memory_reshard import OneRound
 
 _CONNECTION = Connection(bootstrap_servers=("localhost:1",))
 _RESHARD = Reshard("app", (Transfer("t", "t", 3, 150),), (), {})
@@ -32,6 +37,7 @@ _RESHARD = Reshard("app", (Transfer("t", "t", 3, 150),), (), {})
         (["--spark", "--processes", "2"], "--processes cannot be combined with --spark"),
         (["--spark", "--tasks", "1001"], "1001 is not in the range"),
         (["--spark", "--conf", "spark.cores.max"], "is not of the form KEY=VALUE"),
+        (["--spark", "--conf", "spark.submit.pyFiles=http://example.com/a.py"], "Use https://"),
         (
             ["--spark", "--jar", "app.jar", "--partitioner", "orders=com.acme.Region"],
             "executors do not run classes of Java",
@@ -67,7 +73,9 @@ def _refused(settings: SparkSettings) -> str:
         pass
     [problem] = raised.value.problems
     assert problem.code is ProblemCode.NOT_RUNNABLE
-    return f"{problem.summary} {problem.found} {problem.fix}"
+    assert "queries" not in problem.why
+    assert "processed" not in problem.why
+    return f"{problem.summary} {problem.found} {problem.why} {problem.fix}"
 
 
 class _Session:
@@ -88,7 +96,9 @@ def test_sessions_that_repeat_tasks_at_the_same_time_are_refused(monkeypatch: py
     monkeypatch.setattr(spark_job, "launch_jvm", lambda _: None)
     session = _Session(spark_speculation="true")
     monkeypatch.setattr(spark_job, "start_session", lambda _: session)
-    assert "spark.speculation = true" in _refused(SparkSettings(master="local[3]"))
+    text = _refused(SparkSettings(master="local[3]"))
+    assert "spark.speculation = true" in text
+    assert "A copy moves the same entries" in text
     assert session.is_stopped
 
 
@@ -119,3 +129,64 @@ def test_the_default_number_of_tasks_is_limited(master: str, expected: int) -> N
     assert useful_tasks(context, _RESHARD) == expected
     few = Reshard("app", (Transfer("t", "t", 3, 5),), (), {})
     assert useful_tasks(context, few) == 5
+
+
+def test_the_default_number_of_tasks_is_not_more_than_can_write() -> None:
+    context: Any = SimpleNamespace(master="local[*]", defaultParallelism=800)
+    many = Reshard("app", (Transfer("t", "t", 3, 5_000),), (), {})
+    assert useful_tasks(context, many) == MOST_WRITERS
+
+
+class _EndedContext:
+    """The context of a session whose JVM has ended, or which cannot execute a job."""
+
+    def __init__(self, *, has_ended: bool) -> None:
+        self._has_ended = has_ended
+
+    @property
+    def defaultParallelism(self) -> int:  # noqa: N802 - as in PySpark
+        if self._has_ended:
+            raise ConnectionRefusedError
+        return 2
+
+    def setJobGroup(self, *_: str) -> None:  # noqa: N802 - same
+        raise ConnectionRefusedError("no answer of the JVM")
+
+
+def test_a_session_that_has_ended_ends_the_reshard_and_a_failed_job_is_repeated() -> None:
+    def passes(*, has_ended: bool) -> SparkPasses:
+        context: Any = _EndedContext(has_ended=has_ended)
+        return SparkPasses(_CONNECTION, "app", 3, job_runner(context, "app", unreported))
+
+    with pytest.raises(KafkaException, match=r"a job of Spark failed: .*no answer of the JVM"):
+        passes(has_ended=False).check_entries(_RESHARD)
+    ended = passes(has_ended=True)
+    with pytest.raises(ProblemsError) as raised:
+        ended.check_entries(_RESHARD)
+    [problem] = raised.value.problems
+    assert (problem.code, problem.fix) == (
+        ProblemCode.NOT_RUNNABLE,
+        "Run the command again. Without `--spark`, this machine moves the state.",
+    )
+    with pytest.raises(ProblemsError) as raised:
+        ended.move(_RESHARD.transfers[0], {0: 1}, None, OneRound()).copy(
+            MemoryProducer(MemoryCluster({}), "app", 1)
+        )
+    [problem] = raised.value.problems
+    assert problem.code is ProblemCode.RESHARD_INCOMPLETE
+    assert problem.fix.startswith("Run the command again. It continues where it was interrupted.")
+
+
+def test_no_time_is_printed_while_nothing_is_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = iter((0.0, 10.0, 20.0))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    reported = progress.Progress("app")
+    for done in (0, 0, 5):
+        reported.report("copying", done, 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "app: copying",
+        "app: copying: 0 of 10",
+        "app: copying: 5 of 10, 20 s left",
+    ]

@@ -298,7 +298,12 @@ class EntryMove:
         last.add(entries, partitions, entries.times < self._expires_before)
 
     def delete_leftovers(self, producer: MoveProducer, sources: Collection[int] | None = None) -> None:
-        """Delete what an interrupted `copy` has written; with `sources`, only entries of these partitions."""
+        """Delete what an interrupted `copy` has written; with `sources`, only entries of these partitions.
+
+        Raises `ValueError` for `sources` of another topic: its entries do not show their old partition.
+        """
+        if sources is not None and not self._transfer.is_in_place:
+            raise ValueError(f"{self._transfer.target}: copies of some partitions cannot be distinguished")
         topic, records = self._transfer.target, Transactions(producer)
         await_transactions(self._cluster, self._target_partitions())
         for (_, partition), (first, end) in self._cluster.bounds(self._target_partitions()).items():

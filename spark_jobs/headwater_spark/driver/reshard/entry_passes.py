@@ -30,10 +30,10 @@ class EntryPasses(Protocol):
 
 
 class WritingRound(Protocol):
-    """Which tasks may write: those of the round whose number is in the journal.
+    """Which tasks may write: the tasks of the round whose number is in the journal.
 
     A round begins with each execution, and before tasks are repeated. Tasks of an earlier round that still
-    run have been fenced then. Those that open their producers later find another number in the journal.
+    run have been fenced then. Tasks that open their producers later find another number in the journal.
     """
 
     @property
@@ -110,6 +110,6 @@ def summed_found(found: Sequence[FoundTotals]) -> FoundTotals:
 
 
 def one_each(problems: Sequence[Sequence[Problem]]) -> Sequence[Problem]:
-    """Return the first problem of each topic, of those that the shares have found."""
+    """Return the first problem of each topic that a share has found."""
     found = [problem for each in problems for problem in each]
     return list({problem.topic: problem for problem in reversed(found)}.values())

@@ -280,6 +280,21 @@ def spark_not_started(application: str, reason: str) -> Problem:
     )
 
 
+def spark_ended(application: str, reason: str, *, has_begun: bool) -> Problem:
+    """Return the problem that the Spark session has ended before the reshard."""
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"Spark has ended before the reshard of {application}.",
+        expected="a Spark session that runs until the end",
+        found=reason,
+        why=INCOMPLETE if has_begun else "The state is read before anything changes. " + UNCHANGED,
+        fix="Run the command again. "
+        + ("It continues where it was interrupted. " if has_begun else "")
+        + "Without `--spark`, this machine moves the state.",
+    )
+
+
 def not_checked(application: str, reason: str, *, is_denied: bool) -> Problem:
     """Return the problem of a request that failed, or was denied, before anything was changed."""
     return Problem(

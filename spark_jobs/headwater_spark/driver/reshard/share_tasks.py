@@ -6,6 +6,7 @@ execute a task again, for example if an executor is lost; then the first one may
 can fence it and delete what it has written, so a repeated task returns without doing anything.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
@@ -29,6 +30,8 @@ from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.interpreter import cheap_collections
 
 _FAILED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
+_VISIBLE_SECONDS = 60.0
+_POLL_SECONDS = 0.1
 
 
 @attrs.frozen
@@ -123,7 +126,7 @@ class MovePass:
 
     def execute(self, share: Share) -> object:
         with _cluster(self.connection, self.application) as cluster:
-            cluster.expand({self.transfer.target: self.transfer.after})  # that is done; it reads the counts
+            _await_partitions(cluster, self.transfer.target, self.transfer.after)
             move = EntryMove(
                 self.transfer, cluster, self.ends, self.limit, unreported, share=share, executes_all=False
             )
@@ -192,6 +195,18 @@ def sent_transfer(transfer: Transfer) -> Transfer:
         return transfer
     name = transfer.partitioner.name
     return attrs.evolve(transfer, partitioner=UserPartitioner(name, ImportedFunction(name)))
+
+
+def _await_partitions(cluster: ReshardCluster, topic: str, count: int) -> None:
+    """Wait until the broker of this task knows the partitions that the driver has added.
+
+    A task never adds partitions: it may run after its driver has ended, and the application was reset.
+    """
+    deadline = time.monotonic() + _VISIBLE_SECONDS
+    while (found := cluster.counts([topic])[topic]) < count:
+        if time.monotonic() > deadline:
+            raise KafkaException(KafkaError(_FAILED, f"{topic} has {found} partitions instead of {count}"))
+        time.sleep(_POLL_SECONDS)
 
 
 def _cluster(connection: Connection, application: str) -> "closing[KafkaMoveCluster]":

@@ -16,10 +16,18 @@ from headwater.model.problems import ProblemsError
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.reshard import problems
-from headwater_spark.driver.reshard.plan import Reshard
-from headwater_spark.driver.reshard.share_tasks import Answer, Failure, Pass, run_share
+from headwater_spark.driver.reshard.plan import MOST_WRITERS, Reshard
+from headwater_spark.driver.reshard.share_tasks import (
+    Answer,
+    CheckPass,
+    Failure,
+    Pass,
+    Refusal,
+    run_share,
+)
 from headwater_spark.driver.reshard.spark_passes import RunJob, SparkPasses
 from headwater_spark.driver.spark_session.requirements import (
+    RESHARD,
     is_local_master,
     session_problems,
     start_problems,
@@ -31,7 +39,6 @@ from headwater_spark.driver.spark_session.session import (
     start_session,
 )
 
-_PROGRAM = ("headwater reshard --spark", "reshard_main.py")
 _POLL_SECONDS = 0.5
 _TASKS_PER_CORE = 2
 _MOST_TASKS = 100
@@ -64,6 +71,7 @@ def open_spark(
             application,
             master=str(spark.sparkContext.master),
             conf=dict(spark.sparkContext.getConf().getAll()),
+            command=RESHARD,
         ):
             raise ProblemsError(wrong)
         ship_packages(spark)
@@ -88,24 +96,38 @@ def useful_tasks(context: SparkContext, reshard: Reshard) -> int:
     """Return how many tasks a pass has: as many as partitions, within limits."""
     partitions = max((each.after for each in reshard.transfers), default=1)
     is_local = is_local_master(str(context.master))
-    return min(partitions, context.defaultParallelism * _TASKS_PER_CORE if is_local else _MOST_TASKS)
+    most = context.defaultParallelism * _TASKS_PER_CORE if is_local else _MOST_TASKS
+    return min(partitions, most, MOST_WRITERS)
 
 
 def job_runner(context: SparkContext, application: str, report: Report) -> RunJob:
-    """Return a function that executes a pass as a job."""
+    """Return a function that executes a pass as a job. If the session has ended, no share can be repeated."""
 
     def run(what: str, request: Pass, shares: Sequence[int]) -> Mapping[int, Answer]:
         group = f"headwater-{uuid4()}"
-        context.setJobGroup(group, f"{application}: {what}")
         try:
+            context.setJobGroup(group, f"{application}: {what}")
             with _progress_reported(context, group, f"{what}, tasks", len(shares), report):
                 numbers = context.parallelize(list(shares), len(shares))
                 return dict(numbers.mapPartitions(partial(_run_task, request)).collect())
         except Exception as error:  # noqa: BLE001 - of Java or Python: all that is known is a text
-            failure = Failure(f"a job of Spark failed: {failure_reason(error)}")
-            return dict.fromkeys(shares, failure)
+            reason = failure_reason(error)
+            answer: Answer = Failure(f"a job of Spark failed: {reason}")
+            if _has_ended(context):
+                has_begun = not isinstance(request, CheckPass)
+                answer = Refusal((problems.spark_ended(application, reason, has_begun=has_begun),))
+            return dict.fromkeys(shares, answer)
 
     return run
+
+
+def _has_ended(context: SparkContext) -> bool:
+    """Return whether the session was stopped, or its JVM has ended: then this property cannot be read."""
+    try:
+        int(context.defaultParallelism)
+    except Exception:  # noqa: BLE001 - of Java, its gateway or Python
+        return True
+    return False
 
 
 def _run_task(request: Pass, shares: Iterator[int]) -> Iterator[tuple[int, Answer]]:
@@ -145,7 +167,7 @@ def _progress_reported(
 
 def _started_session(application: str, settings: SparkSettings) -> SparkSession:
     found = start_problems(
-        application, master=settings.master, conf=settings.conf, environment=os.environ, program=_PROGRAM
+        application, master=settings.master, conf=settings.conf, environment=os.environ, command=RESHARD
     )
     if found:
         raise ProblemsError(found)

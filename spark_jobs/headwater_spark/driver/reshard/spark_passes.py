@@ -1,4 +1,6 @@
-"""The passes of a reshard as jobs of Spark: one for each pass, with a task for each share of the partitions.
+"""The passes of a reshard as jobs of Spark: one for the check, one for each pass and topic.
+
+A job has a task for each share of the partitions.
 
 A share that has failed is executed again in another round: then its task, if it still runs, cannot write any
 more. Before a share is copied again, what it has copied is deleted. That is a pass of its own, in which each
@@ -36,7 +38,7 @@ from headwater_spark.driver.reshard.share_tasks import (
 from headwater_spark.engine.scaling.transfers import Transfer
 
 _ATTEMPTS = 4
-"""How often a share is executed at most: `spark.task.maxFailures`."""
+"""How often a share is executed at most, as Spark's default for tasks."""
 RunJob = Callable[[str, Pass, Sequence[int]], Mapping[int, Answer]]
 """Executes a pass for some shares; returns share → answer. Its first argument says what is done.
 
@@ -93,7 +95,8 @@ class SparkPasses:
     ) -> Sequence[Any]:
         """Return what a pass returns for each share; shares that fail are executed again.
 
-        `next_request` prepares that for the shares that have failed. Raises what the last failure means.
+        `next_request` prepares another execution for the shares that have failed, and returns its pass.
+        Raises the error of the last failure, or of a refusal.
         """
         found: dict[int, object] = {}
         missing, failure = list(shares), _MISSING
@@ -140,7 +143,7 @@ class _SparkMove:
             self._delete(producer, frozenset(at for at in self._ends if any(each.has(at) for each in shares)))
             return self._request("copy")
 
-        found = self._results("copy", delete_copies)
+        found = self._results("copy", delete_copies, shares=self._old_shares)
         self.written = sum(written for _, written, _ in found)
         self.skipped = sum(skipped for _, _, skipped in found)
         return summed_shares([totals for totals, _, _ in found])
@@ -149,7 +152,12 @@ class _SparkMove:
         return summed_found(self._results("find_totals"))
 
     def clear(self, producer: MoveProducer) -> None:
-        self._results("clear", self._again("clear", producer))
+        self._results("clear", self._again("clear", producer), shares=self._old_shares)
+
+    @property
+    def _old_shares(self) -> int:
+        """The number of shares that have old partitions."""
+        return min(self._shares, self._transfer.before)
 
     def _delete(self, producer: MoveProducer, sources: frozenset[int] | None) -> None:
         again = self._again("delete_leftovers", producer, sources)
@@ -172,10 +180,13 @@ class _SparkMove:
         method: str,
         next_request: Callable[[Sequence[int]], Pass] | None = None,
         sources: frozenset[int] | None = None,
+        *,
+        shares: int | None = None,
     ) -> Sequence[Any]:
+        """Return what a pass returns for the first `shares` shares; None = all."""
         what = _TEXTS[method].format(topic=self._transfer.source)
         request = self._request(method, sources)
-        return self._passes.results(what, request, range(self._shares), next_request)
+        return self._passes.results(what, request, range(shares or self._shares), next_request)
 
     def _request(self, method: str, sources: frozenset[int] | None = None) -> MovePass:
         return MovePass(

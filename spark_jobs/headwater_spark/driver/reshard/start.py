@@ -128,17 +128,19 @@ def reshard_application(
                 if journal is None and (forgotten := forgotten_offsets(document, partitions, cluster)):
                     raise ProblemsError(forgotten)
                 return ReshardResult(application, {})
-            executor = stack.enter_context(_executor(reshard, cluster, connection, options, report))
             if journal is None:
                 snapshot = _with_settings(reader, snapshot, reshard.rewritten_topics.keys())
                 found = _topic_problems(reshard, document, snapshot, options.policies)
                 found += unchecked_partitioners(reshard, cluster, options.unchecked)
                 found += [] if is_running else check_reshard(reshard, cluster)
-                if found or (found := list(executor.check_entries(reshard))):
+                if found:
                     raise ProblemsError(found)
                 cluster.check_expansion(reshard.expansions)
             elif options.checks_only:
                 raise ProblemsError([problems.not_complete(application, journal.counts)])
+            executor = stack.enter_context(_executor(reshard, cluster, connection, options, report))
+            if journal is None and (found := list(executor.check_entries(reshard))):
+                raise ProblemsError(found)
             if options.checks_only:
                 return ReshardResult(application, reshard.counts, is_running=is_running)
             topics = [each.source for each in reshard.transfers]

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+import attrs
+
 from headwater.model.problems import Problem, ProblemCode
 
 _SPECULATION = "spark.speculation"
@@ -10,21 +12,50 @@ _DEPLOY_MODE = "spark.submit.deployMode"
 _CONNECT_VARIABLES = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
 
+@attrs.frozen(kw_only=True)
+class SparkCommand:
+    """A command that starts Spark, and why it cannot run with some settings.
+
+    `file` is its program for `spark-submit`.
+    """
+
+    name: str
+    file: str
+    needs_classic: str
+    forbids_copies: str
+    forbids_stages: str
+
+
+RUN = SparkCommand(
+    name="headwater run",
+    file="run_main.py",
+    needs_classic="The runtime starts streaming queries whose functions run in the process of the driver.",
+    forbids_copies="A copy writes the same records, and competes with the first task for its state.",
+    forbids_stages="Workers cannot distinguish the attempts, so records could be processed twice.",
+)
+RESHARD = SparkCommand(
+    name="headwater reshard --spark",
+    file="reshard_main.py",
+    needs_classic="A reshard starts jobs with the RDD API, which Spark Connect does not have.",
+    forbids_copies="A copy moves the same entries, and ends the transactions of the first task.",
+    forbids_stages="Tasks cannot distinguish the attempts, so two tasks could move the same entries.",
+)
+
+
 def start_problems(
     application: str,
     *,
     master: str | None,
     conf: Mapping[str, str],
     environment: Mapping[str, str],
-    program: tuple[str, str] = ("headwater run", "run_main.py"),
+    command: SparkCommand = RUN,
 ) -> tuple[Problem, ...]:
     """Return what prevents that Spark starts in this process.
 
     `master` None: `spark-submit` has started the driver, and knows where. `conf` are the settings of the
-    command line. `program` is the command, and its program for `spark-submit`.
+    command line.
     """
-    command, file = program
-    found = [*_connect_problems(application, master or "", conf, environment)]
+    found = [*_connect_problems(application, master or "", conf, environment, command)]
     if master is not None and conf.get(_DEPLOY_MODE, "client").lower() == "cluster":
         found.append(
             _unfit(
@@ -32,17 +63,19 @@ def start_problems(
                 "This process cannot start the driver on the cluster.",
                 expected=f"{_DEPLOY_MODE} = client",
                 found=f"{_DEPLOY_MODE} = cluster",
-                why=f"`{command}` is the driver itself. Only spark-submit starts drivers on a cluster.",
-                fix=f"Remove {_DEPLOY_MODE}. For a driver on the cluster, submit {file} to Kubernetes "
-                "or YARN with `spark-submit --deploy-mode cluster`.",
+                why=f"`{command.name}` is the driver itself. Only spark-submit starts drivers on a cluster.",
+                fix=f"Remove {_DEPLOY_MODE}. For a driver on the cluster, submit {command.file} to "
+                "Kubernetes or YARN with `spark-submit --deploy-mode cluster`.",
             )
         )
     return tuple(found)
 
 
-def session_problems(application: str, *, master: str, conf: Mapping[str, str]) -> tuple[Problem, ...]:
+def session_problems(
+    application: str, *, master: str, conf: Mapping[str, str], command: SparkCommand = RUN
+) -> tuple[Problem, ...]:
     """Return what prevents that an application runs on a session; `conf` are its settings."""
-    return tuple(_session_problems(application, master, conf))
+    return tuple(_session_problems(application, master, conf, command))
 
 
 def is_local_master(master: str) -> bool:
@@ -57,13 +90,17 @@ def connect_session(application: str) -> Problem:
         "The session is one of Spark Connect.",
         expected="a classic session, in the process of the driver",
         found="a session of Spark Connect",
-        why=_WHY_CLASSIC,
+        why=RUN.needs_classic,
         fix="Create the session with `SparkSession.builder.master(...)`, or use `headwater run`.",
     )
 
 
 def _connect_problems(
-    application: str, master: str, conf: Mapping[str, str], environment: Mapping[str, str]
+    application: str,
+    master: str,
+    conf: Mapping[str, str],
+    environment: Mapping[str, str],
+    command: SparkCommand,
 ) -> Iterator[Problem]:
     causes = [f"--master {master}"] if master.startswith("sc://") else []
     causes += [f"{name} is set" for name in _CONNECT_VARIABLES if environment.get(name)]
@@ -76,19 +113,21 @@ def _connect_problems(
             "Spark would start a session of Spark Connect.",
             expected="a classic session: a master such as spark://HOST:7077, without spark.remote",
             found="; ".join(causes),
-            why=_WHY_CLASSIC,
+            why=command.needs_classic,
             fix="Remove these settings, and name the master of the cluster instead of its Connect server.",
         )
 
 
-def _session_problems(application: str, master: str, conf: Mapping[str, str]) -> Iterator[Problem]:
+def _session_problems(
+    application: str, master: str, conf: Mapping[str, str], command: SparkCommand
+) -> Iterator[Problem]:
     if (found := conf.get(_SPECULATION, "false")).lower() != "false":
         yield _unfit(
             application,
             "Spark would run copies of slow tasks.",
             expected=f"{_SPECULATION} = false",
             found=f"{_SPECULATION} = {found}",
-            why="A copy writes the same records, and competes with the first task for its state.",
+            why=command.forbids_copies,
             fix=f"Remove {_SPECULATION} from Spark's configuration, or set it to false.",
         )
     if (found := conf.get(_ATTEMPTS, "4")) != "1" and not is_local_master(master):
@@ -97,13 +136,10 @@ def _session_problems(application: str, master: str, conf: Mapping[str, str]) ->
             "Spark would repeat stages while tasks of their first attempt still run.",
             expected=f"{_ATTEMPTS} = 1",
             found=f"{_ATTEMPTS} = {found}",
-            why="Workers cannot distinguish the attempts, so records could be processed twice.",
+            why=command.forbids_stages,
             fix=f"Remove {_ATTEMPTS} from --conf: Headwater sets it. For a session of your own, create it "
             "with `.config(map=session_config())`.",
         )
-
-
-_WHY_CLASSIC = "The runtime starts streaming queries whose functions run in the process of the driver."
 
 
 def _unfit(application: str, summary: str, *, expected: str, found: str, why: str, fix: str) -> Problem:
