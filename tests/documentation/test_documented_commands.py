@@ -1,4 +1,4 @@
-"""Each `headwater` command of pages, of help and of problems is one that the command line accepts."""
+"""The command line accepts each `headwater` command of pages, of help and of problems."""
 
 import re
 import shlex

@@ -131,7 +131,7 @@ def has_unseen_groups(document: TopologyDocument, nodes: NodeTopology) -> bool:
             True  # Kafka Streams omits members of groups or users of stores, and a text does not contain them
         )
     if _connects_stores_of_tables(document):
-        return True  # its text is that of a join
+        return True  # its text looks like a join
     # a repartition moved above merge() leaves the other branch out of the group, not of the text
     return MERGE_REPARTITIONS in StreamsConfig.of(document.application).optimizations and _merges(document)
 

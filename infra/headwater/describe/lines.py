@@ -34,7 +34,7 @@ _ARROWS = (
     (re.compile(r"^(\s*)[\u2190\u27f5](?=\s)", re.MULTILINE), r"\1<--"),
 )
 _LINE_END = re.compile(r"\r+\n|\r")
-"""A line end of Windows, of a terminal, or one that was converted twice."""
+"""A line end of Windows, of a terminal, or a line end that was converted twice."""
 _LINE_TAG = re.compile(r"<br\s*/?>|</(?:p|div|li|tr|pre)>", re.IGNORECASE)
 _TAG = re.compile(
     r"</?(?:a|article|b|blockquote|body|code|div|em|font|head|html|i|li|main|ol|p|pre|samp|section|small"

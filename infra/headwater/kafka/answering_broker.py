@@ -64,7 +64,7 @@ def find_answering(
 
     Return the first server that answers, None if none does, and the failures as librdkafka's log has them.
     Takes 12 seconds at most, also if a token or the address of a host name is not found: such a request
-    continues in the background, and its server counts as one that does not answer.
+    continues in the background, and its server counts as silent.
     """
     login, seconds = Login(settings), min(timeout_seconds, _MOST_SECONDS)
     end = time.monotonic() + _STEPS * _MOST_SECONDS

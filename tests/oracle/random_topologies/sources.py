@@ -10,7 +10,7 @@ from tests.oracle.random_topologies.stores import Options, StoreGenerator
 _NODES = frozenset(
     {"stream", "filter", "filterNot", "map", "mapValues", "flatMap", "selectKey", "peek", "merge", "process"}
 )
-"""Calls on streams and tables whose names are the names of nodes. Those of sources of tables are others."""
+"""Calls on streams and tables whose names are the names of nodes. Names of table sources are not."""
 
 
 @attrs.frozen

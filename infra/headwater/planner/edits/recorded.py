@@ -73,7 +73,7 @@ def recorded_protocol(record: SetupRecord) -> Protocol | None:
 
 
 def doubt_of(topology: Topology, record: SetupRecord) -> Doubt | None:
-    """Return what the record leaves in doubt, None if the topology is the one that was set up."""
+    """Return what the record leaves in doubt, None if this topology was set up."""
     if record.unfinished:
         return Doubt(why=_UNFINISHED)
     if not has_comparable_topology(topology.compiled, record):
@@ -98,7 +98,7 @@ def _partitioner_doubt(
         return None
     return Doubt(
         why=f"The partitioner was edited since the last `pulumi up` ({listed(keys)}): keys may get other "
-        "partitions than those of their state and of their records in flight.",
+        "partitions than their state and their records in flight.",
         topics=topics,
         first=f"Keep the partitioner. {COMPARE}",
         obstacle="keys may get other partitions",
