@@ -75,9 +75,11 @@ gc.set_threshold(20_000)
 
 # Hypothesis: the same examples in every run, and no deadline, because the machine may be busy.
 # `--hypothesis-profile=default` draws new examples.
-settings.load_profile("ci")
-# `make check` tries a fifth of the examples, `make test` all of them.
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=settings().max_examples // 5)
+settings.register_profile("test", settings.get_profile("ci"), max_examples=50)
+settings.load_profile("test")
+# `make check` tries fewer examples, `make fuzz` many new ones.
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
+settings.register_profile("long", settings.get_profile("ci"), max_examples=1_000, derandomize=False)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -172,11 +174,11 @@ def unique(shared_topics: SharedTopics) -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def kafka_streams_of() -> Iterator[Callable[[str], KafkaStreams]]:
-    """Return a function that returns the JVM of a version, which its first request starts."""
+    """Return a function that returns the JVM of a version, which its first new request starts."""
     started: dict[str, KafkaStreams] = {}
 
     def of(version: str) -> KafkaStreams:
-        return started.setdefault(version, KafkaStreams(version))
+        return started.setdefault(version, KafkaStreams(version, keeps_answers=True))
 
     yield of
     for each in started.values():
