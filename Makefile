@@ -126,7 +126,7 @@ new-version: $(STAMP) ## compare a new version of Kafka (VERSION=4.5.0, default:
 
 .PHONY: fuzz
 fuzz: test-brokers ## run the tests with each version of brokers, and the soak tests (hours)
-	$(PYTEST) -m soak --timeout=0
+	HEADWATER_LIVE_ORACLE=1 $(PYTEST) -m "soak or hypothesis" --hypothesis-profile=long --timeout=0
 
 .PHONY: coverage
 coverage: toolchain test-programs ## list the lines that no test executes, in any process (half an hour)

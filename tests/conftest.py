@@ -32,6 +32,7 @@ from tests.broker_version import BROKER_VERSION
 from tests.durations import DurationRecorder
 from tests.oracle.kafka_streams import VERSION, KafkaStreams
 from tests.scheduling import LongestFirst
+from tests.shared_topics import SharedTopics
 
 _END_BROKERS = """
 import pathlib, shutil, sys
@@ -74,9 +75,11 @@ gc.set_threshold(20_000)
 
 # Hypothesis: the same examples in every run, and no deadline, because the machine may be busy.
 # `--hypothesis-profile=default` draws new examples.
-settings.load_profile("ci")
-# `make check` tries a fifth of the examples, `make test` all of them.
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=settings().max_examples // 5)
+settings.register_profile("test", settings.get_profile("ci"), max_examples=50)
+settings.load_profile("test")
+# `make check` tries fewer examples, `make fuzz` many new ones.
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
+settings.register_profile("long", settings.get_profile("ci"), max_examples=1_000, derandomize=False)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -103,11 +106,18 @@ def pulumi_toolchain() -> PulumiToolchain:
 
 
 @pytest.fixture(scope="session")
-def shared_broker(kafka_distribution: KafkaDistribution) -> Callable[[str], local.LocalBroker]:
+def shared_broker(
+    kafka_distribution: KafkaDistribution, shared_topics: SharedTopics
+) -> Callable[[str], local.LocalBroker]:
     """Return a function that returns a broker of the run by its name, and starts it if there is none yet."""
-    return lambda name: local.up(
-        kafka_distribution, _folder_of_run() / "shared" / name, port=0, settings=_SHARED_BROKER
-    )
+
+    def broker(name: str) -> local.LocalBroker:
+        folder = _folder_of_run() / "shared" / name
+        found = local.up(kafka_distribution, folder, port=0, settings=_SHARED_BROKER)
+        shared_topics.brokers.add(found.bootstrap_servers)
+        return found
+
+    return broker
 
 
 @pytest.fixture(scope="session")
@@ -142,18 +152,33 @@ def certificate_authority() -> trustme.CA:
 
 
 @pytest.fixture(scope="session")
-def unique() -> Callable[[str], str]:
-    """Return a function that creates names that no other test uses: `unique("orders")`."""
-    return lambda prefix: f"{prefix}-{uuid4().hex[:10]}"
+def shared_topics() -> SharedTopics:
+    return SharedTopics()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def deleted_topics(shared_topics: SharedTopics) -> Iterator[None]:
+    """Delete the topics of a module from shared brokers, after its tests."""
+    yield
+    shared_topics.delete()
+
+
+@pytest.fixture(scope="session")
+def unique(shared_topics: SharedTopics) -> Callable[[str], str]:
+    """Return a function that creates names that no other test uses: `unique("orders")`.
+
+    The topics with these names are deleted from shared brokers after the tests of the module.
+    """
+    return shared_topics.unique_name
 
 
 @pytest.fixture(scope="session")
 def kafka_streams_of() -> Iterator[Callable[[str], KafkaStreams]]:
-    """Return a function that returns the JVM of a version, which its first request starts."""
+    """Return a function that returns the JVM of a version, which its first new request starts."""
     started: dict[str, KafkaStreams] = {}
 
     def of(version: str) -> KafkaStreams:
-        return started.setdefault(version, KafkaStreams(version))
+        return started.setdefault(version, KafkaStreams(version, keeps_answers=True))
 
     yield of
     for each in started.values():

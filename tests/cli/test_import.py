@@ -252,6 +252,7 @@ def _wide_processor(stores: int) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_processor_with_thousands_of_stores_takes_linear_time(headwater: Headwater, tmp_path: Path) -> None:
     """Each store was compared with all others: 20,000 took minutes."""

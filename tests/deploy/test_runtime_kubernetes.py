@@ -70,6 +70,7 @@ def test_resources_are_valid(version: str) -> None:
             validate(document, version, strict=True)
 
 
+@pytest.mark.slow
 def test_the_spark_application_is_valid_for_the_operator() -> None:
     application = _of_kind("SparkApplication", "spark")
     jsonschema.validate(application, spark_application_schema())

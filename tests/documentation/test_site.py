@@ -36,6 +36,7 @@ def test_every_page_is_in_the_navigation(pages: Path) -> None:
     assert set(navigation) == {page for page in written if not page.startswith(("adr/", "repository/"))}
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_broken_links_and_loads_nothing(pages: Path) -> None:
     root = pages.parents[1]
     shutil.copy(_ROOT / "zensical.toml", root)

@@ -4,7 +4,11 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from headwater.toolchain.streams_jar import JAR
+
+pytestmark = pytest.mark.slow
 
 _ROOT = Path(__file__).parents[2]
 _FOLDERS = {

@@ -18,6 +18,8 @@ from headwater.toolchain.test_programs import ensure_actionlint
 from tests.preloaded import folder_of_shims
 from tests.workflows.scripts import bash, clean_environment, read
 
+pytestmark = pytest.mark.slow  # they start many programs
+
 _ROOT = Path(__file__).parents[2]
 _ACTION = _ROOT / "action.yml"
 _COMPONENT = _ROOT / "templates" / "validate.yml"
@@ -152,7 +154,6 @@ def test_annotations_escape_what_the_log_would_interpret() -> None:
     assert first["fingerprint"] == second["fingerprint"], "the line may change"
 
 
-@pytest.mark.slow
 def test_the_action_installs_only_locked_dependencies(tmp_path: Path) -> None:
     (step,) = (step for step in read(_ACTION)["runs"]["steps"] if step["name"] == "Install")
     environment = {
@@ -167,7 +168,6 @@ def test_the_action_installs_only_locked_dependencies(tmp_path: Path) -> None:
     assert "No matching distribution found for attrs==" in text, "the first dependency of the lock"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inputs", "is_known"), [({"documents": "topologies"}, True), ({"document": "x"}, False)]
 )
@@ -192,7 +192,6 @@ def test_actionlint_knows_the_action(inputs: dict[str, str], tmp_path: Path, *, 
     assert (done.returncode == 0) is is_known, done.stdout
 
 
-@pytest.mark.slow
 def test_the_scripts_of_action_and_component_pass_shellcheck(tmp_path: Path) -> None:
     scripts = [step["run"] for step in read(_ACTION)["runs"]["steps"]]
     (job,) = component(tmp_path, wheel="x", image="python@sha256:0").values()

@@ -15,6 +15,8 @@ from tests.workflows.scripts import (
     read,
 )
 
+pytestmark = pytest.mark.slow
+
 _STEP = "Refuse an outdated commit"
 
 

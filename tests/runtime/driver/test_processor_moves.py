@@ -224,11 +224,9 @@ class ManyMoves(Moves):
 
 
 TestMoves = Moves.TestCase
-TestMoves.settings = settings(max_examples=5 * settings().max_examples, stateful_step_count=20, deadline=None)
+TestMoves.settings = settings(max_examples=3 * settings().max_examples, stateful_step_count=20, deadline=None)
 TestManyMoves = pytest.mark.soak(ManyMoves.TestCase)
-TestManyMoves.settings = settings(
-    max_examples=40 * settings().max_examples, stateful_step_count=20, deadline=None
-)
+TestManyMoves.settings = settings(max_examples=4_000, stateful_step_count=20, deadline=None)
 
 
 @pytest.mark.parametrize("most_tombstones", [100_000, 2])

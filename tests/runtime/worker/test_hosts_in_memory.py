@@ -25,6 +25,7 @@ from headwater_spark.worker.task_session import TaskSession
 from tests.runtime.worker.memory_broker import COUNTS, IN, batch_request
 from tests.runtime.worker.several_hosts import KEYS, ObservedInput, input_records
 
+QUICK = settings(max_examples=settings().max_examples // 2, deadline=None)
 _HOSTS = 3
 _LONG = PROOF_SECONDS + 1
 
@@ -229,7 +230,7 @@ def _check_commits(log: Log) -> None:
     assert all(before[1] <= after[1] for before, after in pairwise(log.history)), log.history
 
 
-@settings(deadline=None)
+@QUICK
 @given(STEPS)
 def test_each_record_counts_once(steps: list[Step]) -> None:
     with driver() as created:
@@ -239,7 +240,7 @@ def test_each_record_counts_once(steps: list[Step]) -> None:
         _check_commits(created.log)
 
 
-@settings(deadline=None)
+@QUICK
 @given(STEPS, st.integers(0, 13))
 def test_no_record_is_lost_if_a_host_is_frozen_after_it_has_written(steps: list[Step], at: int) -> None:
     """Some may count twice: at least once."""

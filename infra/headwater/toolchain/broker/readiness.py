@@ -53,6 +53,8 @@ def _try_bind(each: socket.socket, port: int) -> bool:
 
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.1
 _PART_OF_WAIT = 1 / 20
+_PAUSE_PER_USED_SECOND, _LONGEST_PAUSE_AFTER_USE_SECONDS = 4, 0.5
+"""After a check that needs CPU time, as one that reads many records."""
 
 T = TypeVar("T")
 
@@ -62,9 +64,12 @@ def until(condition: Callable[[], T], timeout: float) -> T:
 
     The pauses become longer: each check takes CPU time of the processes that have to make it true.
     """
-    start = time.monotonic()
+    start, used = time.monotonic(), time.thread_time()
     while not (result := condition()) and (waited := time.monotonic() - start) < timeout:
-        time.sleep(min(max(_PAUSE_SECONDS, waited * _PART_OF_WAIT), _LONGEST_PAUSE_SECONDS))
+        after_use = (time.thread_time() - used) * _PAUSE_PER_USED_SECOND
+        pause = min(max(_PAUSE_SECONDS, waited * _PART_OF_WAIT), _LONGEST_PAUSE_SECONDS)
+        time.sleep(max(pause, min(after_use, _LONGEST_PAUSE_AFTER_USE_SECONDS)))
+        used = time.thread_time()
     return result
 
 
