@@ -12,6 +12,7 @@ from headwater.model.windows import (
     TumblingWindow,
     UnlimitedWindow,
 )
+from headwater_spark.engine.keyed_columns import TimeWindows
 from headwater_spark.engine.operators.aggregation import (
     EmissionOnClose,
     Functions,
@@ -19,6 +20,7 @@ from headwater_spark.engine.operators.aggregation import (
     functions_of,
 )
 from headwater_spark.engine.operators.cached_aggregate import add_to_cached_windows, can_cache_values
+from headwater_spark.engine.operators.cached_windows import CachedCounts, counts_alone
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.operators.materialized import Forwarding
 from headwater_spark.engine.records import Context, Headers, Value, Windowed
@@ -44,8 +46,13 @@ def window_aggregate(
     functions = functions_of(behavior.aggregation, context)
     results = WindowResults(behavior, size, context)
     add_to_window = results.adder(functions)
+    regular = _regular(window)
     if can_cache_values(behavior, context, TimestampedWindowBytes):
         add_to_window = add_to_cached_windows(behavior, size, functions, context, add_to_window)
+        if regular is not None and counts_alone(behavior, regular, context):
+            counts = CachedCounts(behavior, regular, context, add_to_window)
+            add_to_window = counts.add_to_window
+            context.task.on_window_counts(context.node.name, counts)
     serialize_key = results.serialize_key
     observed = context.clock()
     emission = _time_window_emission(results, size, starts, context) if behavior.emit_on_close else None
@@ -83,6 +90,16 @@ def _shape(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> tuple[in
             return size, grace, lambda time: _hops(time, size, advance)
         case UnlimitedWindow(first):
             return _FOREVER, 0, lambda time: range(first, first + 1) if time >= first else range(0)
+
+
+def _regular(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> TimeWindows | None:
+    match window:
+        case TumblingWindow(size, grace):
+            return TimeWindows(size, size, grace)
+        case HoppingWindow(size, advance, grace):
+            return TimeWindows(size, advance, grace)
+        case UnlimitedWindow():
+            return None
 
 
 def _hops(time: int, size: int, advance: int) -> range:
