@@ -20,6 +20,7 @@ from headwater_spark.engine.operators.aggregation import (
     functions_of,
 )
 from headwater_spark.engine.operators.cached_aggregate import add_to_cached_windows, can_cache_values
+from headwater_spark.engine.operators.cached_sessions import cached_sessions
 from headwater_spark.engine.operators.cached_windows import CachedCounts, counts_alone
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.operators.materialized import Forwarding
@@ -272,6 +273,12 @@ def _sliding_window_emission(
 
 def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context: OperatorContext) -> Process:
     """Drop null keys. Merge the sessions that a record connects into one, oldest first, and delete them."""
+    general = _sessions_of_store(behavior, window, context)
+    can_cache = can_cache_values(behavior, context, SessionBytes)
+    return cached_sessions(behavior, window, context, general) if can_cache else general
+
+
+def _sessions_of_store(behavior: StreamAggregate, window: SessionWindow, context: OperatorContext) -> Process:
     gap, grace = window.gap_ms, window.grace_ms
     functions = functions_of(behavior.aggregation, context)
     init, add, merge = functions.init, functions.add, functions.merge

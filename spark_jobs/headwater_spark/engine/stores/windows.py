@@ -96,7 +96,7 @@ class WindowBytes(SegmentedStore):
 
     def fetch_entry(self, entry_key: bytes, start: int, get: Get) -> bytes | None:
         """Return the value of an entry, read with `get`, a function of `below`."""
-        if start < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
+        if start < self.observed.now - self.visible_ms and not self._is_cached(entry_key):
             return None
         return get(entry_key)
 
@@ -285,7 +285,7 @@ class SessionBytes(SegmentedStore):
 
     def fetch_session(self, key: Value, start: int, end: int) -> Value:
         entry_key = self.entry_key(self.key_serde.serialize(key), start, end)
-        if end < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
+        if end < self.observed.now - self.visible_ms and not self._is_cached(entry_key):
             return None
         stored = self.below.get(entry_key)
         return None if stored is None else self.value_serde.deserialize(stored)
