@@ -42,11 +42,12 @@ from headwater_spark.worker.interleaving import (
     without_read,
     without_task_headers,
 )
+from headwater_spark.worker.keyed_input import number_keys
 from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
 from headwater_spark.worker.refusals import RefusedRecords
 from headwater_spark.worker.restore import restore_state
-from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys, number_keys
+from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys
 from headwater_spark.worker.task_session import open_session
 
 _DELETED_AT_ONCE = 5_000

@@ -13,13 +13,11 @@ from operator import itemgetter
 from typing import Protocol, TypeVar
 
 import attrs
-import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from headwater_spark.engine.columns import Columns
 from headwater_spark.engine.key_counts import KeyCount, KeyCounts
-from headwater_spark.engine.keyed_columns import LATEST_TIME, NULL_KEY, KeyedColumns, Numbers
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.worker.interleaving import without_task_header
 
@@ -245,27 +243,6 @@ def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts
         dropped=table.num_rows - whole.num_rows,
         latest=times["max"],
         header_bytes=sum(_header_bytes(batch.column("headers")) for batch in columns.batches),
-    )
-
-
-def number_keys(columns: ColumnInput) -> KeyedColumns | None:
-    """Return the columns with numbered keys; None if a record has headers or an unusual timestamp."""
-    if any(len(batch.column("headers").values) for batch in columns.batches):
-        return None
-    table = pa.Table.from_batches(columns.batches)
-    times = table.column("time").to_numpy()
-    if times.min() < 0 or times.max() > LATEST_TIME:
-        return None
-    keys = table.column("key").dictionary_encode().combine_chunks()
-    codes = pc.fill_null(keys.indices, NULL_KEY).to_numpy(zero_copy_only=False).astype(np.int64)
-    topic = columns.topic_partition[0]
-
-    def records(rows: Numbers) -> Sequence[InputRecord]:
-        taken = table.take(pa.array(rows)).combine_chunks()
-        return [record for batch in taken.to_batches() for record in _records_of(batch, topic)]
-
-    return KeyedColumns(
-        topic=topic, keys=keys.dictionary.to_pylist(), codes=codes, times=times, records=records
     )
 
 

@@ -37,9 +37,7 @@ Pending = tuple[Value, Value, int, int, Headers, InputRecord]
 """(key to forward, total, timestamp of the total, timestamp of the latest record, headers, input record)"""
 
 
-def can_cache_values(
-    behavior: StreamAggregate, context: OperatorContext, kind: type[CachedStore]
-) -> bool:
+def can_cache_values(behavior: StreamAggregate, context: OperatorContext, kind: type[CachedStore]) -> bool:
     """Return whether the store has a cache, no other node uses it, and the first failure ends the batch.
 
     If failures are skipped, each total is serialized at once: the previous one is kept if that fails.

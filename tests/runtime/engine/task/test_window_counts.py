@@ -11,8 +11,8 @@ from headwater_spark.engine.operators import cached_windows, windowed_aggregates
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
 from headwater_spark.engine.task import Task
+from headwater_spark.worker.keyed_input import number_keys
 from headwater_spark.worker.local_state import MemoryState
-from headwater_spark.worker.task_input import number_keys
 from tests.runtime.engine.task.topologies import CLASSES
 from tests.runtime.topology_runner import NO_CACHE, programs
 from tests.runtime.worker.test_task_input import columns
@@ -102,9 +102,9 @@ def test_only_cached_counts_alone_in_their_cache_take_columns() -> None:
     assert _task(shared).window_counter is None
     parsed = COUNTING["tumbling"].replace("value: string}}\n- groupByKey", "value: json}}\n- groupByKey")
     assert _task(parsed).window_counter is None
+    keyed = number_keys(columns([("in", 0, 0, 5, b"a", b"v", ())]))
+    assert keyed is not None
     with pytest.raises(ValueError, match="0_0 does not only count in windows"):
-        keyed = number_keys(columns([("in", 0, 0, 5, b"a", b"v", ())]))
-        assert keyed is not None
         _task(parsed).process_windows(keyed, 0)
     continued = attrs.evolve(CACHED, on_processing_error="continue")
     assert _task(COUNTING["tumbling"], continued).window_counter is None
