@@ -108,7 +108,7 @@ def _entry_key_of(store: SessionBytes | TimestampedWindowBytes) -> Callable[[byt
 
 
 def _putter(cached: Cached) -> PutEntry:
-    """Return the function that puts a value into the cache, whose entries are counted (`StoreEntries.put`)."""
+    """Return a function that puts a value into a cache whose entries are counted (`StoreEntries.put`)."""
     cache, entries, written = cached.cache, cached.entries, cached.overlay.written
     sizes, updates = entries.sizes, entries.updates
     take, touch = updates.pop, sizes.move_to_end

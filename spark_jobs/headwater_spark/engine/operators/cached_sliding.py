@@ -28,7 +28,7 @@ class CachedWindows:
         self._serialize, self._deserialize = store.value_serde.serialize, store.value_serde.deserialize
         self._current = context.task.current
         self._latest: Entry | None = None
-        """The window that was read last. Its key is the key of the next update: windows of it are read first."""
+        """The window that was read last. The next update has its key: it follows reads of that key."""
 
     @property
     def is_usable(self) -> bool:
