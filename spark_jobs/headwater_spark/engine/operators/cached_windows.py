@@ -49,7 +49,7 @@ def counts_alone(behavior: StreamAggregate, window: TimeWindows, context: Operat
     store = context.store(behavior.store, TimestampedWindowBytes)
     return (
         behavior.aggregation.kind is AggregationKind.COUNT
-        and window.size < LATEST_TIME
+        and window.size + window.grace < LATEST_TIME
         and store.segments.retention >= window.size + window.grace
         and store.value_serde.serialize(1) == (1).to_bytes(_COUNT, "big")
     )

@@ -106,16 +106,16 @@ class WindowBytes(SegmentedStore):
 
     def fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
         decode = self._decode
-        return ((start, decode(value)) for start, value in self._of_key(key, first, last))
+        key_bytes = self.key_serde.serialize(key)
+        return ((start, decode(value)) for start, value in self._of_key(key_bytes, first, last))
 
     def fetch_values(self, key: bytes, first: int, last: int) -> Iterable[tuple[int, bytes]]:
-        """Return (start, value) of a serialized key in a store with duplicates and without a cache.
+        """Return (start, value in bytes) of a serialized key, as of now.
 
-        Raises:
-            TypeError: The store is another one.
+        In a store with duplicates and without a cache, a key is read once in a batch (`BatchValues`).
         """
         if self._values is None or self._cached is not None:
-            raise TypeError("the store has no duplicates, or a cache")
+            return list(self._of_key(key, max(first, 0), last))
         return self._values.find(key, self._first_visible(first), min(last, LAST_TIME))
 
     def expire(self) -> None:
@@ -125,7 +125,9 @@ class WindowBytes(SegmentedStore):
 
     def backward_fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
         decode = self._decode
-        return ((start, decode(value)) for start, value in self._of_key(key, first, last, forward=False))
+        key_bytes = self.key_serde.serialize(key)
+        found = self._of_key(key_bytes, first, last, forward=False)
+        return ((start, decode(value)) for start, value in found)
 
     def fetch_keys(
         self,
@@ -177,18 +179,17 @@ class WindowBytes(SegmentedStore):
         return parts[0] + key + parts[1]
 
     def _of_key(
-        self, key: Value, first: int, last: int, *, forward: bool = True
+        self, key: bytes, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[int, bytes]]:
         get = self.below.get
         high = min(last, LAST_TIME).to_bytes(TIME, "big") + _LAST_SEQUENCE
-        key_bytes = self.key_serde.serialize(key)
-        entry_keys = self._entry_keys(key_bytes, first, high)
+        entry_keys = self._entry_keys(key, first, high)
         for entry_key in entry_keys if forward else reversed(entry_keys):
             value = get(entry_key)
             if value is not None:
                 yield int.from_bytes(entry_key[-_WINDOW_SUFFIX:-_SEQUENCE], "big"), value
         if self._cached is not None:
-            self._touch_segment(key_bytes, first, last, forward=forward)
+            self._touch_segment(key, first, last, forward=forward)
 
     def _touch_segment(self, key: bytes, first: int, last: int, *, forward: bool) -> None:
         """Touch the entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`)."""

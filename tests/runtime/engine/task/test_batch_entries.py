@@ -71,8 +71,8 @@ def test_windows_in_lists_lead_to_the_same_records(
     offset = 0
     for drawn in batches:
         records: list[InputRecord] = [
-            (topic, 0, offset + at, *fields)
-            for at, (*fields, topic) in enumerate(drawn)  # type: ignore[misc]
+            (topic, 0, offset + at, time, key, value, headers)
+            for at, (time, key, value, headers, topic) in enumerate(drawn)
         ]
         offset += len(records)
         expected = from_store.process(records, 5)
