@@ -23,12 +23,12 @@ def cached_sessions(
     store = context.store(behavior.store, SessionBytes)
     if not isinstance(store.below, Cached):
         raise TypeError(f"{behavior.store} has no cache")
-    cache, stores, sizes = store.below.cache, store.below.cache.stores, store.below.entries.sizes
-    entries_of_batch = BatchEntries(store, store.below)
-    of_key, find_or_add, put = entries_of_batch.of_key, entries_of_batch.find_or_add, entries_of_batch.put
-    serialize_key, touch = store.key_serde.serialize, sizes.move_to_end
-    deserialize, serialize = store.value_serde.deserialize, store.value_serde.serialize
-    current, stored_until, visible_ms = context.task.current, store.observed, store.visible_ms
+    stores, entries_of_batch = store.below.cache.stores, BatchEntries(store, store.below)
+    of_key, update = entries_of_batch.of_key, entries_of_batch.update
+    cached_keys, touch_range = entries_of_batch.cached_keys, entries_of_batch.touch_range
+    serialize_key, serialize = store.key_serde.serialize, store.value_serde.serialize
+    deserialize, current = store.value_serde.deserialize, context.task.current
+    stored_until, visible_ms = store.observed, store.visible_ms
     observed, name, drop = context.clock(), context.node.name, context.task.drop
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -38,32 +38,28 @@ def cached_sessions(
         if key is None:
             drop(name, NO_KEY)
             return
-        if cache.limit >= 0:
-            cache.count()
         observed.now = max(observed.now, timestamp)
         key_bytes = serialize_key(key)
         entries = of_key(key_bytes)
         start = end = timestamp
         total, connected = init(), list[Entry]()
         oldest, latest_start = stored_until.now - visible_ms, timestamp + gap
-        for session in entries[1][bisect_left(entries[0], timestamp - gap) :]:
-            if session.entry_key in sizes:
-                touch(session.entry_key)
-            elif session.time < oldest:
-                continue
-            part = session.value
-            if part is not None and session.start <= latest_start:
+        for session in entries.each[bisect_left(entries.times, timestamp - gap) :]:
+            if session.start <= latest_start and (
+                session.time >= oldest or session.entry_key in cached_keys()
+            ):
                 connected.append(session)
-                total = merge(key, total, deserialize(part))
+                total = merge(key, total, deserialize(session.value))
                 start, end = min(start, session.start), max(end, session.time)
+        touch_range(entries, timestamp - gap, None)
         if end < observed.now - grace - gap:
             drop(name, CLOSED)
             return
         at = (timestamp, headers, current.record)
         if start != timestamp or end != timestamp:
             for session in connected:
-                put(session, None, at)
+                update(key_bytes, session.time, session.start, None, at)
         total = add(key, value, total)
-        put(find_or_add(key_bytes, end, start), None if total is None else serialize(total), at)
+        update(key_bytes, end, start, None if total is None else serialize(total), at)
 
     return process

@@ -21,14 +21,11 @@ class CachedWindows:
             raise TypeError(f"{context.node.name} has no cache")
         self.cache = cached.cache
         self._entries = BatchEntries(store, cached)
-        self._sizes = cached.entries.sizes
         self._stored_until = store.observed
         self._visible_ms = store.visible_ms
         self._interval = store.segments.interval
         self._serialize, self._deserialize = store.value_serde.serialize, store.value_serde.deserialize
         self._current = context.task.current
-        self._latest: Entry | None = None
-        """The window that was read last. The next update has its key: it follows reads of that key."""
 
     @property
     def is_usable(self) -> bool:
@@ -40,14 +37,14 @@ class CachedWindows:
         del key
         yield from self._read(reversed(self._visible(key_bytes, first, last)))
         begin = first // self._interval * self._interval
-        self._touch(reversed(self._between(key_bytes, begin, last)))
+        self._entries.touch_range(self._entries.of_key(key_bytes), begin, last, forward=False)
 
     def forward(self, key: Value, key_bytes: bytes, first: int, last: int) -> Iterator[tuple[int, Value]]:
         """Yield what `backward` yields in the order of time."""
         del key
         yield from self._read(self._visible(key_bytes, first, last))
         end = min((last // self._interval + 1) * self._interval - 1, LAST_TIME)
-        self._touch(self._between(key_bytes, first, end))
+        self._entries.touch_range(self._entries.of_key(key_bytes), first, end)
 
     def update(  # noqa: PLR0917 - called for each record and window
         self,
@@ -62,37 +59,20 @@ class CachedWindows:
         del key
         new = change[0]
         stored = None if new is None else with_timestamp(self._serialize(new), time)
-        entry = self._latest
-        if entry is None or entry.time != start:
-            entry = self._entries.find_or_add(key_bytes, start, start)
-        self._entries.put(entry, stored, (*at, self._current.record))
+        self._entries.update(key_bytes, start, start, stored, (*at, self._current.record))
 
     def _read(self, entries: Iterable[Entry]) -> Iterator[tuple[int, Value]]:
-        sizes, touch, deserialize = self._sizes, self._sizes.move_to_end, self._deserialize
-        self._latest = None
+        touch, cached_keys, deserialize = self._entries.touch, self._entries.cached_keys, self._deserialize
         for entry in entries:
-            if entry.entry_key in sizes:
+            if entry.entry_key in cached_keys():
                 touch(entry.entry_key)
-            stored = entry.value
-            if stored is not None:
-                self._latest = entry
-                yield entry.time, (deserialize(stored[TIMESTAMP:]), read_timestamp(stored))
+            yield entry.time, (deserialize(entry.value[TIMESTAMP:]), read_timestamp(entry.value))
 
     def _visible(self, key: bytes, first: int, last: int) -> list[Entry]:
-        oldest, sizes = self._stored_until.now - self._visible_ms, self._sizes
-        return [
-            entry
-            for entry in self._between(key, first, last)
-            if entry.value is not None and (entry.time >= oldest or entry.entry_key in sizes)
-        ]
-
-    def _between(self, key: bytes, first: int, last: int) -> list[Entry]:
-        times, found = self._entries.of_key(key)
-        begin = bisect_left(times, first)
-        return found[begin : bisect_right(times, last, begin)]
-
-    def _touch(self, entries: Iterable[Entry]) -> None:
-        sizes, touch = self._sizes, self._sizes.move_to_end
-        for entry in entries:
-            if entry.entry_key in sizes:
-                touch(entry.entry_key)
+        entries = self._entries.of_key(key)
+        begin = bisect_left(entries.times, first)
+        found = entries.each[begin : bisect_right(entries.times, last, begin)]
+        oldest, cached_keys = self._stored_until.now - self._visible_ms, self._entries.cached_keys
+        if not found or found[0].time >= oldest:
+            return found
+        return [entry for entry in found if entry.time >= oldest or entry.entry_key in cached_keys()]

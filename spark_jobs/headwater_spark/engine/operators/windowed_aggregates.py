@@ -148,7 +148,6 @@ def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context:
             return
         windows: SlidingWindows = results
         if cached is not None and cached.is_usable:
-            cached.cache.count()
             windows = cached
         arrival = _Arrival(
             windows,

@@ -102,10 +102,6 @@ class RecordCache:
             if self.limit >= 0 and self.estimate:
                 self.settle()
 
-    def count(self) -> None:
-        """Count the entries from now on until the batch ends."""
-        self.settle(self.bound + 1)
-
     def settle(self, more: int = 0) -> None:
         """Estimate the entries again, and `more` bytes; count them if that is above half of the bound."""
         if self.limit < 0:
