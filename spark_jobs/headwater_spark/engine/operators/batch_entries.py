@@ -88,9 +88,10 @@ class BatchEntries:
             self._of_keys[key] = known
         return known
 
-    def update(self, key: bytes, time: int, start: int, value: bytes | None, context: Context) -> None:
-        """Put the value of an entry; None = delete it."""
-        entries = self.of_key(key)
+    def update(  # noqa: PLR0917 - called for each record
+        self, entries: Entries, key: bytes, time: int, start: int, value: bytes | None, context: Context
+    ) -> None:
+        """Put the value of an entry of `key`, whose entries are `entries`; None = delete it."""
         times, each = entries.times, entries.each
         at = len(times)
         if times and time <= times[-1]:

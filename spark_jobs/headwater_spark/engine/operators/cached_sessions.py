@@ -58,8 +58,8 @@ def cached_sessions(
         at = (timestamp, headers, current.record)
         if start != timestamp or end != timestamp:
             for session in connected:
-                update(key_bytes, session.time, session.start, None, at)
+                update(entries, key_bytes, session.time, session.start, None, at)
         total = add(key, value, total)
-        update(key_bytes, end, start, None if total is None else serialize(total), at)
+        update(entries, key_bytes, end, start, None if total is None else serialize(total), at)
 
     return process

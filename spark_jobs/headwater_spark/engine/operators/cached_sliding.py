@@ -59,7 +59,8 @@ class CachedWindows:
         del key
         new = change[0]
         stored = None if new is None else with_timestamp(self._serialize(new), time)
-        self._entries.update(key_bytes, start, start, stored, (*at, self._current.record))
+        entries = self._entries.of_key(key_bytes)
+        self._entries.update(entries, key_bytes, start, start, stored, (*at, self._current.record))
 
     def _read(self, entries: Iterable[Entry]) -> Iterator[tuple[int, Value]]:
         touch, cached_keys, deserialize = self._entries.touch, self._entries.cached_keys, self._deserialize
