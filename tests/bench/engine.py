@@ -5,16 +5,23 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import InputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.processors import Processor, ProcessorContext, Record
+from headwater_spark.worker.keyed_input import number_keys
 from headwater_spark.worker.local_state import LocalState
+from headwater_spark.worker.task_input import COLUMNS, ColumnInput
 from tests.bench.figures import Figure, shown
 from tests.runtime.topology_runner import NO_CACHE, programs
 
 _BATCH = 50_000
 _BATCHES = 4
+_ROWS = 2_000
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_COLUMN_KINDS = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary(), _HEADERS)
 _SMALL_CACHE = 2 * 1024 * 1024
 """Bytes: less than the entries of a batch with unique keys."""
 _STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"
@@ -44,6 +51,7 @@ _WINDOWS = {
     "session": "session: {gap: 5s, grace: 60s}",
     "sliding": "sliding: {difference: 5s, grace: 60s}",
 }
+_SUPPRESS = {"windows close": "until: windowCloses", "a time limit": "until: timeLimit, timeLimit: 1s"}
 _KINDS = {
     "map, filter": (
         f"{_STREAM}- filter: {{where: \"value != 'x'\"}}\n- mapValues: {{value: value + '!'}}\n"
@@ -67,14 +75,24 @@ _KINDS = {
         "- leftJoin: {from: even, with: left, value: left, window: {difference: 5s, grace: 60s}}\n"
         "- to: {topic: out}\n"
     ),
+    **{
+        f"{kind} count, update per batch, from columns": (
+            f"{_GROUPED}- windowedBy: {{{_WINDOWS[kind]}}}\n{_COUNTED}"
+        )
+        for kind in ("tumbling", "hopping")
+    },
     "table": f"{_TABLE}{_OUT}",
     "table, filtered and mapped": (
         f"{_TABLE}- filter: {{where: \"value != 'x'\"}}\n- mapValues: {{value: value + '!'}}\n{_OUT}"
     ),
-    "suppress until windows close": (
-        f"{_GROUPED}- windowedBy: {{tumbling: {{size: 1s, grace: 0s}}}}\n- count: null\n"
-        f"- suppress: {{until: windowCloses}}\n{_OUT}"
-    ),
+    **{
+        f"suppress until {until}{how}": (
+            f"{_GROUPED}- windowedBy: {{tumbling: {{size: 1s, grace: 0s}}}}\n- count: null\n"
+            f"- suppress: {{{settings}}}\n{_OUT}"
+        )
+        for until, settings in _SUPPRESS.items()
+        for how in ("", ", update per batch", ", update per batch, from columns")
+    },
     "processor with a store": (
         "- addStateStore: {name: totals, serdes: {key: string, value: long}}\n"
         f"{_STREAM}- process: {{class: Counter, stores: [totals]}}\n- to: {{topic: out}}\n"
@@ -87,26 +105,35 @@ def run(*_: object) -> Iterator[Figure]:
     for kind, topology in _KINDS.items():
         settings = _settings(kind)
         for keys, key in _KEYS.items():
-            rate = _rate(topology, settings, key)
+            rate = _rate(topology, settings, key, in_columns=kind.endswith("from columns"))
             yield Figure(what=f"{kind}; {keys}", unit="records per CPU second", ours=rate, is_rate=True)
 
 
 def _settings(kind: str) -> EngineSettings:
-    if kind.endswith("per batch"):
+    if "update per batch" in kind:
         return EngineSettings()
     return EngineSettings(cache_max_bytes=_SMALL_CACHE) if kind.endswith("full record cache") else NO_CACHE
 
 
-def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int]) -> float:
-    """Return records per second for processing, preparing and committing to LMDB; without Kafka."""
+def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *, in_columns: bool) -> float:
+    """Return records per second for processing, preparing and committing to LMDB; without Kafka.
+
+    `in_columns`: the records are Arrow columns, from which the task counts.
+    """
     program = programs(topology, settings, {"Counter": Counter})[0]
     with tempfile.TemporaryDirectory(prefix="headwater-engine-") as folder:
         state = LocalState(Path(folder))
         task = Task(program, 0, state)
         batches = [_records(number, key) for number in range(_BATCHES)]
+        columns = [_columns(records) for records in batches] if in_columns else []
         started = time.process_time()
         for number, records in enumerate(batches):
-            task.process(records, number)
+            if in_columns:
+                keyed = number_keys(columns[number])
+                assert keyed is not None
+                task.process_windows(keyed, number)
+            else:
+                task.process(records, number)
             state.prepare(number)
             state.commit(number)
         spent = time.process_time() - started
@@ -120,6 +147,16 @@ def _records(batch: int, key: Callable[[int], int]) -> list[InputRecord]:
         ("in", 0, at, 1_700_000_000_000 + at, b"key-%08d" % key(at), b"value", ())
         for at in range(first, first + _BATCH)
     ]
+
+
+def _columns(records: list[InputRecord]) -> ColumnInput:
+    """Return the records as Spark sends them to a worker."""
+    batches = []
+    for first in range(0, len(records), _ROWS):
+        fields = zip(*records[first : first + _ROWS], strict=True)
+        arrays = [pa.array(list(field), kind) for field, kind in zip(fields, _COLUMN_KINDS, strict=True)]
+        batches.append(pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS)))
+    return ColumnInput(records[0][:2], batches)
 
 
 if __name__ == "__main__":

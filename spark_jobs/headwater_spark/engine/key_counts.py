@@ -12,6 +12,7 @@ import attrs
 
 from headwater.model.behaviors import AggregationKind, RunProcessor, SourceSettings, StreamAggregate
 from headwater.model.nodes import Node, ProcessorNode, SourceNode
+from headwater_spark.engine.keyed_columns import WindowCounts
 from headwater_spark.engine.records import InputRecord, Value
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES
 
@@ -31,6 +32,8 @@ class CountPerKey:
     reserve: Callable[[int], None]
 
 
+NO_KEY = "null key"
+CLOSED = "window is closed"
 NO_KEY_OR_VALUE = "null key or value"
 """The reason for which aggregations drop records."""
 
@@ -70,6 +73,15 @@ class KeyCounter:
     count: CountPerKey
 
 
+@attrs.frozen
+class WindowCounter:
+    """The node that counts the only input of a task in windows."""
+
+    node: str
+    deserialize_key: Callable[[bytes], Value]
+    counts: WindowCounts
+
+
 @attrs.frozen(kw_only=True)
 class CountedSource:
     """A source and the node that counts its records."""
@@ -81,7 +93,7 @@ class CountedSource:
 def counted_source(nodes: Iterable[Node]) -> CountedSource | None:
     """Return the only source of a sub-topology with the node that counts it; None if single records matter.
 
-    Single records matter to windows, and to users' processors: a punctuation may be due between any two.
+    They matter to users' processors: a punctuation may be due between any two.
     """
     nodes = tuple(nodes)
     counted = only_counted_source(nodes)
@@ -89,10 +101,7 @@ def counted_source(nodes: Iterable[Node]) -> CountedSource | None:
         isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor) for node in nodes
     ):
         return None
-    match counted.node.behavior:
-        case StreamAggregate(window=None):
-            return counted
-    return None
+    return counted
 
 
 def only_counted_source(nodes: Iterable[Node]) -> CountedSource | None:

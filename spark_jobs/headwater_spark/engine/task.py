@@ -10,9 +10,18 @@ caller persists them (see `task_state`). After a failed batch, roll the state ba
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from headwater_spark.engine.clocks import UNSET
 from headwater_spark.engine.columns import Columns, OutputColumns, column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
-from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, KeyCounter, KeyCounts
+from headwater_spark.engine.key_counts import (
+    CLOSED,
+    NO_KEY,
+    NO_KEY_OR_VALUE,
+    KeyCounter,
+    KeyCounts,
+    WindowCounter,
+)
+from headwater_spark.engine.keyed_columns import KeyedColumns
 from headwater_spark.engine.program_interface import Program
 from headwater_spark.engine.record_order import (
     PartitionGroup,
@@ -136,6 +145,27 @@ class Task:
         outputs = self.column_counter.count(columns)
         self._end_batch(wall_clock_ms)
         return outputs
+
+    def process_windows(self, columns: KeyedColumns, wall_clock_ms: int) -> list[OutputRecord]:
+        """Process a batch in columns; only for a task with a `window_counter`."""
+        counter = self.window_counter
+        if counter is None:
+            raise ValueError(f"{self.context.task_id} does not only count in windows")
+        self._begin_batch(wall_clock_ms)
+        self.context.record_cache.add_topic(columns.topic)
+        without_key, closed = counter.counts.count(columns, counter.deserialize_key)
+        if without_key:
+            self.context.dropped[counter.node, NO_KEY] += without_key
+        if closed:
+            self.context.dropped[counter.node, CLOSED] += closed
+        stream_time = self.context.stream_time
+        stream_time.now = max(stream_time.now, int(columns.times.max(initial=UNSET)))
+        return self._end_batch(wall_clock_ms)
+
+    @property
+    def window_counter(self) -> WindowCounter | None:
+        """Set if `process_windows` gives the same result as `process`."""
+        return self._graph.window_counter
 
     def can_process_key_counts(self, counts: KeyCounts) -> bool:
         """Return whether `process_key_counts` gives the result of `process`: no update leaves the cache."""

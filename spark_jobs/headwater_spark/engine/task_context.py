@@ -13,6 +13,7 @@ from headwater_spark.engine.error_handlers import (
     no_refusal,
 )
 from headwater_spark.engine.key_counts import CountPerKey
+from headwater_spark.engine.keyed_columns import WindowCounts
 from headwater_spark.engine.program_interface import Program
 from headwater_spark.engine.records import CurrentRecord, InputRecord, OutputRecord, Value
 from headwater_spark.engine.stores.overlay import Overlay
@@ -143,6 +144,7 @@ class TaskContext:
         self._state = state
         self.add_counts: dict[str, CountPerKey] = {}
         """Node → how it adds counts per key."""
+        self.window_counts: dict[str, WindowCounts] = {}
         self._on_open: dict[str, list[Callable[[], None]]] = {}
         self._on_batch_end: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
@@ -187,6 +189,9 @@ class TaskContext:
 
     def on_key_counts(self, node: str, count: CountPerKey) -> None:
         self.add_counts[node] = count
+
+    def on_window_counts(self, node: str, counter: WindowCounts) -> None:
+        self.window_counts[node] = counter
 
     def on_open(self, node: str, open_: Callable[[], None]) -> None:
         self._on_open.setdefault(node, []).append(open_)

@@ -7,7 +7,12 @@ import attrs
 
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater_spark.engine.error_handlers import PoisonRecordError
-from headwater_spark.engine.key_counts import KeyCounter, counted_source, only_counted_source
+from headwater_spark.engine.key_counts import (
+    KeyCounter,
+    WindowCounter,
+    counted_source,
+    only_counted_source,
+)
 from headwater_spark.engine.operators import FACTORIES
 from headwater_spark.engine.operators.interface import NotRunnableError, OperatorContext, Process
 from headwater_spark.engine.program_interface import Program
@@ -37,6 +42,8 @@ class NodeGraph:
     """Source node → how it reads heads; only sources that may skip records or extract timestamps."""
     key_counter: KeyCounter | None
     """Set if counts per key are enough as input (`key_counts`)."""
+    window_counter: WindowCounter | None
+    """Set if the input may be in columns with numbered keys (`keyed_columns`)."""
 
 
 def connect(task: TaskContext) -> NodeGraph:
@@ -61,7 +68,7 @@ def connect(task: TaskContext) -> NodeGraph:
                 reader = head_reader(node, forward, task)
                 if reader is not None:
                     readers[node.name] = reader
-    return NodeGraph(sources, readers, _key_counter(task))
+    return NodeGraph(sources, readers, _key_counter(task), _window_counter(task))
 
 
 def _list_children(nodes: Iterable[Node]) -> dict[str, list[str]]:
@@ -121,6 +128,15 @@ def _key_counter(task: TaskContext) -> KeyCounter | None:
     if not (reads_anything(key) and reads_anything(value)):
         return None
     return KeyCounter(counted.node.name, key.deserialize, count)
+
+
+def _window_counter(task: TaskContext) -> WindowCounter | None:
+    counted = counted_source(task.program.nodes)
+    counts = task.window_counts.get(counted.node.name) if counted is not None else None
+    if counted is None or counts is None or not counts.is_usable or not ignores_values(task.program):
+        return None
+    key, _ = serdes_of(counted.source.reads, task.program)
+    return WindowCounter(counted.node.name, key.deserialize, counts)
 
 
 def _forward_to(children: tuple[Process, ...]) -> Process:

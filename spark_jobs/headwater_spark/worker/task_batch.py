@@ -42,6 +42,7 @@ from headwater_spark.worker.interleaving import (
     without_read,
     without_task_headers,
 )
+from headwater_spark.worker.keyed_input import number_keys
 from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
 from headwater_spark.worker.refusals import RefusedRecords
@@ -51,6 +52,8 @@ from headwater_spark.worker.task_session import open_session
 
 _DELETED_AT_ONCE = 5_000
 """Entries that a batch checks to delete those whose keys have moved: a few hundredths of a second."""
+_MANY_RECORDS = 256
+"""From here on, windows are counted faster in columns than record by record."""
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the file system's block size is."""
 
@@ -250,7 +253,13 @@ class OpenTask:
                 counts = count_keys(fresh, shared_topics)
                 if counts is not None and task.can_process_key_counts(counts):
                     return task.process_key_counts(counts, now)
-            elif task.column_counter is not None and fresh.topic_partition[0] not in shared_topics:
+            elif fresh.topic_partition[0] in shared_topics:
+                pass  # the records are merged by time first
+            elif task.window_counter is not None:
+                keyed = number_keys(fresh) if len(fresh) >= _MANY_RECORDS else None
+                if keyed is not None:
+                    return task.process_windows(keyed, now)
+            elif task.column_counter is not None:
                 columns = list(fresh.columns())
                 if all(map(can_count_columns, columns)):
                     return task.process_columns(columns, now)

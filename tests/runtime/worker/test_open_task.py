@@ -4,6 +4,7 @@ import attrs
 import pytest
 from confluent_kafka import KafkaError
 
+from headwater_spark.engine.records import Headers
 from headwater_spark.worker.local_state import LocalState
 from headwater_spark.worker.messages import BatchRequest
 from headwater_spark.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
@@ -29,6 +30,9 @@ topology:
   - toStream:
   - to: {topic: out, serdes: {key: bytes, value: long}}
 """
+COUNTED_IN_WINDOWS = COUNTED_BY_KEY.replace(
+    "  - count", "  - windowedBy: {tumbling: {size: 10s, grace: 5s}}\n  - count"
+).replace("{key: bytes, value: long}", "{key: time-windowed, value: long}")
 CHANGELOG = "counted-counts-changelog"
 
 
@@ -141,6 +145,34 @@ def test_columns_are_counted_without_converting_them(broker: Broker, request_: B
     assert (result.read, result.stream_time) == (4, 1_003)
     found = {each[2]: int.from_bytes(each[3] or b"", "big") for each in broker.records if each[0] == "out"}
     assert found == {b"a": 2, b"b": 1, b"c": 1}
+
+
+@pytest.mark.parametrize(
+    ("number", "headers", "shared", "stay_columns"),
+    [
+        (600, (), (), True),
+        (60, (), (), False),
+        (600, (("h", b"1"),), (), False),
+        (600, (("headwater.task", b"0"),), ("in",), False),
+    ],
+)
+def test_large_batches_are_counted_in_windows_without_converting_them(
+    broker: Broker,
+    request_: BatchRequest,
+    number: int,
+    headers: Headers,
+    shared: tuple[str, ...],
+    *,
+    stay_columns: bool,
+) -> None:
+    request = batch_request(COUNTED_IN_WINDOWS, request_.state_folder, shared_topics=frozenset(shared))
+    request = attrs.evolve(request, program=request.program.with_counts({"out": 1}))
+    records = [(*IN, offset, 100 * offset, b"k%d" % (offset % 3), b"v", headers) for offset in range(number)]
+    input_ = columns(records, 250)
+    result = OpenTask(request, 0).process_batch(request, input_, tick=False)
+    assert (result.read, input_.has_columns) == (number, stay_columns)
+    counts = sorted(int.from_bytes(each[3] or b"", "big") for each in broker.records if each[0] == "out")
+    assert counts == sorted([33, 33, 34] * (number // 100) or [20, 20, 20])
 
 
 @pytest.mark.parametrize("timestamp", [-1, 5])

@@ -21,7 +21,7 @@ from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.record_cache import header_bytes
-from headwater_spark.engine.stores.windows import TimestampedWindowBytes, window_end
+from headwater_spark.engine.stores.windows import SessionBytes, TimestampedWindowBytes, window_end
 
 _RECORD_TIMESTAMP: Final = 3
 _HEADERS: Final = 6
@@ -32,13 +32,12 @@ _INT_64: Final = 2**63
 _WIDEST = "\U0001f600"
 
 TimestampedStore = TimestampedKeyValueBytes | TimestampedWindowBytes
+CachedStore = TimestampedStore | SessionBytes
 Pending = tuple[Value, Value, int, int, Headers, InputRecord]
 """(key to forward, total, timestamp of the total, timestamp of the latest record, headers, input record)"""
 
 
-def can_cache_values(
-    behavior: StreamAggregate, context: OperatorContext, kind: type[TimestampedStore]
-) -> bool:
+def can_cache_values(behavior: StreamAggregate, context: OperatorContext, kind: type[CachedStore]) -> bool:
     """Return whether the store has a cache, no other node uses it, and the first failure ends the batch.
 
     If failures are skipped, each total is serialized at once: the previous one is kept if that fails.

@@ -14,6 +14,7 @@ from headwater.model.behaviors import Format
 from headwater.model.nodes import ProcessorNode
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.key_counts import CountPerKey
+from headwater_spark.engine.keyed_columns import WindowCounts
 from headwater_spark.engine.program_interface import EngineSettings, Program, Serde
 from headwater_spark.engine.records import CurrentRecord, Headers, Value
 from headwater_spark.engine.stores.layers import Append
@@ -81,6 +82,10 @@ class TaskServices(Protocol):
 
     def on_key_counts(self, node: str, count: CountPerKey) -> None:
         """Call `count` once per key of a batch, if possible, not the node per record (`key_counts`)."""
+        ...
+
+    def on_window_counts(self, node: str, counter: WindowCounts) -> None:
+        """Let `counter` process a batch in columns, if possible, not the node per record."""
         ...
 
     def drop(self, node: str, reason: str) -> None:

@@ -1,6 +1,6 @@
 """Kafka's hashes of many serialized keys at once.
 
-A separate module: the workers, which hash single keys only, need not load numpy.
+A separate module: what hashes single keys only need not load numpy.
 """
 
 from collections import defaultdict

@@ -102,6 +102,15 @@ class Cached:
         """Return whether a key that was written in this batch is still an entry."""
         return key in self.overlay.written and (self.cache.limit >= 0 or key in self.entries.sizes)
 
+    @property
+    def flush_first(self) -> Callable[[], bool] | None:
+        """What is called when this cache is flushed, before its own updates are written."""
+        return self._flush_first
+
+    @property
+    def fail(self) -> Fail:
+        return self._fail
+
     def flush_with(self, flush: Callable[[], bool]) -> None:
         """Call `flush` when this cache is flushed, before its own updates are written.
 

@@ -14,6 +14,7 @@ from headwater_spark.engine.clocks import UNSET, Clock
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Context
 from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.interfaces import Pair
 from headwater_spark.engine.stores.layers import Get, Put, StoreBytes
 from headwater_spark.engine.stores.overlay import Overlay
 from headwater_spark.engine.stores.uncounted import KeyRange
@@ -165,8 +166,12 @@ class KeyIndex:
         return found
 
     def _read_segments(self, key: bytes) -> list[bytes]:
-        """Read the few live segments one by one; the ranges may contain longer keys."""
-        found: list[bytes] = []
+        return [entry_key for entry_key, _ in self.stored_entries(key)]
+
+    def stored_entries(self, key: bytes) -> list[Pair]:
+        """Return the entries of `key` below any cache that may be visible, in order."""
+        # The few live segments are read one by one; the ranges may contain longer keys.
+        found: list[Pair] = []
         length = SEGMENT + len(key) + self._suffix
         interval = self._segments.interval
         first, last = self._times()
@@ -174,7 +179,7 @@ class KeyIndex:
             prefix = number.to_bytes(SEGMENT, "big") + key
             low, high = ((number + step) * interval for step in (0, 1))
             bounds = (prefix + time.to_bytes(TIME, "big") for time in (low, high))
-            found += (entry_key for entry_key, _ in self._stored.range(*bounds) if len(entry_key) == length)
+            found += (entry for entry in self._stored.range(*bounds) if len(entry[0]) == length)
         return found
 
     def _group_written(self, cached: dict[bytes, bytes | None]) -> None:
@@ -277,7 +282,7 @@ class SegmentedStore:
         self.observed = observed
         self._context = context
         self._suffix = suffix
-        self._visible_ms = visible_ms
+        self.visible_ms = visible_ms
         cached = below.overlay.written if isinstance(below, Cached) else None
         self._index = KeyIndex(below.lowest, cached, self.segments, suffix, self._stored_times)
         self._by_time: TimeIndex | None = None
@@ -316,6 +321,10 @@ class SegmentedStore:
         if self._by_time is not None:
             self._by_time.put(entry_key, exists=value is not None)
         self.below.put(entry_key, value, context)
+
+    def stored_entries(self, key: bytes) -> list[Pair]:
+        """Return the entries of `key` below any cache that may be visible, in order."""
+        return self._index.stored_entries(key)
 
     def expire(self) -> None:
         """Delete segments of which no entry is visible, at the end of a batch."""
@@ -365,7 +374,7 @@ class SegmentedStore:
 
     def _entry_keys(self, key: bytes, first: int, high: bytes | None) -> list[bytes]:
         """Return the visible entry keys of `key` from time `first` to suffix `high`, None = the last one."""
-        oldest = max(self.observed.now - self._visible_ms, 0)
+        oldest = max(self.observed.now - self.visible_ms, 0)
         low = max(first, oldest if self._cached is None else 0).to_bytes(TIME, "big")
         found = self._index.find(key, low, high)
         if self._cached is None or first >= oldest or not found or self._time_of(found[0]) >= oldest:
@@ -386,7 +395,7 @@ class SegmentedStore:
 
     def _stored_times(self) -> tuple[int, int]:
         """Return the first visible and the largest time of the entries below any cache."""
-        return max(self.observed.now - self._visible_ms, 0), self.observed.now
+        return max(self.observed.now - self.visible_ms, 0), self.observed.now
 
     def _first_visible(self, first: int) -> int:
-        return max(first, self.observed.now - self._visible_ms, 0)
+        return max(first, self.observed.now - self.visible_ms, 0)

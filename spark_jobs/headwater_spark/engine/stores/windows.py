@@ -3,11 +3,12 @@
 The suffix of an entry key is `start(8) ‖ sequence(4)` for windows, `end(8) ‖ start(8)` for sessions.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Context, Value, ValueAndTimestamp, Windowed
+from headwater_spark.engine.stores.batch_values import BatchValues
 from headwater_spark.engine.stores.layers import TIMESTAMP, Get, StoreBytes, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.segments import LAST_TIME, SEGMENT, TIME, SegmentedStore
 
@@ -68,6 +69,7 @@ class WindowBytes(SegmentedStore):
         self._size = size_ms
         self._nulls_move_time = nulls_move_time
         self._parts_by_start: dict[int, tuple[bytes, bytes]] = {}
+        self._values = BatchValues(self.stored_entries) if sequence is not None else None
 
     def put(self, key: Value, value: Value, start: int, context: Context | None = None) -> None:
         """Put (None = delete) a value. Operators pass `context`; for users it is the current record's."""
@@ -81,6 +83,8 @@ class WindowBytes(SegmentedStore):
             if value is None:
                 self._log_null(key, start, sequence, context)
                 return
+            if self._values is not None:
+                self._values.add(key, start, sequence, value)
         self.put_entry(key, self.entry_key(key, start, sequence), value, start, context)
 
     def _log_null(self, key: bytes, start: int, sequence: int, context: Context) -> None:
@@ -96,17 +100,34 @@ class WindowBytes(SegmentedStore):
 
     def fetch_entry(self, entry_key: bytes, start: int, get: Get) -> bytes | None:
         """Return the value of an entry, read with `get`, a function of `below`."""
-        if start < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
+        if start < self.observed.now - self.visible_ms and not self._is_cached(entry_key):
             return None
         return get(entry_key)
 
     def fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
         decode = self._decode
-        return ((start, decode(value)) for start, value in self._of_key(key, first, last))
+        key_bytes = self.key_serde.serialize(key)
+        return ((start, decode(value)) for start, value in self._of_key(key_bytes, first, last))
+
+    def fetch_values(self, key: bytes, first: int, last: int) -> Iterable[tuple[int, bytes]]:
+        """Return (start, value in bytes) of a serialized key, as of now.
+
+        In a store with duplicates and without a cache, a key is read once in a batch (`BatchValues`).
+        """
+        if self._values is None or self._cached is not None:
+            return list(self._of_key(key, max(first, 0), last))
+        return self._values.find(key, self._first_visible(first), min(last, LAST_TIME))
+
+    def expire(self) -> None:
+        super().expire()
+        if self._values is not None:
+            self._values.clear()
 
     def backward_fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
         decode = self._decode
-        return ((start, decode(value)) for start, value in self._of_key(key, first, last, forward=False))
+        key_bytes = self.key_serde.serialize(key)
+        found = self._of_key(key_bytes, first, last, forward=False)
+        return ((start, decode(value)) for start, value in found)
 
     def fetch_keys(
         self,
@@ -146,29 +167,29 @@ class WindowBytes(SegmentedStore):
         return self.fetch_all(0, LAST_TIME)
 
     def entry_key(self, key: bytes, start: int, sequence: int = 0) -> bytes:
+        if sequence:
+            suffix = start.to_bytes(TIME, "big") + sequence.to_bytes(_SEQUENCE, "big")
+            return self.segments.id(start) + key + suffix
         parts = self._parts_by_start.get(start)
         if parts is None:
             if len(self._parts_by_start) >= _MAX_CACHED_STARTS:
                 self._parts_by_start.clear()
             suffix = start.to_bytes(TIME, "big") + _FIRST_SEQUENCE
             parts = self._parts_by_start[start] = self.segments.id(start), suffix
-        if not sequence:
-            return parts[0] + key + parts[1]
-        return parts[0] + key + parts[1][:TIME] + sequence.to_bytes(_SEQUENCE, "big")
+        return parts[0] + key + parts[1]
 
     def _of_key(
-        self, key: Value, first: int, last: int, *, forward: bool = True
+        self, key: bytes, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[int, bytes]]:
         get = self.below.get
         high = min(last, LAST_TIME).to_bytes(TIME, "big") + _LAST_SEQUENCE
-        key_bytes = self.key_serde.serialize(key)
-        entry_keys = self._entry_keys(key_bytes, first, high)
+        entry_keys = self._entry_keys(key, first, high)
         for entry_key in entry_keys if forward else reversed(entry_keys):
             value = get(entry_key)
             if value is not None:
                 yield int.from_bytes(entry_key[-_WINDOW_SUFFIX:-_SEQUENCE], "big"), value
         if self._cached is not None:
-            self._touch_segment(key_bytes, first, last, forward=forward)
+            self._touch_segment(key, first, last, forward=forward)
 
     def _touch_segment(self, key: bytes, first: int, last: int, *, forward: bool) -> None:
         """Touch the entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`)."""
@@ -285,7 +306,7 @@ class SessionBytes(SegmentedStore):
 
     def fetch_session(self, key: Value, start: int, end: int) -> Value:
         entry_key = self.entry_key(self.key_serde.serialize(key), start, end)
-        if end < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
+        if end < self.observed.now - self.visible_ms and not self._is_cached(entry_key):
             return None
         stored = self.below.get(entry_key)
         return None if stored is None else self.value_serde.deserialize(stored)

@@ -24,12 +24,14 @@ Join = Callable[[Value, Value, Value], Value]
 def join_windowed(behavior: JoinWindowed, context: OperatorContext) -> Process:
     """Forward, then put: a record must not find itself. Null keys have no partners, so they are not put."""
     forward, current = context.forward, context.task.current
-    put = context.store(behavior.store, WindowBytes).put
+    store = context.store(behavior.store, WindowBytes)
+    put, serialize_key, serialize = store.put_bytes, store.key_serde.serialize, store.value_serde.serialize
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         forward(key, value, timestamp, headers)
         if key is not None:
-            put(key, value, timestamp, (timestamp, headers, current.record))
+            stored = None if value is None else serialize(value)
+            put(serialize_key(key), stored, timestamp, (timestamp, headers, current.record))
 
     return process
 
@@ -63,7 +65,9 @@ def stream_stream_join(behavior: StreamStreamJoin, context: OperatorContext) -> 
     before, after = (window.before_ms, window.after_ms) if is_left else (window.after_ms, window.before_ms)
     outer = kind == "outer" or (kind == "left" and is_left)
     join = _value_joiner(behavior, context)
-    fetch = context.store(behavior.other_store, WindowBytes).fetch_range
+    other_store = context.store(behavior.other_store, WindowBytes)
+    fetch, serialize_key = other_store.fetch_values, other_store.key_serde.serialize
+    deserialize = other_store.value_serde.deserialize
     waiting = _Waiting.of(behavior, after, context) if behavior.shared is not None else None
     stream = waiting.times.stream if waiting is not None else Clock()
 
@@ -79,8 +83,8 @@ def stream_stream_join(behavior: StreamStreamJoin, context: OperatorContext) -> 
             waiting.emit(timestamp, headers)
         last = max(0, timestamp + after)
         unmatched = True
-        for other_time, other in list(fetch(key, max(0, timestamp - before), last)):
-            unmatched = False
+        for other_time, stored in fetch(serialize_key(key), timestamp - before, last):
+            unmatched, other = False, deserialize(stored)
             if waiting is not None:
                 waiting.found_partner(key, other_time, timestamp, headers)
             forward(key, join(value, other, key), max(timestamp, other_time), headers)

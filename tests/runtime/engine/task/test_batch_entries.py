@@ -1,0 +1,84 @@
+"""Windows that are kept in lists during a batch lead to the same records as windows read from their store."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater_spark.engine.operators import windowed_aggregates
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.records import Headers, InputRecord
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
+from tests.runtime.engine.task.topologies import CLASSES
+from tests.runtime.topology_runner import programs
+
+CACHED = EngineSettings(emit_interval_ms=0)
+_STREAM = "- stream: {topics: [in, in-longer], serdes: {key: string, value: string}}\n- groupByKey: null\n"
+_GROUPED = f"{_STREAM}- windowedBy: {{session: {{gap: 2s, grace: 3s}}}}\n"
+_SLIDING = f"{_STREAM}- windowedBy: {{sliding: {{difference: 2s, grace: 3s}}}}\n"
+_OUT = "- toStream: null\n- to: {topic: out}\n"
+WINDOWS = {
+    "sliding count": f"{_SLIDING}- count: null\n{_OUT}",
+    "sliding count with old values": f"{_SLIDING}- count: null\n- filter: {{where: value > 1}}\n{_OUT}",
+    "sliding reduce": f"{_SLIDING}- reduce: {{add: total + value}}\n{_OUT}",
+    "count": f"{_GROUPED}- count: null\n{_OUT}",
+    "with old values": f"{_GROUPED}- count: null\n- filter: {{where: value > 1}}\n{_OUT}",
+    "sliding aggregate to nothing": (
+        f"{_SLIDING}- aggregate: {{init: \"''\", "
+        f"add: \"(total or '') + value if total is None or len(total) < 3 else None\"}}\n{_OUT}"
+    ),
+    "reduce": f"{_GROUPED}- reduce: {{add: total + value}}\n{_OUT}",
+    "aggregate to nothing": (
+        f'{_GROUPED}- aggregate: {{init: "\'\'", add: "total + value if len(total) != 2 else None", '
+        f"merge: \"(left or '') + (right or '')\"}}\n{_OUT}"
+    ),
+}
+_RECORD = st.tuples(
+    st.integers(0, 15_000),
+    st.none() | st.sampled_from([b"a", b"b", b"a longer key"]),
+    st.sampled_from([b"v", b"w"]),
+    st.sampled_from([(), (), (), (("h", b"1"),)]),
+    st.sampled_from(["in", "in", "in-longer"]),
+)
+_BATCHES = st.lists(st.lists(_RECORD, min_size=1, max_size=14), max_size=4)
+
+
+@contextmanager
+def _only_from_the_store() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windowed_aggregates, "cached_sessions", lambda *parts: parts[-1])
+        patch.setattr(windowed_aggregates, "CachedWindows", lambda *_: None)
+        yield
+
+
+def _task(topology: str) -> Task:
+    return Task(programs(topology, CACHED, CLASSES)[0], 0, MemoryState())
+
+
+@pytest.mark.parametrize("topology", WINDOWS.values(), ids=WINDOWS)
+@given(batches=_BATCHES, cache_bytes=st.sampled_from([1, 90, 200, 400, 1_000, 10_000_000]))
+def test_windows_in_lists_lead_to_the_same_records(
+    topology: str, batches: list[list[tuple[int, bytes | None, bytes, Headers, str]]], cache_bytes: int
+) -> None:
+    with _only_from_the_store():
+        from_store = _task(topology)
+    in_lists = _task(topology)
+    for task in (from_store, in_lists):
+        task.resize_cache(cache_bytes)
+    offset = 0
+    for drawn in batches:
+        records: list[InputRecord] = [
+            (topic, 0, offset + at, time, key, value, headers)
+            for at, (time, key, value, headers, topic) in enumerate(drawn)
+        ]
+        offset += len(records)
+        expected = from_store.process(records, 5)
+        assert in_lists.process(records, 5) == expected
+        assert in_lists.context.dropped == from_store.context.dropped
+        assert in_lists.state.metadata == from_store.state.metadata
+        assert in_lists.state.changes() == from_store.state.changes()
+        for task in (from_store, in_lists):
+            task.state.commit(task.state.version)
