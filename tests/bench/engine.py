@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.program_interface import EngineSettings
-from headwater_spark.engine.records import InputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.processors import Processor, ProcessorContext, Record
 from headwater_spark.worker.local_state import LocalState
@@ -20,6 +20,9 @@ _SMALL_CACHE = 2 * 1024 * 1024
 _STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"
 _TABLE = "- table: {topic: in, serdes: {key: string, value: string}, materialized: rows}\n"
 _KEYS: Mapping[str, Callable[[int], int]] = {"5,000 keys": lambda i: i % 5000, "unique keys": lambda i: i}
+_LEFT = _STREAM.replace("topic: in,", "topic: in, as: left,")
+_RIGHT = _TABLE.replace("topic: in,", "topic: other, as: right,")
+_JOIN = "value: left + right, serdes: {value: string}"
 _OUT = "- toStream: null\n- to: {topic: out}\n"
 _GROUPED = f"{_STREAM}- groupByKey: null\n"
 
@@ -67,7 +70,23 @@ _KINDS = {
         "- leftJoin: {from: even, with: left, value: left, window: {difference: 5s, grace: 60s}}\n"
         "- to: {topic: out}\n"
     ),
+    "aggregate, update per batch": (
+        f"{_GROUPED}- aggregate: {{init: '0', add: total + len(value), "
+        f"materialized: {{store: totals, serdes: {{key: string, value: long}}}}}}\n"
+        "- toStream: null\n- to: {topic: out, serdes: {key: string, value: long}}\n"
+    ),
     "table": f"{_TABLE}{_OUT}",
+    "table, update per batch": f"{_TABLE}{_OUT}",
+    "join of a stream and a table, update per batch": (
+        f"{_LEFT}{_RIGHT}- join: {{from: left, with: right, {_JOIN}}}\n- to: {{topic: out}}\n"
+    ),
+    "join of two tables, update per batch": (
+        f"{_LEFT.replace('stream', 'table')}{_RIGHT}- join: {{from: left, with: right, {_JOIN}}}\n{_OUT}"
+    ),
+    "foreign-key join, left table, update per batch": (
+        f"{_LEFT.replace('stream', 'table')}{_RIGHT}"
+        f"- join: {{from: left, with: right, foreignKey: value, {_JOIN}}}\n{_OUT}"
+    ),
     "table, filtered and mapped": (
         f"{_TABLE}- filter: {{where: \"value != 'x'\"}}\n- mapValues: {{value: value + '!'}}\n{_OUT}"
     ),
@@ -103,23 +122,27 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int]) ->
     with tempfile.TemporaryDirectory(prefix="headwater-engine-") as folder:
         state = LocalState(Path(folder))
         task = Task(program, 0, state)
-        batches = [_records(number, key) for number in range(_BATCHES)]
+        topics = [topic for topic in ("in", "other") if topic in program.sources]
+        batches = [[_columns(topic, number, key) for topic in topics] for number in range(_BATCHES)]
         started = time.process_time()
-        for number, records in enumerate(batches):
-            task.process(records, number)
+        for number, partitions in enumerate(batches):
+            if task.is_columnar:
+                task.process_partitions(partitions, (), number)
+            else:
+                task.process([record for each in partitions for record in each.records()], number)
             state.prepare(number)
             state.commit(number)
         spent = time.process_time() - started
         state.close()
-    return _BATCH * _BATCHES / spent
+    return _BATCH * _BATCHES * len(topics) / spent
 
 
-def _records(batch: int, key: Callable[[int], int]) -> list[InputRecord]:
-    first = batch * _BATCH
-    return [
-        ("in", 0, at, 1_700_000_000_000 + at, b"key-%08d" % key(at), b"value", ())
-        for at in range(first, first + _BATCH)
-    ]
+def _columns(topic: str, batch: int, key: Callable[[int], int]) -> PartitionColumns:
+    """Return records of a topic, one per millisecond; those of the second topic come between the others."""
+    numbers = range(batch * _BATCH, (batch + 1) * _BATCH)
+    times = [1_700_000_000_000 + at for at in numbers]
+    keys, values = [b"key-%08d" % key(at) for at in numbers], [b"value"] * _BATCH
+    return PartitionColumns((topic, 0), list(numbers), times, keys, values, [()] * _BATCH)
 
 
 if __name__ == "__main__":

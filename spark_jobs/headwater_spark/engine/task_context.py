@@ -143,6 +143,8 @@ class TaskContext:
         self._state = state
         self.add_counts: dict[str, CountPerKey] = {}
         """Node → how it adds counts per key."""
+        self.column_totals: dict[str, tuple[Value, Value]] = {}
+        """Node → its cached totals and the functions of its aggregation."""
         self._on_open: dict[str, list[Callable[[], None]]] = {}
         self._on_batch_end: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
@@ -187,6 +189,9 @@ class TaskContext:
 
     def on_key_counts(self, node: str, count: CountPerKey) -> None:
         self.add_counts[node] = count
+
+    def on_columns(self, node: str, totals: Value, functions: Value) -> None:
+        self.column_totals[node] = totals, functions
 
     def on_open(self, node: str, open_: Callable[[], None]) -> None:
         self._on_open.setdefault(node, []).append(open_)

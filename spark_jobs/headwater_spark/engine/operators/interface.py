@@ -83,6 +83,10 @@ class TaskServices(Protocol):
         """Call `count` once per key of a batch, if possible, not the node per record (`key_counts`)."""
         ...
 
+    def on_columns(self, node: str, totals: Value, functions: Value) -> None:
+        """Aggregate whole columns, if possible, with `cached_aggregate.Totals` and `Functions`."""
+        ...
+
     def drop(self, node: str, reason: str) -> None:
         """Count a dropped record (`dropped-records-total`)."""
         ...
