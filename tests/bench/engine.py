@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.program_interface import EngineSettings
-from headwater_spark.engine.records import InputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.processors import Processor, ProcessorContext, Record
 from headwater_spark.worker.keyed_input import number_keys
@@ -27,6 +27,9 @@ _SMALL_CACHE = 2 * 1024 * 1024
 _STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"
 _TABLE = "- table: {topic: in, serdes: {key: string, value: string}, materialized: rows}\n"
 _KEYS: Mapping[str, Callable[[int], int]] = {"5,000 keys": lambda i: i % 5000, "unique keys": lambda i: i}
+_LEFT = _STREAM.replace("topic: in,", "topic: in, as: left,")
+_RIGHT = _TABLE.replace("topic: in,", "topic: other, as: right,")
+_JOIN = "value: left + right, serdes: {value: string}"
 _OUT = "- toStream: null\n- to: {topic: out}\n"
 _GROUPED = f"{_STREAM}- groupByKey: null\n"
 
@@ -81,7 +84,23 @@ _KINDS = {
         )
         for kind in ("tumbling", "hopping")
     },
+    "aggregate, update per batch": (
+        f"{_GROUPED}- aggregate: {{init: '0', add: total + len(value), "
+        f"materialized: {{store: totals, serdes: {{key: string, value: long}}}}}}\n"
+        "- toStream: null\n- to: {topic: out, serdes: {key: string, value: long}}\n"
+    ),
     "table": f"{_TABLE}{_OUT}",
+    "table, update per batch": f"{_TABLE}{_OUT}",
+    "join of a stream and a table, update per batch": (
+        f"{_LEFT}{_RIGHT}- join: {{from: left, with: right, {_JOIN}}}\n- to: {{topic: out}}\n"
+    ),
+    "join of two tables, update per batch": (
+        f"{_LEFT.replace('stream', 'table')}{_RIGHT}- join: {{from: left, with: right, {_JOIN}}}\n{_OUT}"
+    ),
+    "foreign-key join, left table, update per batch": (
+        f"{_LEFT.replace('stream', 'table')}{_RIGHT}"
+        f"- join: {{from: left, with: right, foreignKey: value, {_JOIN}}}\n{_OUT}"
+    ),
     "table, filtered and mapped": (
         f"{_TABLE}- filter: {{where: \"value != 'x'\"}}\n- mapValues: {{value: value + '!'}}\n{_OUT}"
     ),
@@ -124,39 +143,43 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
     with tempfile.TemporaryDirectory(prefix="headwater-engine-") as folder:
         state = LocalState(Path(folder))
         task = Task(program, 0, state)
-        batches = [_records(number, key) for number in range(_BATCHES)]
-        columns = [_columns(records) for records in batches] if in_columns else []
+        topics = [topic for topic in ("in", "other") if topic in program.sources]
+        batches = [[_columns(topic, number, key) for topic in topics] for number in range(_BATCHES)]
+        inputs = [_column_input(partitions[0]) for partitions in batches] if in_columns else []
         started = time.process_time()
-        for number, records in enumerate(batches):
+        for number, partitions in enumerate(batches):
             if in_columns:
-                keyed = number_keys(columns[number])
+                keyed = number_keys(inputs[number])
                 assert keyed is not None
                 task.process_windows(keyed, number)
+            elif task.is_columnar:
+                task.process_partitions(partitions, (), number)
             else:
-                task.process(records, number)
+                task.process([record for each in partitions for record in each.records()], number)
             state.prepare(number)
             state.commit(number)
         spent = time.process_time() - started
         state.close()
-    return _BATCH * _BATCHES / spent
+    return _BATCH * _BATCHES * len(topics) / spent
 
 
-def _records(batch: int, key: Callable[[int], int]) -> list[InputRecord]:
-    first = batch * _BATCH
-    return [
-        ("in", 0, at, 1_700_000_000_000 + at, b"key-%08d" % key(at), b"value", ())
-        for at in range(first, first + _BATCH)
-    ]
+def _columns(topic: str, batch: int, key: Callable[[int], int]) -> PartitionColumns:
+    """Return records of a topic, one per millisecond; those of the second topic come between the others."""
+    numbers = range(batch * _BATCH, (batch + 1) * _BATCH)
+    times = [1_700_000_000_000 + at for at in numbers]
+    keys, values = [b"key-%08d" % key(at) for at in numbers], [b"value"] * _BATCH
+    return PartitionColumns((topic, 0), list(numbers), times, keys, values, [()] * _BATCH)
 
 
-def _columns(records: list[InputRecord]) -> ColumnInput:
+def _column_input(columns: PartitionColumns) -> ColumnInput:
     """Return the records as Spark sends them to a worker."""
     batches = []
+    records = list(columns.records())
     for first in range(0, len(records), _ROWS):
         fields = zip(*records[first : first + _ROWS], strict=True)
         arrays = [pa.array(list(field), kind) for field, kind in zip(fields, _COLUMN_KINDS, strict=True)]
         batches.append(pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS)))
-    return ColumnInput(records[0][:2], batches)
+    return ColumnInput(columns.topic_partition, batches)
 
 
 if __name__ == "__main__":

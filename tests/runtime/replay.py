@@ -23,6 +23,7 @@ from headwater_spark.engine.serdes import SchemaOf, no_registry
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.java_queue import JavaQueue
+from tests.runtime.partition_columns import columns_of
 
 Bytes = bytes | None
 UNCACHED = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)
@@ -98,7 +99,7 @@ class Replay:
                 batch = batches.setdefault(self._reader(topic), [])
                 batch += [self._input(record) for record in self._queues.pop(topic)]
             for name, batch in batches.items():
-                written += self._batch(name, batch, 0)
+                written += self._written(name, list(self._process_columns(name, batch)))
         return written
 
     def advance_wall_clock(self, wall_clock_ms: int) -> list[OutputRecord]:
@@ -138,7 +139,13 @@ class Replay:
         return (topic, 0, offset, timestamp, key, value, headers)
 
     def _batch(self, name: str, records: list[Any], wall_clock_ms: int) -> list[OutputRecord]:
-        outputs = self.tasks[name].process(records, wall_clock_ms)
+        return self._written(name, self.tasks[name].process(records, wall_clock_ms))
+
+    def _process_columns(self, name: str, records: list[Any]) -> Iterable[OutputRecord]:
+        outputs, _ = self.tasks[name].process_partitions(columns_of(records), (), 0)
+        return outputs
+
+    def _written(self, name: str, outputs: list[OutputRecord]) -> list[OutputRecord]:
         state = self._states[name]
         state.commit(state.version)
         self.written += outputs

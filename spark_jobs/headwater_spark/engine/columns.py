@@ -5,8 +5,10 @@ happens to the records of a task is a `count` without a cache, whose updates go 
 called: keys are left as they are.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
+from operator import itemgetter
 
 import attrs
 
@@ -39,17 +41,19 @@ class TopicColumns:
 
 @attrs.frozen
 class OutputColumns:
-    """Output records of some topics, one topic after the other.
+    """Output records of some topics, one topic after the other, and then single records.
 
     They can be iterated as often as the parts of the topics.
     """
 
     topics: Sequence[TopicColumns]
+    rest: Sequence[OutputRecord] = ()
 
     def __iter__(self) -> Iterator[OutputRecord]:
         for topic in self.topics:
             for columns in topic.parts:
                 yield from topic.records(columns)
+        yield from self.rest
 
     def count_by_topic(self) -> dict[str, int]:
         """Return topic → number of records."""
@@ -57,6 +61,8 @@ class OutputColumns:
         for topic in self.topics:
             number = sum(len(keys) for keys, *_ in topic.parts)
             counts[topic.topic] = counts.get(topic.topic, 0) + number
+        for topic_name, number in Counter(map(itemgetter(0), self.rest)).items():
+            counts[topic_name] = counts.get(topic_name, 0) + number
         return counts
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
 
@@ -15,6 +16,7 @@ ReadHead = Callable[[InputRecord], HeadT | None]
 _TOPIC: Final = 0
 _PARTITION: Final = 1
 _TIMESTAMP: Final = 3
+_time = itemgetter(_TIMESTAMP)
 
 
 def in_timestamp_order(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
@@ -26,9 +28,11 @@ def in_timestamp_order(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
     records = list(records)
     if are_of_one_partition(records):
         return iter(records)
-    return _smallest_heads(
-        {partition: iter(queue) for partition, queue in _partition_queues(records).items()}
-    )
+    queues = sorted(_partition_queues(records).items())
+    # A head that is earlier than a record before it comes right after that record.
+    times = [time for _, queue in queues for time in accumulate(map(_time, queue), max)]
+    ordered = [record for _, queue in queues for record in queue]
+    return iter([ordered[at] for at in sorted(range(len(times)), key=times.__getitem__)])
 
 
 def heads_in_timestamp_order(records: Iterable[InputRecord], read: ReadHead[HeadT]) -> Iterator[HeadT]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from headwater_spark.engine.clocks import UNSET
+from headwater_spark.engine.column_plan import column_plan
 from headwater_spark.engine.columns import Columns, OutputColumns, column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (
@@ -22,6 +23,7 @@ from headwater_spark.engine.key_counts import (
     WindowCounter,
 )
 from headwater_spark.engine.keyed_columns import KeyedColumns
+from headwater_spark.engine.partition_columns import HeldBack, PartitionColumns, held_back
 from headwater_spark.engine.program_interface import Program
 from headwater_spark.engine.record_order import (
     PartitionGroup,
@@ -78,6 +80,7 @@ class Task:
         self._process_head_by_topic: dict[str, ProcessHead] = {}
         self.column_counter = column_counter(self.context)
         """Set if `process_columns` gives the same result as `process`, with columns that it can count."""
+        self._column_plan = column_plan(self.context)
         self._is_open = False
         self._reported_dropped = 0
 
@@ -117,6 +120,32 @@ class Task:
         group: PartitionGroup[Head] = PartitionGroup(records, awaited, self._read_head)
         self._process_records(group, self._process_head_of)
         return self._end_batch(wall_clock_ms), group
+
+    def process_partitions(
+        self, partitions: Sequence[PartitionColumns], awaited: Collection[TopicPartition], wall_clock_ms: int
+    ) -> tuple[Iterable[OutputRecord], HeldBack]:
+        """Process a batch as `process_group` does; its records are in columns."""
+        rest = held_back(partitions, awaited)
+        first = [each.first(len(each) - rest.held_back.get(each.topic_partition, 0)) for each in partitions]
+        self._begin_batch(wall_clock_ms)
+        columns = None if self._column_plan is None else self._column_plan.run(first)
+        if columns is not None:
+            return OutputColumns(columns, self._end_batch(wall_clock_ms)), rest
+        if self._column_plan is not None and not self._graph.head_readers:
+            records = self._column_plan.interleaved(first)
+            if records is not None:
+                self._process_records(records, self._process_of)
+                return self._end_batch(wall_clock_ms), rest
+        if not awaited or not self._graph.head_readers:
+            return self.process([record for each in first for record in each.records()], wall_clock_ms), rest
+        every = [record for each in partitions for record in each.records()]
+        outputs, group = self.process_group(every, awaited, wall_clock_ms)
+        return outputs, HeldBack(held_back=group.held_back, blocked_by=group.blocked_by)
+
+    @property
+    def is_columnar(self) -> bool:
+        """Return whether `process_partitions` may process records without a step for each."""
+        return self._column_plan is not None
 
     def process_key_counts(self, counts: KeyCounts, wall_clock_ms: int) -> list[OutputRecord]:
         """Process a batch given as counts per key; only for a task that `can_process_key_counts`."""

@@ -145,6 +145,8 @@ class TaskContext:
         self.add_counts: dict[str, CountPerKey] = {}
         """Node → how it adds counts per key."""
         self.window_counts: dict[str, WindowCounts] = {}
+        self.column_totals: dict[str, tuple[Value, Value]] = {}
+        """Node → its cached totals and the functions of its aggregation."""
         self._on_open: dict[str, list[Callable[[], None]]] = {}
         self._on_batch_end: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
@@ -192,6 +194,9 @@ class TaskContext:
 
     def on_window_counts(self, node: str, counter: WindowCounts) -> None:
         self.window_counts[node] = counter
+
+    def on_columns(self, node: str, totals: Value, functions: Value) -> None:
+        self.column_totals[node] = totals, functions
 
     def on_open(self, node: str, open_: Callable[[], None]) -> None:
         self._on_open.setdefault(node, []).append(open_)

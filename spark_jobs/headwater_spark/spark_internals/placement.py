@@ -14,13 +14,12 @@ from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater_spark.spark_internals.java_classes import call_method, load_methods, reason_of
 from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
 _JVM_ENDED = Py4JNetworkError, ConnectionError
 _OTHER_SPARK = Py4JError, TypeError, AttributeError
-_CAUSE = "Caused by: "
-"""In the text of a Java exception, the last such line names what has failed."""
 _METHODS = ("executors", "place")
 _SOURCE = Path(__file__).with_name("PlacedRows.java")
 
@@ -81,11 +80,7 @@ class RowPlacement:
     def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - py4j has no types
         if self._methods is None:
             return ""
-        gateway = java_gateway(self._spark)
-        given = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
-        for at, each in enumerate(arguments):
-            given[at] = each
-        return self._methods[method].invoke(None, given)
+        return call_method(java_gateway(self._spark), self._methods[method], *arguments)
 
     def _give_up(self, error: Exception) -> None:
         self._methods = None
@@ -96,11 +91,7 @@ class RowPlacement:
 def _load_methods(gateway: Any) -> Mapping[str, JavaObject] | None:  # noqa: ANN401 - py4j has no types
     """Return the static methods of the Java class by name; once for each JVM, because that takes long."""
     try:
-        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        compiler.cook(_SOURCE.read_text(encoding="utf-8"))
-        methods = compiler.getClassLoader().loadClass(_SOURCE.stem).getMethods()
-        return {name: each for each in methods if (name := each.getName()) in _METHODS}
+        return load_methods(gateway, _SOURCE, _METHODS)
     except _JVM_ENDED:
         raise
     except _OTHER_SPARK as error:  # py4j calls a package if a class is missing
@@ -109,7 +100,4 @@ def _load_methods(gateway: Any) -> Mapping[str, JavaObject] | None:  # noqa: ANN
 
 
 def _warn_unplaced(error: Exception) -> None:
-    lines = str(error).splitlines()
-    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
-    reason = (causes[-1:] or lines[:1] or [""])[0]
-    _log.warning("tasks not placed: Spark may move them between executors", reason=reason)
+    _log.warning("tasks not placed: Spark may move them between executors", reason=reason_of(error))

@@ -111,7 +111,7 @@ class RecordSender:
         if self._reports is not None:
             return self._send_single(records, self._reports)
         if isinstance(records, OutputColumns):
-            return sum(self._send_topic(each) for each in records.topics)
+            return sum(self._send_topic(each) for each in records.topics) + self.send(records.rest)
         produce, counts = self._producer.produce, self._partition_counts
         number = 0
         for number, record in enumerate(records, 1):

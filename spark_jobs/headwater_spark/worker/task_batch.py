@@ -45,6 +45,7 @@ from headwater_spark.worker.interleaving import (
 from headwater_spark.worker.keyed_input import number_keys
 from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
+from headwater_spark.worker.partition_input import PartitionedInput, processed_columns
 from headwater_spark.worker.refusals import RefusedRecords
 from headwater_spark.worker.restore import restore_state
 from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys
@@ -56,6 +57,10 @@ _MANY_RECORDS = 256
 """From here on, windows are counted faster in columns than record by record."""
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the file system's block size is."""
+
+
+_ProcessedGroup = tuple[Iterable[OutputRecord], ProcessedPart, frozenset[TopicPartition]]
+"""Output records, what was processed, and the awaited partitions of which no record is left."""
 
 
 class NativeTask:
@@ -198,19 +203,37 @@ class OpenTask:
         tick: bool,
     ) -> BatchResult:
         """Process and commit what is first in time; hold the other records back."""
-        shared = request.shared_topics
-        records = in_processing_order(fresh.records(), shared)
         read_global_stores(request)
         deleted = self._delete_moved(request)
+        columns = self._columns_of(fresh, request.shared_topics)
+        if columns is not None and isinstance(self._task, Task):
+            outputs, part, blocking = self._process_columns(self._task, columns, awaited)
+        else:
+            outputs, part, blocking = self._process_in_order(request, fresh, awaited)
+        outputs = [*deleted, *outputs] if deleted else outputs
+        has_result = part.offsets or tick or next(iter(outputs), None) is not None
+        written = self._commit(request, outputs, part) if has_result else 0
+        blocked_by = tuple(sorted(topic for topic, _ in blocking))
+        return self._result(part, skipped=skipped, written=written, blocked_by=blocked_by)
+
+    @staticmethod
+    def _process_columns(
+        task: Task, columns: ColumnInput | PartitionedInput, awaited: frozenset[TopicPartition]
+    ) -> _ProcessedGroup:
+        partitions = columns.partition_columns()
+        outputs, rest = task.process_partitions(partitions, awaited, time.time_ns() // 1_000_000)
+        return outputs, processed_columns(partitions, rest), rest.blocked_by
+
+    def _process_in_order(
+        self, request: BatchRequest, fresh: TaskInput, awaited: frozenset[TopicPartition]
+    ) -> _ProcessedGroup:
+        shared = request.shared_topics
+        records = in_processing_order(fresh.records(), shared)
         outputs, group = self._task.process_group(
             without_task_headers(records, shared), awaited, time.time_ns() // 1_000_000
         )
-        outputs = [*deleted, *outputs]
         part = processed_part(records, group.held_back, shared, self._session.positions)
-        has_result = part.offsets or outputs or tick
-        written = self._commit(request, outputs, part) if has_result else 0
-        blocked_by = tuple(sorted(topic for topic, _ in group.blocked_by))
-        return self._result(part, skipped=skipped, written=written, blocked_by=blocked_by)
+        return outputs, part, group.blocked_by
 
     def _result(
         self, part: ProcessedPart, *, skipped: int, written: int, blocked_by: tuple[str, ...] = ()
@@ -263,7 +286,23 @@ class OpenTask:
                 columns = list(fresh.columns())
                 if all(map(can_count_columns, columns)):
                     return task.process_columns(columns, now)
+        partitions = self._columns_of(fresh, shared_topics) if task.is_columnar else None
+        if partitions is not None:
+            return task.process_partitions(partitions.partition_columns(), (), now)[0]
         return task.process(interleaved(fresh.records(), shared_topics), now)
+
+    def _columns_of(
+        self, fresh: TaskInput, shared_topics: frozenset[str]
+    ) -> ColumnInput | PartitionedInput | None:
+        """Return the input if it has columns that the engine may process."""
+        match fresh:
+            case ColumnInput(topic_partition=(topic, _), has_columns=True):
+                topics = {topic}
+            case PartitionedInput(parts=parts):
+                topics = {part.topic_partition[0] for part in parts}
+            case _:
+                return None
+        return None if self._refused or topics & shared_topics else fresh
 
     def _delete_moved(self, request: BatchRequest) -> list[OutputRecord]:
         """Delete some entries of keys that belong to other processors now; return the changelog records."""

@@ -1,16 +1,9 @@
-"""A task's part of a batch, split from Spark's rows: as columns as long as possible, else as records.
+"""A task's part of a batch: as columns as long as possible, else as records."""
 
-Spark's JVM closes the connection to its worker if it cannot read a record, or if the task is killed. For
-Arrow, that is an end of the rows like any other: without a check, the worker would commit the end offsets of
-rows that it has never received. After the last row, Spark writes one more number
-(`SpecialLengths.END_OF_STREAM`), which PySpark's worker reads when the task's function has ended.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from io import BufferedReader
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -18,6 +11,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from headwater_spark.engine.columns import Columns
 from headwater_spark.engine.key_counts import KeyCount, KeyCounts
+from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.worker.interleaving import without_task_header
 
@@ -39,25 +33,6 @@ _topic_partition_offset = itemgetter(0, 1, 2)
 _LARGE_BATCH = 1_000
 _RECORDS_PER_KEY = 2
 """From here on, counts per key cost less than records (`count_keys`)."""
-
-
-class IncompleteInputError(Exception):
-    """The rows of a task have ended early: Spark has failed to read its records, or has killed the task.
-
-    Nothing of the batch was committed. Spark reports the reason, and the batch is tried again.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the rows of the batch have ended early: Spark could not read all records, or has ended the task"
-        )
-
-
-def complete(batches: Iterable[BatchT], stream: BufferedReader) -> Iterator[BatchT]:
-    """Yield the Arrow batches that are read from `stream`; raise `IncompleteInputError` if they end early."""
-    yield from batches
-    if not stream.peek(1):
-        raise IncompleteInputError
 
 
 class TaskInput(Protocol):
@@ -110,19 +85,23 @@ class RecordInput:
 
 @attrs.define
 class ColumnInput:
-    """Arrow columns of one input partition, never empty. `records` converts them and releases the columns."""
+    """Arrow columns of one input partition, never empty.
+
+    `records` and `partition_columns` convert them and release the columns.
+    """
 
     topic_partition: TopicPartition
     batches: list[pa.RecordBatch]
     _records: list[InputRecord] | None = None
+    _lists: PartitionColumns | None = None
 
     def __len__(self) -> int:
-        return len(self._records or ()) or sum(batch.num_rows for batch in self.batches)
+        return len(self._records or self._lists or ()) or sum(batch.num_rows for batch in self.batches)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the columns in Arrow's format, a quarter of the time that pickled arrays take."""
-        if self._records is not None:
-            return RecordInput, (self._records,)
+        if not self.has_columns:
+            return RecordInput, (self.records(),)
         return _read_columns, (self.topic_partition, _arrow_stream(self.batches))
 
     @property
@@ -132,29 +111,46 @@ class ColumnInput:
 
     @property
     def has_columns(self) -> bool:
-        return self._records is None
+        return self._records is None and self._lists is None
 
     def records(self) -> Sequence[InputRecord]:
         if self._records is None:
-            self._records = []
+            self._records = [] if self._lists is None else list(self._lists.records())
             self.batches.reverse()
             while self.batches:
                 self._records.extend(_records_of(self.batches.pop(), self.topic_partition[0]))
         return self._records
 
     def progress(self) -> InputProgress:
-        if self._records is not None:
-            return RecordInput(self._records).progress()
+        if not self.has_columns:
+            return RecordInput(self.records()).progress()
         largest = max(pc.max(batch.column("time")).as_py() for batch in self.batches)
         next_offset = self.batches[-1].column("offset")[-1].as_py() + 1
         return {self.topic_partition: next_offset}, {self.topic_partition: largest}
 
     def starting_at(self, offsets: Mapping[TopicPartition, int]) -> TaskInput:
-        if self._records is None and self.batches[0].column("offset")[0].as_py() >= offsets.get(
-            self.topic_partition, 0
-        ):
+        if self.has_columns and self.first_offset >= offsets.get(self.topic_partition, 0):
             return self
         return RecordInput(self.records()).starting_at(offsets)
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of the first record, as long as there are columns."""
+        first: int = self.batches[0].column("offset")[0].as_py()
+        return first
+
+    def partition_columns(self) -> Sequence[PartitionColumns]:
+        """Return the columns of the only partition as lists."""
+        if self._lists is None:
+            lists: tuple[list[Any], ...] = ([], [], [], [], [])
+            self.batches.reverse()
+            while self.batches:
+                batch = self.batches.pop()
+                for column, name in zip(lists, ("offset", "time", "key", "value"), strict=False):
+                    column.extend(batch.column(name).to_pylist())
+                lists[-1].extend(_read_headers(batch.column("headers")))
+            self._lists = PartitionColumns(self.topic_partition, *lists)
+        return [self._lists]
 
     def columns(self) -> Iterator[Columns]:
         """Yield keys, values, timestamps and headers of each Arrow batch; the batches are kept."""
@@ -175,31 +171,6 @@ def _arrow_stream(batches: Sequence[pa.RecordBatch]) -> bytes:
 def _read_columns(topic_partition: TopicPartition, columns: bytes) -> ColumnInput:
     with pa.ipc.open_stream(columns) as stream:
         return ColumnInput(topic_partition, list(stream))
-
-
-@attrs.define
-class TaskRows:
-    """One task's rows of a batch; `tick`: process it even without records, for wall-clock punctuation."""
-
-    input: TaskInput
-    tick: bool = False
-
-
-def split_by_task(
-    batches: Iterable[pa.RecordBatch],
-    topic: str | None,
-    task_of: Callable[[int], int] | None = None,
-    *,
-    shuffled: bool,
-) -> Mapping[int, TaskRows]:
-    """Return task → rows, by offset within each partition.
-
-    `topic` is the topic of rows without a column for it. `task_of` returns the task of a partition; None =
-    they have the same number. Rows that Spark has not shuffled are whole input partitions, one after the
-    other, in order, and each is the input of one task.
-    """
-    filled = (batch for batch in batches if batch.num_rows)
-    return _split_shuffled(filled, topic, task_of) if shuffled else _split_in_order(filled, topic)
 
 
 def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts | None:
@@ -250,47 +221,6 @@ def _header_bytes(column: pa.Array) -> int:
     """Return at least the size of all names and values in a column of headers."""
     headers = column.flatten()
     return headers.nbytes if len(headers) else 0
-
-
-def _split_in_order(batches: Iterable[pa.RecordBatch], topic: str | None) -> Mapping[int, TaskRows]:
-    inputs: dict[int, ColumnInput] = {}
-    for batch in batches:
-        partitions = batch.column("partition")
-        found = pc.unique(partitions)
-        for scalar in found:
-            rows = batch if len(found) == 1 else batch.filter(pc.equal(partitions, scalar))
-            name, partition = topic or rows.column(TOPIC)[0].as_py(), scalar.as_py()
-            inputs.setdefault(partition, ColumnInput((name, partition), [])).batches.append(rows)
-    return {partition: TaskRows(columns) for partition, columns in inputs.items()}
-
-
-def _split_shuffled(
-    batches: Iterable[pa.RecordBatch], topic: str | None, task_of: Callable[[int], int] | None
-) -> Mapping[int, TaskRows]:
-    partitions: dict[int, list[InputRecord]] = {}
-    ticks: set[int] = set()  # their partition is the number of the task
-    for batch in batches:
-        are_ticks = batch.column("offset").is_null().to_pylist()
-        for record, is_tick in zip(_records_of(batch, topic), are_ticks, strict=True):
-            records = partitions.setdefault(record[1], [])
-            if is_tick:
-                ticks.add(record[1])
-            else:
-                records.append(record)
-    tasks = partitions if task_of is None else _merge_partitions(partitions, task_of)
-    order = _topic_offset if task_of is None else _topic_partition_offset
-    for task in tasks.values():
-        task.sort(key=order)
-    return {number: TaskRows(RecordInput(task), number in ticks) for number, task in tasks.items()}
-
-
-def _merge_partitions(
-    partitions: Mapping[int, list[InputRecord]], task_of: Callable[[int], int]
-) -> dict[int, list[InputRecord]]:
-    tasks: dict[int, list[InputRecord]] = {}
-    for partition, records in partitions.items():
-        tasks.setdefault(task_of(partition), []).extend(records)
-    return tasks
 
 
 def _records_of(batch: pa.RecordBatch, topic: str | None) -> Iterable[InputRecord]:

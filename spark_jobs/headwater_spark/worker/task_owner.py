@@ -24,6 +24,7 @@ from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.owner_socket import OwnerCall, OwnerSocket
+from headwater_spark.worker.partition_input import PartitionedInput
 from headwater_spark.worker.refusals import RecordsRefusedError, RefusedRecords
 from headwater_spark.worker.state_folders import named_disk_failures
 from headwater_spark.worker.state_proof import OutdatedStateError
@@ -338,7 +339,7 @@ def _forward_batch(
 
 
 def _can_be_sent(input_: TaskInput) -> bool:
-    if isinstance(input_, ColumnInput) and input_.has_columns:
+    if isinstance(input_, PartitionedInput) or (isinstance(input_, ColumnInput) and input_.has_columns):
         return input_.size <= _MAX_FORWARDED_BYTES
     return len(input_) <= _MAX_FORWARDED_RECORDS
 

@@ -18,7 +18,7 @@ from headwater_spark.engine.program import build_programs
 from headwater_spark.spark_internals.python_tasks import BATCH_PROPERTY
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
-from headwater_spark.worker.task_input import IncompleteInputError, complete
+from headwater_spark.worker.task_rows import IncompleteInputError, complete
 from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = pytest.mark.broker

@@ -19,8 +19,8 @@ from headwater_spark.worker.task_input import (
     RecordInput,
     TaskInput,
     count_keys,
-    split_by_task,
 )
+from headwater_spark.worker.task_rows import split_by_task
 
 A, B = ("a", 2), ("b", 2)
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -21,6 +21,7 @@ from headwater_spark.driver.queries.task_function import TaskFunction
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.task import PoisonRecordError
+from headwater_spark.spark_internals.grouping import RowGroups
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.task_input import TOPIC
 
@@ -48,6 +49,7 @@ class BatchProcessor:
         self._spec = spec
         self._on_commit = on_commit
         self._tasks = TaskFunction()
+        self._groups = RowGroups()
         self._planner: StepPlanner | None = None
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
@@ -321,13 +323,13 @@ class BatchProcessor:
             request = attrs.evolve(request, stream_threads=threads.alive)
             limit = min(threads.limit or tasks, tasks)
             placed = self._spec.batches.place_tasks(tasks)
-            if limit < tasks:
-                rows = rows.coalesce(limit)  # the reading tasks, too, if there is a shuffle
-                # A shuffle costs less than tasks that move between executors.
-                shuffled = shuffled or (placed is not None and placed.is_spread)
+            # A shuffle costs less than tasks that move between executors.
+            shuffled = shuffled or (limit < tasks and placed is not None and placed.is_spread)
             if shuffled:
                 groups = None if placed is None or limit == tasks else placed.groups(limit)
-                rows = _partitioned_by_task(rows, request, limit, groups, ticks=self._spec.ticks)
+                rows = self._divide_by_task(rows, request, limit, groups)
+            elif limit < tasks:
+                rows = rows.coalesce(limit)
             place = None if placed is None else partial(placed.place, limit=limit, shuffled=shuffled)
             with self._processing:
                 results = self._tasks.run(rows, batch, request, threads.names, shuffled=shuffled, place=place)
@@ -335,6 +337,20 @@ class BatchProcessor:
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         _raise_failures(results)
         return results
+
+    def _divide_by_task(
+        self, rows: DataFrame, request: BatchRequest, limit: int, groups: Sequence[int] | None
+    ) -> DataFrame:
+        """Return the rows with Spark partition = task or its group: grouped, or else shuffled."""
+        if not self._spec.ticks:
+            tasks = map(request.task_of, range(max(request.partition_counts.values())))
+            chosen = [task % limit if groups is None else groups[task] for task in tasks]
+            grouped = self._groups.grouped(rows, chosen, limit)
+            if grouped is not None:
+                return grouped
+        if limit < request.tasks:
+            rows = rows.coalesce(limit)  # the reading tasks, too
+        return _partitioned_by_task(rows, request, limit, groups, ticks=self._spec.ticks)
 
 
 def _now_ms() -> int:

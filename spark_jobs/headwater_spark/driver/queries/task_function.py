@@ -28,8 +28,9 @@ from headwater_spark.spark_internals.python_tasks import (
 from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.state_proof import boot_seconds
-from headwater_spark.worker.task_input import COLUMNS, TOPIC, complete, split_by_task
+from headwater_spark.worker.task_input import COLUMNS, TOPIC
 from headwater_spark.worker.task_owner import process_task_batch
+from headwater_spark.worker.task_rows import complete, split_by_task
 
 RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"

@@ -8,7 +8,7 @@ become entries of the store's cache; from then on until the batch ends, each rec
 store.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from headwater.model.behaviors import AggregationKind, StreamAggregate
@@ -25,9 +25,9 @@ from headwater_spark.engine.stores.windows import SessionBytes, TimestampedWindo
 
 _RECORD_TIMESTAMP: Final = 3
 _HEADERS: Final = 6
-_NUMBER: Final = 32
+NUMBER: Final = 32
 """The most bytes of a number of 64 bits, in any format; each total has room for as many."""
-_ENTRY: Final = TIMESTAMP + _NUMBER
+ENTRY: Final = TIMESTAMP + NUMBER
 _INT_64: Final = 2**63
 _WIDEST = "\U0001f600"
 
@@ -64,7 +64,9 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, genera
     )
     if behavior.aggregation.kind is AggregationKind.COUNT:
         context.task.on_key_counts(context.node.name, totals.count_per_key())
+        context.task.on_columns(context.node.name, totals, functions)
         return _count_records(totals, context, general)
+    context.task.on_columns(context.node.name, totals, functions)
     return _aggregate_records(totals, functions, context, general)
 
 
@@ -139,6 +141,7 @@ class Totals:
     Attributes:
         pending: Key in the store → total, in the order of the updates.
         characters: The number of characters for which each total has room.
+        per_character: The most bytes of a character of a total; 0 = totals are not texts.
     """
 
     def __init__(
@@ -159,12 +162,13 @@ class Totals:
         self._deserialize = typed.value_serde.deserialize
         self.read = typed.below.read_old
         self.serialize_key = typed.key_serde.serialize
+        self.key_serde = typed.key_serde
         self.pending: dict[bytes, Pending] = {}
         self._init = init
         self._room: dict[bytes, int] = {}
         """Key → the bytes of a total for which there is room, if more than for a number."""
-        self._per_character = _bytes_per_character(self._serialize)
-        self.characters = (_NUMBER - 2) // self._per_character if self._per_character else -1
+        self.per_character = _bytes_per_character(self._serialize)
+        self.characters = (NUMBER - 2) // self.per_character if self.per_character else -1
         self.cache.uncounted.append(self)
         self._cached.flush_with(self._flush)
 
@@ -178,8 +182,8 @@ class Totals:
 
         def start(key: bytes, timestamp: int) -> tuple[Value, int] | None:
             stored = read(key)
-            size = cache.estimate + cache.context_bytes + len(key) + _ENTRY
-            if size <= cache.limit and (stored is None or len(stored) <= _ENTRY):
+            size = cache.estimate + cache.context_bytes + len(key) + ENTRY
+            if size <= cache.limit and (stored is None or len(stored) <= ENTRY):
                 cache.estimate = size
             elif not reserve(key, stored):
                 return None
@@ -189,14 +193,14 @@ class Totals:
 
         return start
 
-    def _first(self, stored: bytes | None, timestamp: int) -> tuple[Value, int]:
+    def first(self, stored: bytes | None, timestamp: int) -> tuple[Value, int]:
         if stored is None:
             return self._init(), timestamp
         return self._deserialize(stored[TIMESTAMP:]), max(read_timestamp(stored), timestamp)
 
     def count_per_key(self) -> CountPerKey:
         """Return how counts per key are added; the entries of all have been reserved."""
-        serialize_key, pending, first = self.serialize_key, self.pending, self._first
+        serialize_key, pending, first = self.serialize_key, self.pending, self.first
         take, read = pending.pop, self.read
 
         def add(key: Value, number: int, latest: int, last: InputRecord) -> None:
@@ -213,6 +217,13 @@ class Totals:
 
         return CountPerKey(add, reserve)
 
+    def put_all(self, updates: Mapping[bytes, Pending], size: int) -> None:
+        """Put the totals of different keys, which need at most `size` bytes; there are no others yet."""
+        self.pending.update(updates)
+        self.cache.estimate += size
+        if self.cache.estimate > self.cache.limit:
+            self.cache.settle()
+
     def reserve(self, size: int) -> bool:
         """Add `size` bytes to the estimate; return whether totals stay values."""
         self.cache.estimate += size
@@ -222,10 +233,10 @@ class Totals:
 
     def _reserve_first(self, key: bytes, stored: bytes | None) -> bool:
         """Reserve the entry of a key without a total; return whether totals stay values."""
-        room = max(_ENTRY, len(stored or b""))
+        room = max(ENTRY, len(stored or b""))
         if not self.reserve(self.cache.context_bytes + len(key) + room):
             return False
-        if room > _ENTRY:
+        if room > ENTRY:
             self._room[key] = room - TIMESTAMP
         return True
 
@@ -233,11 +244,11 @@ class Totals:
         """Reserve more for a large total, and as much again: it may grow with each record."""
         if total is None or type(total) in (bool, float) or _is_int_64(total):
             return
-        if type(total) is str and self._per_character:
-            size = len(total) * self._per_character + 2
+        if type(total) is str and self.per_character:
+            size = len(total) * self.per_character + 2
         else:
             size = len(self._serialize(total))
-        room = self._room.get(key, _NUMBER)
+        room = self._room.get(key, NUMBER)
         if size <= room:
             return
         self._room[key] = 2 * size
@@ -252,8 +263,8 @@ class Totals:
         self._room.clear()
         size = 0
         for key, value, (_, headers, _) in self._entries():
-            room = max(_ENTRY, len(value or b""))
-            if room > _ENTRY:
+            room = max(ENTRY, len(value or b""))
+            if room > ENTRY:
                 self._room[key] = room - TIMESTAMP
             size += self.cache.context_bytes + len(key) + room + header_bytes(headers)
         return size

@@ -88,6 +88,10 @@ class TaskServices(Protocol):
         """Let `counter` process a batch in columns, if possible, not the node per record."""
         ...
 
+    def on_columns(self, node: str, totals: Value, functions: Value) -> None:
+        """Aggregate whole columns, if possible, with `cached_aggregate.Totals` and `Functions`."""
+        ...
+
     def drop(self, node: str, reason: str) -> None:
         """Count a dropped record (`dropped-records-total`)."""
         ...

@@ -177,6 +177,25 @@ class Cached:
             self._uncounted.contexts[key] = context
             self._uncounted.writes.append(key)
 
+    def put_all(
+        self,
+        keys: Sequence[bytes],
+        values: Sequence[bytes | None],
+        contexts: Sequence[Context],
+        size: int,
+    ) -> None:
+        """Put the updates of different keys, which need at most `size` bytes."""
+        if self.cache.limit < 0:
+            for update in zip(keys, values, contexts, strict=True):
+                self.put(*update)
+            return
+        self.overlay.written.update(zip(keys, values, strict=True))
+        self._uncounted.contexts.update(zip(keys, contexts, strict=True))
+        self._uncounted.writes.extend(keys)
+        self.cache.estimate += size
+        if self.cache.estimate > self.cache.limit:
+            self._settle()
+
     def bytes_at_most(self) -> int:
         return self._uncounted.bytes_of_entries()
 

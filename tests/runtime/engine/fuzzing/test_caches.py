@@ -24,6 +24,7 @@ from headwater_spark.worker.local_state import MemoryState
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.functions import PARTIAL, TOTAL
 from tests.runtime.engine.fuzzing.test_data import Outputs, TextProgram, first_difference, shown, theirs
+from tests.runtime.partition_columns import by_topic, columns_of
 from tests.runtime.replay import runnable_programs
 
 _SEEDS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "200"))
@@ -153,10 +154,9 @@ def late_batches_of(chance: random.Random, topics: Sequence[str]) -> Batches:
 
 
 def ours(topology: dict[str, Any], batches: Batches, cache_bytes: int) -> Outputs:
-    """Process the batches with one task."""
+    """Process the batches with one task, record by record; another one gets the same result from columns."""
     (program,) = programs_of(json.dumps(topology), cache_bytes)
-    state = MemoryState()
-    task = Task(program, 0, state)
+    task, of_columns = (Task(program, 0, MemoryState()) for _ in range(2))
     outputs: Outputs = defaultdict(list)
     offsets: defaultdict[str, int] = defaultdict(int)
     for after, batch in enumerate(batches):
@@ -169,10 +169,13 @@ def ours(topology: dict[str, Any], batches: Batches, cache_bytes: int) -> Output
             topic = record["topic"]
             records.append((topic, 0, offsets[topic], record["timestamp"], key, value, headers))
             offsets[topic] += 1
-        for topic, _, key, value, timestamp, written in task.process(records, 0):
-            names = tuple(name for name, _ in written)
+        written = task.process(records, 0)
+        assert by_topic(of_columns.process_partitions(columns_of(records), (), 0)[0]) == by_topic(written)
+        for topic, _, key, value, timestamp, headers in written:
+            names = tuple(name for name, _ in headers)
             outputs[topic].append((after, shown(key), shown(value), timestamp, names))
-        state.commit(state.version)
+        for each in (task, of_columns):
+            each.state.commit(each.state.version)
     return dict(outputs)
 
 

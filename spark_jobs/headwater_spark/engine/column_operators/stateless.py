@@ -1,0 +1,79 @@
+"""Operators without a store, and sinks, over columns."""
+
+from collections.abc import Callable, Mapping
+
+from headwater.model.behaviors import Filter, MapRecord, MapValues, NonNullKeyFilter, PassThrough
+from headwater_spark.engine.column_operators.expressions import FunctionOf
+from headwater_spark.engine.column_operators.rows import ColumnProcess, Rows, encoded_keys
+from headwater_spark.engine.columns import TopicColumns
+from headwater_spark.engine.program_interface import Serde
+from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.columns import write_column
+
+_PARAMETERS = ("key", "value", "timestamp", "headers")
+Write = Callable[[TopicColumns], None]
+
+
+def column_sink(topic: str, serdes: tuple[Serde, Serde], write: Write) -> ColumnProcess:
+    """Return the function that serializes rows and passes them to `write`."""
+    key_serde, value_serde = serdes
+
+    def process(rows: Rows) -> None:
+        keys, values = encoded_keys(rows, key_serde), write_column(value_serde, rows.values)
+        write(TopicColumns(topic, [(keys, values, rows.times, rows.headers)]))
+
+    return process
+
+
+def _pass_through(_behavior: PassThrough, forward: ColumnProcess, _function_of: FunctionOf) -> ColumnProcess:
+    return forward
+
+
+def _filter(behavior: Filter, forward: ColumnProcess, function_of: FunctionOf) -> ColumnProcess:
+    where, wanted = function_of(behavior.where, *_PARAMETERS), not behavior.negate
+
+    def process(rows: Rows) -> None:
+        found = map(where, rows.keys, rows.values, rows.times, rows.headers)
+        forward(rows.where([each is wanted for each in found]))
+
+    return process
+
+
+def _map_values(behavior: MapValues, forward: ColumnProcess, function_of: FunctionOf) -> ColumnProcess:
+    value_of = function_of(behavior.value, *_PARAMETERS)
+
+    def process(rows: Rows) -> None:
+        forward(rows.with_values(list(map(value_of, rows.keys, rows.values, rows.times, rows.headers))))
+
+    return process
+
+
+def _map_record(behavior: MapRecord, forward: ColumnProcess, function_of: FunctionOf) -> ColumnProcess:
+    key_of = function_of(behavior.key, *_PARAMETERS)
+    value_of = None if behavior.keeps_value else function_of(behavior.value, *_PARAMETERS)
+
+    def process(rows: Rows) -> None:
+        columns = rows.keys, rows.values, rows.times, rows.headers
+        values = rows.values if value_of is None else list(map(value_of, *columns))
+        forward(rows.with_keys(list(map(key_of, *columns))).with_values(values))
+
+    return process
+
+
+def _non_null_key(
+    _behavior: NonNullKeyFilter, forward: ColumnProcess, _function_of: FunctionOf
+) -> ColumnProcess:
+    def process(rows: Rows) -> None:
+        forward(rows.where([key is not None for key in rows.keys]))
+
+    return process
+
+
+STATELESS: Mapping[type, Callable[[Value, ColumnProcess, FunctionOf], ColumnProcess]] = {
+    PassThrough: _pass_through,
+    Filter: _filter,
+    MapValues: _map_values,
+    MapRecord: _map_record,
+    NonNullKeyFilter: _non_null_key,
+}
+"""Behavior → function that builds its operator: (behavior, child, function of expressions)"""

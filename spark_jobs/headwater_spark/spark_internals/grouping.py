@@ -1,0 +1,61 @@
+"""One Spark partition for all input partitions of a task, without a shuffle.
+
+A shuffle writes each row to a file and reads it again. DataFrames have no method to read partitions together
+that the caller chooses. So the RDD of a DataFrame is grouped in the driver's JVM (`GroupedRows.java`).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
+from headwater_spark.spark_internals.java_classes import call_method, load_methods, reason_of
+from headwater_spark.spark_internals.jvm import java_gateway
+
+_log = structlog.get_logger(__name__)
+_JVM_ENDED = Py4JNetworkError, ConnectionError
+_OTHER_SPARK = Py4JError, TypeError, AttributeError
+_METHOD = "group"
+_SOURCE = Path(__file__).with_name("GroupedRows.java")
+
+
+class RowGroups:
+    """Groups rows, as long as this Spark has the private parts that are used."""
+
+    def __init__(self) -> None:
+        self.is_possible = True
+
+    def grouped(self, rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
+        """Return `rows` with a Spark partition for each group; None = they have to be shuffled.
+
+        That is so if they do not only come from Kafka.
+
+        Args:
+            rows: A DataFrame that is read once. Its plan is made here.
+            groups: The group of each partition of a topic, in the order of their numbers.
+            count: The number of groups.
+        """
+        if not self.is_possible:
+            return None
+        try:
+            return _grouped(rows, groups, count)
+        except _JVM_ENDED:
+            raise
+        except _OTHER_SPARK as error:  # py4j calls a package if a class is missing
+            self.is_possible = False
+            _log.warning("input partitions not grouped: Spark shuffles rows", reason=reason_of(error))
+            return None
+
+
+def _grouped(rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
+    spark = rows.sparkSession
+    gateway = java_gateway(spark)
+    method = load_methods(gateway, _SOURCE, (_METHOD,))[_METHOD]
+    plan = rows._jdf  # noqa: SLF001 - PySpark shows no RDD of rows
+    found = call_method(gateway, method, plan.queryExecution().toRdd(), "\n".join(map(str, groups)), count)
+    if found is None:
+        return None
+    session = spark._jsparkSession  # noqa: SLF001 - same
+    return DataFrame(session.internalCreateDataFrame(found, plan.schema(), False), spark)  # noqa: FBT003
