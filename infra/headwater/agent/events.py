@@ -51,7 +51,7 @@ class AttemptFailed(ApplicationEvent):
 
 @attrs.frozen
 class GaveUp(ApplicationEvent):
-    """`partition.autoscaling.timeout.ms` passed without a success. The agent keeps running."""
+    """An expansion was given up: `partition.autoscaling.timeout.ms` passed without a success."""
 
     number: int
     failing_for_ms: int
@@ -188,7 +188,7 @@ _MESSAGES: Mapping[type[object], tuple[str, str]] = {
 
 @attrs.frozen
 class LogLine:
-    """`fields` are texts, numbers and lists of them."""
+    """A line of the log; `fields` are texts, numbers and lists of them."""
 
     level: str
     message: str

@@ -1,4 +1,7 @@
-"""Write ownership records to a compacted topic with one partition; the first one creates the topic."""
+"""Write ownership records, which say which stack manages an application, to a topic of the cluster.
+
+The topic is compacted and has one partition. The first record creates it.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING

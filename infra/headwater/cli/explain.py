@@ -114,7 +114,7 @@ def _summary(explanation: Explanation) -> str:
 
 def _print(explanation: Explanation) -> None:
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
-    from rich.markdown import Markdown  # noqa: PLC0415 - same
+    from rich.markdown import Markdown  # noqa: PLC0415 - only on a terminal
 
     console = Console(highlight=False)
     console.print(f"[bold]{explanation.code}[/bold]\n")

@@ -17,9 +17,9 @@ _LABEL_WIDTH = 10
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
-def problem_text(problem: Problem, width: int = WIDTH) -> str:
-    """Return one problem as plain lines of at most `width` characters; longer words are not broken."""
-    return problem_rich(problem, width).plain
+def problem_text(problem: Problem) -> str:
+    """Return one problem as plain lines of at most 100 characters; longer words are not broken."""
+    return problem_rich(problem).plain
 
 
 def problem_rich(problem: Problem, width: int = WIDTH) -> Text:
@@ -43,9 +43,9 @@ def entry_rich(
     return Text("\n").join(lines)
 
 
-def problems_text(problems: Iterable[Problem], width: int = WIDTH) -> str:
+def problems_text(problems: Iterable[Problem]) -> str:
     """Return all problems and their number: first those without an application, then by application."""
-    return problems_rich(problems, width).plain
+    return problems_rich(problems).plain
 
 
 def problems_rich(problems: Iterable[Problem], width: int = WIDTH, most: int | None = None) -> Text:

@@ -110,7 +110,7 @@ def _location_text(raw: RawDocument) -> str:
 
 @attrs.frozen
 class Documents:
-    """`documents` have no errors and are in reading order; `problems` are the problems of all documents."""
+    """What was loaded: the documents without errors in reading order, and the problems of all documents."""
 
     documents: tuple[TopologyDocument, ...] = ()
     problems: tuple[Problem, ...] = ()
