@@ -40,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MILLISECONDS = click.IntRange(min=1)
 
 
-def default_client_id() -> str:
+def _default_client_id() -> str:
     """Return a client id that names this host."""
     return f"headwater-agent-{socket.gethostname()}"
 
@@ -54,7 +54,7 @@ class AgentOptions(JobOptions):
 
     files: Sequence[Path] = ()
     manifest: Path | None = None
-    client_id: str = attrs.field(factory=default_client_id)
+    client_id: str = attrs.field(factory=_default_client_id)
     group: str = "default"
     metadata_max_age_ms: int | None = None
     settle_ms: int = 10_000
@@ -141,7 +141,7 @@ def run_agent(options: Mapping[str, Any]) -> int:
             files=options["files"],
             manifest=options["manifest"],
             connection=connection(options["bootstrap_server"], options["command_config"]),
-            client_id=options["client_id"] or default_client_id(),
+            client_id=options["client_id"] or _default_client_id(),
             group=options["group"],
             metadata_max_age_ms=options["metadata_max_age_ms"],
             settle_ms=options["follow_up_ms"],

@@ -38,7 +38,7 @@ _API = "kafka.strimzi.io/"
 _READING = {"Read", "All"}
 
 
-def strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]:
+def _strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]:
     """Return topics and groups of the resources in files and folders, such as `kubectl get -o yaml` writes.
 
     A user with permission to read a group belongs to an application, which reads the user's topics. Resources
@@ -201,7 +201,7 @@ def import_all(request: ImportRequest) -> bool:
     connected = None
     problems: tuple[Problem, ...] = ()
     if request.strimzi:
-        seen, problems = strimzi_survey(request.strimzi)
+        seen, problems = _strimzi_survey(request.strimzi)
     else:
         connected = connection(request.bootstrap_server, request.command_config)
         seen = survey(connected, INTERNAL_NAMES, request.application_ids)

@@ -24,7 +24,7 @@ from headwater.kafka.login import Login, LoginRefusedError, wire_mechanism
 from headwater.kafka.wire import LateResponseError, ResponseReader, compact_text, receive_response
 
 
-def tls_context(settings: ConnectionSettings) -> ssl.SSLContext:
+def _tls_context(settings: ConnectionSettings) -> ssl.SSLContext:
     """Return the context; raises `OSError`, `ValueError` for certificates and keys that OpenSSL rejects."""
     context = ssl.create_default_context(cadata=settings.ca)
     # Python 3.13 rejects certificates of private authorities that librdkafka and Java accept.
@@ -58,14 +58,14 @@ _PARALLEL = 32
 _DAY_SECONDS = 86_400
 
 
-def open_connection(settings: ConnectionSettings, address: str, timeout_seconds: float) -> socket.socket:
+def _open_connection(settings: ConnectionSettings, address: str, timeout_seconds: float) -> socket.socket:
     """Connect to `address` (host:port), with TLS if the settings use it; raises `OSError`, `ValueError`."""
     host, port = _host_and_port(address)
     plain = socket.create_connection((host, port), timeout_seconds)
     if not settings.uses_tls:
         return plain
     try:
-        return tls_context(settings).wrap_socket(plain, server_hostname=host)
+        return _tls_context(settings).wrap_socket(plain, server_hostname=host)
     except BaseException:
         plain.close()
         raise
@@ -92,7 +92,7 @@ def certificate_days(settings: ConnectionSettings, address: str, timeout_seconds
     if not settings.uses_tls or settings.skip_tls_verify:
         return None
     try:
-        with open_connection(settings, address, timeout_seconds) as connected:
+        with _open_connection(settings, address, timeout_seconds) as connected:
             certificate = connected.getpeercert() if isinstance(connected, ssl.SSLSocket) else None
     except (OSError, ValueError):
         return None
@@ -248,7 +248,7 @@ class BrokerConnection:
 
 def _open_socket(settings: ConnectionSettings, address: str, seconds: float) -> socket.socket:
     try:
-        return open_connection(settings, address, seconds)
+        return _open_connection(settings, address, seconds)
     except OSError:  # a certificate that is not trusted is a ValueError, too
         raise
     except ValueError as error:

@@ -34,7 +34,7 @@ def environment_fields(environment: Mapping[str, str], names: Mapping[str, str] 
     servers = variables.words("BOOTSTRAP_SERVERS")
     fields = {
         "bootstrap_servers": servers,
-        "mechanism": canonical_mechanism(mechanism) if mechanism else None,
+        "mechanism": _canonical_mechanism(mechanism) if mechanism else None,
         "username": variables.text("SASL_USERNAME"),
         "password": variables.text("SASL_PASSWORD"),
         "ca": variables.pem("CA_CERT"),
@@ -63,7 +63,7 @@ def names_cluster(environment: Mapping[str, str]) -> bool:
     return bool(_Variables(environment, NO_NAMES).text("BOOTSTRAP_SERVERS"))
 
 
-def canonical_mechanism(name: str) -> str:
+def _canonical_mechanism(name: str) -> str:
     """Return a mechanism in Kafka's spelling; the providers spell some differently."""
     upper = name.upper()
     return _MECHANISMS.get(upper, upper)

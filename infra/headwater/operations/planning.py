@@ -22,10 +22,10 @@ def plan_documents(observed: Observation, policy: PlanPolicy, elapsed_ms: int) -
     records = observed.records or {}
     earlier = compile_recorded(observed.documents, records, observed.snapshot.partitions)
     planned = plan(observed.compiled, observed.snapshot, records, policy, elapsed_ms, earlier=earlier)
-    return attrs.evolve(planned, problems=(*planned.problems, *unknown_replication(planned)))
+    return attrs.evolve(planned, problems=(*planned.problems, *_unknown_replication(planned)))
 
 
-def unknown_replication(planned: Plan) -> Iterator[Problem]:
+def _unknown_replication(planned: Plan) -> Iterator[Problem]:
     """Yield a problem for each application that depends on the brokers' unknown default."""
     for application in planned.applications:
         new = [a for a in application.actions if a.live is None and a.replication_factor < 1]

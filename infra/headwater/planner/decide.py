@@ -33,7 +33,7 @@ from headwater.planner.transfers import Transfers
 from headwater.planner.waves import waves
 
 
-def record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
+def _record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
     """Return the record to write. The ids of topics that the run creates are empty: they are read later."""
     before = application.record or application.predecessor
     return SetupRecord(
@@ -158,7 +158,7 @@ def _active_plans(
             application_id=application.id,
             compiled=application.compiled,
             actions=part,
-            record=record_after(application, part),
+            record=_record_after(application, part),
             notes=tuple(_notes_of(application, part)),
             settings=setting_changes(application.compiled, application.record),
         )

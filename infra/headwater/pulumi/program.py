@@ -45,7 +45,7 @@ _MOST_PROBLEMS = 100
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
 
 
-def log_problems(problems: Iterable[Problem]) -> None:
+def _log_problems(problems: Iterable[Problem]) -> None:
     """Log each problem as one message, errors first."""
     ordered = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
     for problem in ordered[:_MOST_PROBLEMS]:
@@ -54,14 +54,14 @@ def log_problems(problems: Iterable[Problem]) -> None:
         pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
 
 
-def log_risks(plan: Plan) -> None:
+def _log_risks(plan: Plan) -> None:
     """Log all changes that can lose data or move keys as one message, if there are any."""
     if risks := data_risks(plan):
         lines = (f"  {risk.topic}: {risk.text}" for risk in risks)
         pulumi.log.info("\n".join([RISKS_HEAD, *lines]))
 
 
-def log_interrupted(topics: Sequence[str]) -> None:
+def _log_interrupted(topics: Sequence[str]) -> None:
     """Log the topics that an interrupted run created and that are not in the state yet, if there are any.
 
     Pulumi keeps such a creation as a pending operation, and warns about it in every later run.
@@ -128,7 +128,7 @@ async def deploy(
     state = await read_stack_state()
     stack = _identity_of(state)
     planned = plan_stack(settings, state, reader_for, stack=stack)
-    log_problems(planned.problems)
+    _log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
     if (differs := approval_problem(planned.plan, settings.approved_plan)) is not None:
@@ -146,7 +146,7 @@ async def deploy(
     _raise_if_any(await asyncio.to_thread(writer.refusals, planned.plan, with_permissions=not is_preview))
     if not is_preview:
         unprotected = await asyncio.to_thread(protect_records, planned.plan, writer)
-        log_problems(unprotected)
+        _log_problems(unprotected)
         _raise_if_any(errors(unprotected), is_logged=True)
         _raise_if_any(await asyncio.to_thread(claim_applications, planned.plan, reader, writer))
     target = Target(
@@ -156,7 +156,7 @@ async def deploy(
         state=state,
         stack_id=stack.id,
     )
-    log_risks(planned.plan)
+    _log_risks(planned.plan)
     guard = _deletion_guard(planned, target, lambda: reader_for(connection))
     components = _register_components(planned.plan, registrations, target, guard, opts)
     recorded = await register_all(components)
@@ -208,13 +208,13 @@ def _record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: C
     try:
         record_ownership(plan, recorded, writer)
     except ProblemsError as error:
-        log_problems(error.problems)
+        _log_problems(error.problems)
         raise pulumi.RunError("the ownership records are not written: run again") from None
 
 
 def _raise_if_any(problems: Sequence[Problem], *, is_logged: bool = False) -> None:
     if problems:
-        log_problems(() if is_logged else problems)
+        _log_problems(() if is_logged else problems)
         raise pulumi.RunError(_refusal_text(problems))
 
 
@@ -236,7 +236,7 @@ def _register_components(
     for application in plan.applications:
         component = components.get(application.application_id)
         log_plan(plan, application, component.registration.repairs if component else ())
-        log_interrupted(_interrupted_topics(application, target.state))
+        _log_interrupted(_interrupted_topics(application, target.state))
     return list(components.values())
 
 

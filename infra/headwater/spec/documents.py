@@ -25,7 +25,7 @@ from headwater.spec.yaml_text import read_yaml
 _LONGEST_ID = 249
 
 
-def id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
+def _id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
     """Return problems for documents with the same id, and for ids that begin with another id and a hyphen."""
     first: dict[str, RawDocument] = {}
     problems: list[Problem] = []
@@ -181,7 +181,7 @@ def _check_documents(raws: Sequence[RawDocument], problems: Iterable[Problem]) -
             found += _name_application(raw, faults)
             if document is not None and not errors(faults):
                 documents.append(document)
-    return Documents(tuple(documents), _sort_problems((*reading, *found, *id_problems(raws))))
+    return Documents(tuple(documents), _sort_problems((*reading, *found, *_id_problems(raws))))
 
 
 def _name_application(raw: RawDocument, problems: Iterable[Problem]) -> Iterator[Problem]:

@@ -67,7 +67,7 @@ class PendingDecision:
         )
 
 
-def counts_after_metadata(
+def _counts_after_metadata(
     observed: Mapping[str, ObservedCount], counts: TopicCounts, clock_ms: int, lag_ms: int
 ) -> Mapping[str, ObservedCount]:
     """Return the observed counts after the cluster was read.
@@ -90,7 +90,7 @@ def _update_count(known: ObservedCount | None, partitions: int, clock_ms: int, l
     return ObservedCount(partitions) if clock_ms - known.lower_since_ms >= lag_ms else known
 
 
-def counts_after_attempt(
+def _counts_after_attempt(
     observed: Mapping[str, ObservedCount], results: Iterable[TopicResult]
 ) -> Mapping[str, ObservedCount]:
     """Return the observed counts after an attempt: an answer of the controller counts before the metadata."""
@@ -123,7 +123,7 @@ def requirements(
     return Requirements(documents, _select_relevant(applications, counts), applications)
 
 
-def inputs_of_fewer(
+def _inputs_of_fewer(
     applications: tuple[CompiledApplication, ...], counts: TopicCounts
 ) -> Mapping[str, TopicCounts]:
     """Return application → the inputs of its processors, where some of these may have been removed (KIP-287).
@@ -196,10 +196,10 @@ def apply_observation(observation: Observation, pending: PendingDecision) -> Pen
 
 def _apply_metadata(pending: PendingDecision, metadata: Metadata) -> PendingDecision:
     state, policy = pending.state, pending.context.policy
-    observed = counts_after_metadata(state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms)
+    observed = _counts_after_metadata(state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms)
     counts = used_counts(observed)
     required = requirements(metadata.documents, counts, state.requirements)
-    due = inputs_of_fewer(required.applications, counts)
+    due = _inputs_of_fewer(required.applications, counts)
     updated = attrs.evolve(
         state,
         observed_counts=observed,
@@ -292,7 +292,7 @@ def _apply_recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEn
 
 def _apply_attempt(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
     state = pending.state
-    observed = counts_after_attempt(state.observed_counts, attempt.results)
+    observed = _counts_after_attempt(state.observed_counts, attempt.results)
     pending = pending.with_state(attrs.evolve(state, observed_counts=observed))
     changes = []
     for app in state.applications.values():

@@ -27,7 +27,7 @@ from headwater.toolchain.kafka_streams import ensure_kafka_streams
 from headwater.toolchain.streams_library import ensure_streams_library
 
 
-def run_demo(
+def _run_demo(
     folder: Path,
     kafka: KafkaDistribution,
     pulumi: PulumiToolchain,
@@ -93,10 +93,10 @@ def demo(context: click.Context, keep: Path | None) -> None:
         jars = Jars(spark, (ensure_streams_library(), ensure_kafka_streams() / "*"))
         if keep is not None:
             keep.mkdir(parents=True)
-            is_expected = run_demo(keep.absolute(), kafka, pulumi, jars, console)
+            is_expected = _run_demo(keep.absolute(), kafka, pulumi, jars, console)
         else:
             with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
-                is_expected = run_demo(Path(folder), kafka, pulumi, jars, console)
+                is_expected = _run_demo(Path(folder), kafka, pulumi, jars, console)
     except ToolchainError as error:
         raise click.ClickException(str(error)) from error
     except FileExistsError:

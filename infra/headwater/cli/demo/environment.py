@@ -82,7 +82,7 @@ def produce_payments(servers: str, topic: str, records: Iterable[Payment], start
         raise RuntimeError(f"{topic}: the broker did not accept the payments")
 
 
-def read_revenue(servers: str, topic: str, partitions: int, start: int) -> Mapping[str, float]:
+def _read_revenue(servers: str, topic: str, partitions: int, start: int) -> Mapping[str, float]:
     """Return `CATEGORY, hour N` → revenue, from all committed records.
 
     Raises:
@@ -202,7 +202,7 @@ class Environment:
     def revenue(self, topic: str) -> Mapping[str, float]:
         """Return `CATEGORY, hour N` → revenue that the application wrote to `topic`."""
         count = self.topics()[topic].partitions
-        return read_revenue(self.broker.bootstrap_servers, topic, count, self.first_hour)
+        return _read_revenue(self.broker.bootstrap_servers, topic, count, self.first_hour)
 
     def _wait_until(self, condition: Callable[[Mapping[str, LiveTopic]], bool]) -> None:
         _retry_until_true(lambda: condition(self.topics()))()

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _OLDEST_PULUMI = (3, 250)
 
 
-def observe_machine() -> MachineFacts:
+def _observe_machine() -> MachineFacts:
     found = pulumi_cli.find_pulumi()
     return MachineFacts(
         python=sys.version_info[:3],
@@ -153,7 +153,7 @@ def doctor(
       headwater doctor --stack production --for plan
       headwater doctor --command-config client.properties --format json
     """
-    findings = list(machine_findings(observe_machine()))
+    findings = list(machine_findings(_observe_machine()))
     observed = None
     if stack is not None:
         observed = _observe_stack(stack, project, findings)

@@ -23,7 +23,7 @@ from headwater.model.topology import Application, CreatedBy, DescribedTopology, 
 _FOREVER = (1 << 63) - 1
 
 
-def live_detail(
+def _live_detail(
     live: LiveTopic, finding: StoreFinding, structure: Structure, streams: StreamsConfig
 ) -> StoreDetail:
     """Return kind and retention that compile to the config of `live`; other settings become overrides.
@@ -147,7 +147,7 @@ def _details_of(
             source = table_topic(finding.name, structure)
             details[finding.name] = StoreDetail(logging=source is not None, source_topic=source)
         elif live is not None and topic in snapshot.described:
-            found = live_detail(live, finding, structure, config)
+            found = _live_detail(live, finding, structure, config)
             if given is None:
                 details[finding.name] = found
             elif finding.missing:

@@ -36,7 +36,7 @@ def renamed(part: ApplicationPlan, evidence: Evidence, declared: Collection[str]
     compiled = part.compiled
     if compiled is None or part.recorded is not None:
         return None
-    ids = former_ids(compiled, evidence.snapshot, declared)
+    ids = _former_ids(compiled, evidence.snapshot, declared)
     renamed_from = compiled.application.renamed_from
     former = next((id_ for id_ in ids if id_ == renamed_from or evidence.is_unused(id_)), None)
     if former is None:
@@ -117,7 +117,7 @@ def _problem_finding(
     )
 
 
-def missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
+def _missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
     """Yield a finding for each declared ACL that does not exist on the cluster."""
     for action in part.acls:
         if action.kind in _MISSING:
@@ -137,7 +137,7 @@ def missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
             )
 
 
-def former_ids(
+def _former_ids(
     compiled: CompiledApplication, snapshot: ClusterSnapshot, declared: Collection[str]
 ) -> Sequence[str]:
     """Return other ids for which all internal topics of the application exist; none exists for its own."""
@@ -224,7 +224,7 @@ def drift_evidence_request(
     former = (
         f"{id_}-{topic.name.removeprefix(internal_prefix(each))}"
         for each in compiled
-        for id_ in former_ids(each, snapshot, declared)
+        for id_ in _former_ids(each, snapshot, declared)
         for topic in each.internal_topics
     )
     in_question = {*(name for names in left.values() for name in names), *recorded, *former}
@@ -256,7 +256,7 @@ def _findings_of(
     explained = {name for problem in moved for name in (problem.expected, problem.topic)}
     if another and part.compiled is not None:
         explained |= {topic.name for topic in part.compiled.internal_topics}
-    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, evidence), *missing_acls(part))
+    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, evidence), *_missing_acls(part))
     findings = [
         *([another] if another else ()),
         *renumbered(moved, part),

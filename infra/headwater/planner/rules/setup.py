@@ -13,7 +13,7 @@ from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, St
 from headwater.planner.upgrade.topology import RESET
 
 
-def unneeded_reinitialize(application: ActiveApplication) -> Problem:
+def _unneeded_reinitialize(application: ActiveApplication) -> Problem:
     switch = application.setup.in_stack.get("reinitialize")
     return application.problem(
         ProblemCode.CONFIG_HAS_NO_EFFECT,
@@ -27,7 +27,7 @@ def unneeded_reinitialize(application: ActiveApplication) -> Problem:
     )
 
 
-def unneeded_unsafe_expansion(application: ActiveApplication) -> Problem:
+def _unneeded_unsafe_expansion(application: ActiveApplication) -> Problem:
     """Return a hint if the option is in the document: the runtime on Spark and agents read it there.
 
     The runtime needs it until each task has committed its number of processors with the new partitions.
@@ -129,7 +129,7 @@ def reinitialize_stays_on(application: ActiveApplication) -> Iterator[Problem]:
     if not application.setup.reinitialize or application.record is None:
         return
     if not application.has_losses:
-        yield unneeded_reinitialize(application)
+        yield _unneeded_reinitialize(application)
 
 
 def unsafe_expansion_stays_on(application: ActiveApplication) -> Iterator[Problem]:
@@ -139,7 +139,7 @@ def unsafe_expansion_stays_on(application: ActiveApplication) -> Iterator[Proble
     if application.has_losses or any(state.missing_partitions for state in application.internal):
         return
     if not any(refused_without_the_switch(application)):
-        yield unneeded_unsafe_expansion(application)
+        yield _unneeded_unsafe_expansion(application)
 
 
 def id_overlap(run: Run) -> Iterator[Problem]:
