@@ -3,7 +3,7 @@
 import attrs
 
 from headwater.model.records import OwnershipRecord
-from headwater.planner.claims import change_after, change_before, race, retraction
+from headwater.planner.claims import change_after, change_before, find_race, retraction
 from headwater.planner.rules.ownership_messages import refusal
 from tests.planner.owned_applications import (
     CHANGELOG,
@@ -107,7 +107,7 @@ def test_of_two_stacks_that_claim_at_the_same_time_none_continues_unnoticed(
         change = change_before(planned, planned.ownership)
         cluster.write(change)
         now = planned.ownership.reread(tuple(cluster.ownership.values()))
-        lost = race(change, planned.ownership, now)
+        lost = find_race(change, planned.ownership, now)
         assert bool(lost) is (stack is second)
         if lost:
             cluster.write(retraction(change, planned.ownership))
@@ -119,6 +119,6 @@ def test_a_record_that_is_taken_over_is_no_other_claim(first: Stack, second: Sta
     planned = second.plan(TAKING_OVER)
     assert planned.ownership is not None
     change = change_before(planned, planned.ownership)
-    assert not race(change, planned.ownership, planned.ownership)
+    assert not find_race(change, planned.ownership, planned.ownership)
     [conflict] = planned.ownership.conflicts("orders", [])
     assert refusal(conflict, planned.ownership).fix.startswith("Declare it in one stack only.")

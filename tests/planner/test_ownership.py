@@ -7,7 +7,7 @@ from headwater.model.problems import ProblemCode, Severity
 from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Setup, Sink
 from headwater.planner import ActionKind, PlanPolicy, plan
-from headwater.planner.claims import change_after, change_before, race, retraction
+from headwater.planner.claims import change_after, change_before, find_race, retraction
 from headwater.planner.ownership import Ownership
 from tests.planner.owned_applications import (
     CHANGELOG,
@@ -226,7 +226,7 @@ def test_a_retracted_claim_restores_the_record_of_before(
     cluster.write(change)
     second.simulate_claim(sink)
     now = planned.ownership.reread(tuple(cluster.ownership.values()))
-    (conflict,) = race(change, planned.ownership, now)
+    (conflict,) = find_race(change, planned.ownership, now)
     assert (conflict.application_id, conflict.topics) == ("orders", ("shared-out",))
     cluster.write(retraction(change, planned.ownership))
     assert cluster.ownership["first", "orders"] == before

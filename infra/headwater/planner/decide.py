@@ -28,7 +28,12 @@ from headwater.planner.processors import (
 from headwater.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
 from headwater.planner.rules.ownership import twice_managed
 from headwater.planner.run import Run, expected_cluster
-from headwater.planner.topic_actions import delete, release, retire, topic_actions
+from headwater.planner.topic_actions import (
+    delete_application,
+    release_application,
+    retire_application,
+    topic_actions,
+)
 from headwater.planner.transfers import Transfers
 from headwater.planner.waves import waves
 
@@ -237,11 +242,11 @@ def _processor_notes(application: ActiveApplication) -> Iterator[str]:
 def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:
     documents = {application.application.id: application for application in run.compiled}
     for record in run.released:
-        yield release(record, documents.get(record.application_id), run.snapshot)
+        yield release_application(record, documents.get(record.application_id), run.snapshot)
     for record in run.retiring:
-        yield retire(record, documents.get(record.application_id), run.evidence)
+        yield retire_application(record, documents.get(record.application_id), run.evidence)
     for record in run.deleted:
-        yield delete(record, run.snapshot)
+        yield delete_application(record, run.snapshot)
 
 
 def _without_ids(records: Mapping[str, SetupRecord]) -> Mapping[str, SetupRecord]:

@@ -253,7 +253,7 @@ def _apply_not_written(pending: PendingDecision, problems: tuple[Problem, ...]) 
 def _fail_expansions(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     expanding = [app for app in pending.state.applications.values() if app.phase is Phase.EXPANDING]
     return pending.with_changes(
-        *(expansions.failed(app, _summaries_of(problems), pending.context) for app in expanding)
+        *(expansions.schedule_retry(app, _summaries_of(problems), pending.context) for app in expanding)
     )
 
 
@@ -283,7 +283,9 @@ def _apply_recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEn
     if state.term is None:
         return pending
     changes = [
-        expansions.resumed(state.applications.get(id_, ApplicationState(id=id_)), entry, pending.context)
+        expansions.resume_expansion(
+            state.applications.get(id_, ApplicationState(id=id_)), entry, pending.context
+        )
         for id_, entry in entries.items()
     ]
     recovered = attrs.evolve(state, is_recovered=True, journal_problems=(), journal_retry=Retry())
@@ -299,7 +301,7 @@ def _apply_attempt(pending: PendingDecision, attempt: Attempted) -> PendingDecis
         topics = {item.topic for item in app.shortfalls}
         results = tuple(result for result in attempt.results if result.topic in topics)
         if app.expansion is not None and app.phase is Phase.EXPANDING and results:
-            changes.append(expansions.attempted(app, app.expansion, results, pending.context))
+            changes.append(expansions.apply_results(app, app.expansion, results, pending.context))
     return pending.with_changes(*changes)
 
 
@@ -307,7 +309,7 @@ def _postpone_application(pending: PendingDecision, application: str) -> Pending
     app = pending.state.applications.get(application)
     if app is None or app.expansion is None:
         return pending
-    return pending.with_changes(Change(expansions.postponed(app, app.expansion, pending.context)))
+    return pending.with_changes(Change(expansions.postpone_follow_up(app, app.expansion, pending.context)))
 
 
 def _apply_called(pending: PendingDecision, application: str, error: str) -> PendingDecision:

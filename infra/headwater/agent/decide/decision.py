@@ -13,7 +13,7 @@ from headwater.agent.decide.apply_observation import (
     used_counts,
 )
 from headwater.agent.decide.assessment import Assessment, assess, held_back
-from headwater.agent.decide.expansions import Context, is_due, widest
+from headwater.agent.decide.expansions import Context, is_due, widest_change
 from headwater.agent.decide.phases import has_given_up, update_application
 from headwater.agent.decide.values import (
     Action,
@@ -104,7 +104,7 @@ def _assess_applications(pending: PendingDecision) -> PendingDecision:
 def _expire_expansions(pending: PendingDecision, assessments: Mapping[str, Assessment]) -> PendingDecision:
     """Give up where nothing has succeeded for `partition.autoscaling.timeout.ms`."""
     late = [
-        expansions.gave_up(app, app.expansion, assessments[app.id], pending.context)
+        expansions.give_up_expansion(app, app.expansion, assessments[app.id], pending.context)
         for app in pending.state.applications.values()
         if app.phase is Phase.EXPANDING and app.expansion is not None
         if app.expansion.failing_since_ms is not None
@@ -121,7 +121,7 @@ def _without_others(pending: PendingDecision, assessments: Mapping[str, Assessme
         return pending
     pending = pending.with_changes(
         *(
-            expansions.cancelled(app, app.expansion, None, pending.context, "its document was removed")
+            expansions.cancel_expansion(app, app.expansion, None, pending.context, "its document was removed")
             for app in removed
             if app.expansion is not None
         )
@@ -186,7 +186,7 @@ def _relevant_counts(state: AgentState) -> Iterator[ObservedCount]:
 def _pending_notifications(state: AgentState) -> Iterator[Notify]:
     for app in state.applications.values():
         if app.phase is Phase.SETTLING and app.expansion is not None:
-            counts = widest(app.expansion.before, used_counts(state.observed_counts))
+            counts = widest_change(app.expansion.before, used_counts(state.observed_counts))
             if counts and is_due(app.expansion, state.observed_at_ms):
                 yield Notify(app.id, *counts)
 

@@ -27,7 +27,9 @@ from headwater.planner.policies.topic_settings import tolerances
 _MISSING = (AclActionKind.GRANT, AclActionKind.RESTORE)
 
 
-def renamed(part: ApplicationPlan, evidence: Evidence, declared: Collection[str]) -> Finding | None:
+def _renamed_application(
+    part: ApplicationPlan, evidence: Evidence, declared: Collection[str]
+) -> Finding | None:
     """Return a finding if no topic of the application exists and all exist under another id's names.
 
     `declared` are the topics that documents mention: they do not belong to an earlier id. The other id must
@@ -64,7 +66,7 @@ def renamed(part: ApplicationPlan, evidence: Evidence, declared: Collection[str]
     )
 
 
-def successors(
+def _find_successors(
     part: ApplicationPlan, snapshot: ClusterSnapshot, problems: Sequence[Problem], left: Sequence[str]
 ) -> tuple[Problem, ...]:
     """Return a problem for each topic that got another generated name.
@@ -79,20 +81,20 @@ def successors(
     return renumbering_problems(dict.fromkeys((*left, *live), ""), part.compiled)
 
 
-def renumbered(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
-    """Yield the problems of `successors` as findings: one, not a missing topic and an orphaned one."""
+def _renumbered_topics(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield the problems of `_find_successors` as findings: one, not a missing topic and an orphaned one."""
     for problem in moved:
         yield _problem_finding(FindingKind.RENUMBERED, problem, part, problem.topic)
 
 
-def unavailable(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+def _unavailable_partitions(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
     """Yield a finding for each problem of partitions without a leader or with replicas not in sync."""
     for problem in problems:
         if problem.code is ProblemCode.UNAVAILABLE_PARTITIONS:
             yield _problem_finding(FindingKind.UNAVAILABLE, problem, part)
 
 
-def excess(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+def _excess_permissions(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
     """Yield a finding for permissions with which an application could replace a lost topic."""
     for problem in problems:
         if problem.code is ProblemCode.EXCESS_PERMISSIONS:
@@ -250,18 +252,18 @@ def _findings_of(
 ) -> tuple[Finding, ...]:
     """A topic with a new name is one finding, not a missing topic and an orphaned one."""
     snapshot = evidence.snapshot
-    another = renamed(part, evidence, declared)
+    another = _renamed_application(part, evidence, declared)
     own = [name for name in left if evidence.of(part.application_id, snapshot.topics[name]).is_proven]
-    moved = () if another else successors(part, snapshot, problems, own)
+    moved = () if another else _find_successors(part, snapshot, problems, own)
     explained = {name for problem in moved for name in (problem.expected, problem.topic)}
     if another and part.compiled is not None:
         explained |= {topic.name for topic in part.compiled.internal_topics}
     each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, evidence), *_missing_acls(part))
     findings = [
         *([another] if another else ()),
-        *renumbered(moved, part),
-        *unavailable(problems, part),
-        *excess(problems, part),
+        *_renumbered_topics(moved, part),
+        *_unavailable_partitions(problems, part),
+        *_excess_permissions(problems, part),
         *other_topology(part, snapshot),
         *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
     ]
