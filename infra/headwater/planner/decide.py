@@ -38,48 +38,6 @@ from headwater.planner.transfers import Transfers
 from headwater.planner.waves import waves
 
 
-def _record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
-    """Return the record to write. The ids of topics that the run creates are empty: they are read later."""
-    before = application.record or application.predecessor
-    return SetupRecord(
-        application_id=application.id,
-        topics={
-            action.name: RecordedTopic(
-                name=action.name,
-                topic_id=action.live.topic_id if action.live else "",
-                partitions=action.partitions,
-                is_sink=_is_sink(application, action),
-                is_retired=action.kind in (ActionKind.RETIRE, ActionKind.DELETE),
-            )
-            for action in sorted(actions, key=lambda action: action.name)
-            if action.kind is not ActionKind.RELEASE
-        },
-        initial=initial_processors(application),
-        initial_processors=(before.initial_processors if before else 0) or _recorded_processors(application),
-        generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
-        origins=origins(application.compiled),
-        cluster_id=application.snapshot.cluster_id,
-        kafka_streams=str(application.compiled.application.kafka_streams),
-        settings=document_settings(application.compiled),
-    )
-
-
-def _recorded_processors(application: ActiveApplication) -> int:
-    """Return one processor for each task of the largest sub-topology; 0 = not known yet."""
-    if application.compiled.is_observed:
-        return 0
-    return (
-        max((part.tasks for part in application.compiled.subtopologies if not part.is_global), default=0) or 1
-    )
-
-
-def _is_sink(application: ActiveApplication, action: TopicAction) -> bool:
-    if action.topic is not None:
-        return isinstance(action.topic, Sink)
-    recorded = application.record.topics.get(action.name) if application.record else None
-    return recorded is not None and recorded.is_sink
-
-
 def plan(
     compiled: Sequence[CompiledApplication],
     snapshot: ClusterSnapshot,
@@ -137,6 +95,48 @@ def plan(
         ownership=run.ownership,
         ownership_settings=snapshot.ownership_topic.changes if run.ownership is not None else {},
     )
+
+
+def _record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
+    """Return the record to write. The ids of topics that the run creates are empty: they are read later."""
+    before = application.record or application.predecessor
+    return SetupRecord(
+        application_id=application.id,
+        topics={
+            action.name: RecordedTopic(
+                name=action.name,
+                topic_id=action.live.topic_id if action.live else "",
+                partitions=action.partitions,
+                is_sink=_is_sink(application, action),
+                is_retired=action.kind in (ActionKind.RETIRE, ActionKind.DELETE),
+            )
+            for action in sorted(actions, key=lambda action: action.name)
+            if action.kind is not ActionKind.RELEASE
+        },
+        initial=initial_processors(application),
+        initial_processors=(before.initial_processors if before else 0) or _recorded_processors(application),
+        generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
+        origins=origins(application.compiled),
+        cluster_id=application.snapshot.cluster_id,
+        kafka_streams=str(application.compiled.application.kafka_streams),
+        settings=document_settings(application.compiled),
+    )
+
+
+def _recorded_processors(application: ActiveApplication) -> int:
+    """Return one processor for each task of the largest sub-topology; 0 = not known yet."""
+    if application.compiled.is_observed:
+        return 0
+    return (
+        max((part.tasks for part in application.compiled.subtopologies if not part.is_global), default=0) or 1
+    )
+
+
+def _is_sink(application: ActiveApplication, action: TopicAction) -> bool:
+    if action.topic is not None:
+        return isinstance(action.topic, Sink)
+    recorded = application.record.topics.get(action.name) if application.record else None
+    return recorded is not None and recorded.is_sink
 
 
 def _in_waves(active: Sequence[ActiveApplication]) -> list[tuple[TopicAction, ...]]:

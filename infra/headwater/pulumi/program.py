@@ -43,58 +43,6 @@ from headwater.report.plan_comment.inputs import RISKS_HEAD
 _MOST_LINES = 60
 _MOST_PROBLEMS = 100
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
-
-
-def _log_problems(problems: Iterable[Problem]) -> None:
-    """Log each problem as one message, errors first."""
-    ordered = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
-    for problem in ordered[:_MOST_PROBLEMS]:
-        _LOG[problem.severity](problem_text(problem))
-    if (more := len(ordered) - _MOST_PROBLEMS) > 0:
-        pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
-
-
-def _log_risks(plan: Plan) -> None:
-    """Log all changes that can lose data or move keys as one message, if there are any."""
-    if risks := data_risks(plan):
-        lines = (f"  {risk.topic}: {risk.text}" for risk in risks)
-        pulumi.log.info("\n".join([RISKS_HEAD, *lines]))
-
-
-def _log_interrupted(topics: Sequence[str]) -> None:
-    """Log the topics that an interrupted run created and that are not in the state yet, if there are any.
-
-    Pulumi keeps such a creation as a pending operation, and warns about it in every later run.
-    """
-    if topics:
-        pulumi.log.info(
-            "These topics were created by a run that was interrupted, and are added to the state now: "
-            f"{', '.join(topics)}\n"
-            "If Pulumi warns about pending operations, clear them afterwards: "
-            "pulumi refresh --clear-pending-creates"
-        )
-
-
-def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
-    """Log the plan of one application as `headwater plan` does, unless there is nothing to report."""
-    is_quiet = (
-        not application.notes
-        and not application.settings
-        and not any(action.is_change or action.drift or action.note for action in application.actions)
-    )
-    is_quiet = is_quiet and not any(action.is_change for action in application.acls)
-    if is_quiet:
-        return
-    lines = application_text(plan, application).splitlines()
-    lines += [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
-    # Topics to be deleted are always listed completely.
-    is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)
-    more = len(lines) - _MOST_LINES
-    if more > 0 and not is_ending:
-        lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
-    pulumi.log.info("\n".join(lines))
-
-
 _NAMESPACE = "headwater:"
 
 
@@ -178,6 +126,56 @@ def configured_settings(inputs: ResourceInputs | None = None) -> StackSettings:
         file=f"Pulumi.{pulumi.get_stack()}.yaml",
         inputs=inputs or ResourceInputs(),
     )
+
+
+def _log_problems(problems: Iterable[Problem]) -> None:
+    """Log each problem as one message, errors first."""
+    ordered = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
+    for problem in ordered[:_MOST_PROBLEMS]:
+        _LOG[problem.severity](problem_text(problem))
+    if (more := len(ordered) - _MOST_PROBLEMS) > 0:
+        pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
+
+
+def _log_risks(plan: Plan) -> None:
+    """Log all changes that can lose data or move keys as one message, if there are any."""
+    if risks := data_risks(plan):
+        lines = (f"  {risk.topic}: {risk.text}" for risk in risks)
+        pulumi.log.info("\n".join([RISKS_HEAD, *lines]))
+
+
+def _log_interrupted(topics: Sequence[str]) -> None:
+    """Log the topics that an interrupted run created and that are not in the state yet, if there are any.
+
+    Pulumi keeps such a creation as a pending operation, and warns about it in every later run.
+    """
+    if topics:
+        pulumi.log.info(
+            "These topics were created by a run that was interrupted, and are added to the state now: "
+            f"{', '.join(topics)}\n"
+            "If Pulumi warns about pending operations, clear them afterwards: "
+            "pulumi refresh --clear-pending-creates"
+        )
+
+
+def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
+    """Log the plan of one application as `headwater plan` does, unless there is nothing to report."""
+    is_quiet = (
+        not application.notes
+        and not application.settings
+        and not any(action.is_change or action.drift or action.note for action in application.actions)
+    )
+    is_quiet = is_quiet and not any(action.is_change for action in application.acls)
+    if is_quiet:
+        return
+    lines = application_text(plan, application).splitlines()
+    lines += [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
+    # Topics to be deleted are always listed completely.
+    is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)
+    more = len(lines) - _MOST_LINES
+    if more > 0 and not is_ending:
+        lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
+    pulumi.log.info("\n".join(lines))
 
 
 async def read_stack_state() -> StackState:

@@ -50,67 +50,7 @@ if TYPE_CHECKING:
     from headwater.kafka import Connection
     from headwater.model.topology import TopologyDocument
 
-
 _OLDEST_PULUMI = (3, 250)
-
-
-def _observe_machine() -> MachineFacts:
-    found = pulumi_cli.find_pulumi()
-    return MachineFacts(
-        python=sys.version_info[:3],
-        java=_convert_program(machine.JAVA),
-        maven=_convert_program(machine.MAVEN),
-        go=_convert_program(machine.GO),
-        pulumi=_pulumi_program(found),
-        pulumi_is_on_path=found is not None and shutil.which("pulumi") == str(found.cli),
-        plugin=str(plugin) if (plugin := kafka_plugin.find_plugin()) else None,
-        plugin_is_visible=found is None or not found.is_users or kafka_plugin.is_visible(),
-        plugin_version=kafka_plugin.PLUGIN_VERSION,
-        kafka=kafka.is_fetched(),
-        connector_found=bool(fetched_spark_jars()),
-        connector=spark.CONNECTOR_VERSION,
-        packages=_required_packages(""),
-        spark_packages=_required_packages("spark"),
-    )
-
-
-def _convert_program(program: machine.Program) -> Program | None:
-    found = machine.inspect(program)
-    if found.executable is None:
-        return None
-    return Program(path=str(found.executable), version=found.version, minimum=program.minimum)
-
-
-def _pulumi_program(found: PulumiToolchain | None) -> Program | None:
-    if found is None:
-        return None
-    return Program(path=str(found.cli), version=pulumi_cli.pulumi_version(found.cli), minimum=_OLDEST_PULUMI)
-
-
-def _required_packages(extra: str) -> Mapping[str, Package]:
-    """Return distribution → package of Headwater's requirements for `extra`, "" = of every command."""
-    found = {}
-    for requirement in map(Requirement, requires("headwater") or ()):
-        of_base = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-        of_extra = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
-        if of_extra and (of_base is (extra == "")):
-            found[requirement.name] = _inspect_package(requirement)
-    return found
-
-
-def _inspect_package(requirement: Requirement) -> Package:
-    installed = _installed_version(requirement.name)
-    is_fitting = installed is not None and requirement.specifier.contains(installed, prereleases=True)
-    return Package(str(requirement.specifier), installed, is_fitting)
-
-
-def _installed_version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
 _WIDTH = 110
 _NO_CLUSTER = Check(Section.CLUSTER, "connection")
 
@@ -173,6 +113,63 @@ def doctor(
     shown = [_redact_finding(finding, texts) for finding in findings]
     _print_findings(shown, form)
     context.exit(ExitCode.PROBLEMS if has_errors(shown) else ExitCode.DONE)
+
+
+def _observe_machine() -> MachineFacts:
+    found = pulumi_cli.find_pulumi()
+    return MachineFacts(
+        python=sys.version_info[:3],
+        java=_convert_program(machine.JAVA),
+        maven=_convert_program(machine.MAVEN),
+        go=_convert_program(machine.GO),
+        pulumi=_pulumi_program(found),
+        pulumi_is_on_path=found is not None and shutil.which("pulumi") == str(found.cli),
+        plugin=str(plugin) if (plugin := kafka_plugin.find_plugin()) else None,
+        plugin_is_visible=found is None or not found.is_users or kafka_plugin.is_visible(),
+        plugin_version=kafka_plugin.PLUGIN_VERSION,
+        kafka=kafka.is_fetched(),
+        connector_found=bool(fetched_spark_jars()),
+        connector=spark.CONNECTOR_VERSION,
+        packages=_required_packages(""),
+        spark_packages=_required_packages("spark"),
+    )
+
+
+def _convert_program(program: machine.Program) -> Program | None:
+    found = machine.inspect(program)
+    if found.executable is None:
+        return None
+    return Program(path=str(found.executable), version=found.version, minimum=program.minimum)
+
+
+def _pulumi_program(found: PulumiToolchain | None) -> Program | None:
+    if found is None:
+        return None
+    return Program(path=str(found.cli), version=pulumi_cli.pulumi_version(found.cli), minimum=_OLDEST_PULUMI)
+
+
+def _required_packages(extra: str) -> Mapping[str, Package]:
+    """Return distribution → package of Headwater's requirements for `extra`, "" = of every command."""
+    found = {}
+    for requirement in map(Requirement, requires("headwater") or ()):
+        of_base = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        of_extra = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+        if of_extra and (of_base is (extra == "")):
+            found[requirement.name] = _inspect_package(requirement)
+    return found
+
+
+def _inspect_package(requirement: Requirement) -> Package:
+    installed = _installed_version(requirement.name)
+    is_fitting = installed is not None and requirement.specifier.contains(installed, prereleases=True)
+    return Package(str(requirement.specifier), installed, is_fitting)
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def _no_cluster(observed: ObservedStack | None) -> Finding:

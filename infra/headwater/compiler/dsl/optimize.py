@@ -20,6 +20,12 @@ from headwater.model.problems import Problem, ProblemCode
 UpwardPath = Callable[[GraphNode, GraphNode], Iterator[GraphNode]]
 
 
+def optimize(builder: Builder) -> None:
+    for word, rule in RULES:
+        if word is None or word in builder.config.optimizations:
+            rule(builder)
+
+
 def _merge_repartitions(builder: Builder) -> None:
     """Move repartitions up to their key change; a single one is moved, too.
 
@@ -249,9 +255,3 @@ RULES: tuple[tuple[str | None, Callable[[Builder], None]], ...] = (
     (SINGLE_STORE_SELF_JOIN, _rewrite_self_joins),
 )
 """Value of `topology.optimization` (None = always) and rule. `write` reuses source topics as changelogs."""
-
-
-def optimize(builder: Builder) -> None:
-    for word, rule in RULES:
-        if word is None or word in builder.config.optimizations:
-            rule(builder)

@@ -27,6 +27,85 @@ from headwater.planner.policies.topic_settings import tolerances
 _MISSING = (AclActionKind.GRANT, AclActionKind.RESTORE)
 
 
+def find_drift(
+    compiled: Sequence[CompiledApplication],
+    snapshot: ClusterSnapshot,
+    records: Mapping[str, SetupRecord] | None = None,
+    stack: StackIdentity | None = None,
+    cluster_id: str | None = None,
+    *,
+    earlier: Mapping[str, CompiledApplication] | None = None,
+    policies: Sequence[Policy] = (),
+) -> Drift:
+    """Return all differences between declared and live; raises nothing.
+
+    Args:
+        compiled: the applications, compiled with the counts of `snapshot`.
+        snapshot: the cluster.
+        records: application id → setup record. None if no record is known: existing topics then count as
+            ours, and a lost topic cannot be distinguished from a topic that was never set up.
+        stack: the stack of the records; None = ownership records are not compared.
+        cluster_id: the cluster that the stack names (`headwater:clusterId`), if it names one.
+        earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).
+        policies: which differences are not reported, or do not count; others are not checked.
+
+    A problem of the plan that is a difference becomes a finding. Other errors are the drift's `problems`.
+    """
+    caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
+    policy = PlanPolicy(stack=stack, cluster_id=cluster_id, policies=tolerances(policies))
+    made = plan(compiled, snapshot, records or {}, policy, caller=caller, earlier=earlier)
+    problems = _by_application(made)
+    evidence = Evidence(compiled, snapshot, records or {})
+    declared = declared_topics(compiled)
+    left = undeclared_topics(compiled, snapshot, records or {}, declared)
+    applications = (
+        ApplicationDrift(
+            compiled=part.compiled,
+            topics=tuple(sorted(action.name for action in part.actions if action.topic is not None)),
+            findings=_findings_of(
+                part,
+                evidence,
+                problems[part.application_id],
+                left.get(part.application_id, ()),
+                declared,
+            ),
+        )
+        for part in made.applications
+        if part.compiled is not None and part.compiled.application.lifecycle is Lifecycle.ACTIVE
+    )
+    return Drift(
+        cluster_id=snapshot.cluster_id,
+        applications=tuple(counted_findings(applications, policies)),
+        problems=tuple(_unreported_errors(made)),
+        partitions=snapshot.partitions,
+    )
+
+
+def drift_evidence_request(
+    compiled: Sequence[CompiledApplication],
+    snapshot: ClusterSnapshot,
+    records: Mapping[str, SetupRecord] | None,
+) -> EvidenceRequest:
+    """Return what to read for `find_drift`; `snapshot` has no evidence yet.
+
+    In question are topics that no document declares, and the ids that applications may have had before.
+    """
+    declared = declared_topics(compiled)
+    left = undeclared_topics(compiled, snapshot, records or {}, declared)
+    recorded = {name for record in (records or {}).values() for name in record.topics} - declared
+    former = (
+        f"{id_}-{topic.name.removeprefix(internal_prefix(each))}"
+        for each in compiled
+        for id_ in _former_ids(each, snapshot, declared)
+        for topic in each.internal_topics
+    )
+    in_question = {*(name for names in left.values() for name in names), *recorded, *former}
+    if records is None:
+        in_question &= snapshot.topics.keys()
+        return EvidenceRequest(topics=frozenset(in_question), offsets_of=None, with_ownership=True)
+    return evidence_request(compiled, snapshot, records, in_question)
+
+
 def _renamed_application(
     part: ApplicationPlan, evidence: Evidence, declared: Collection[str]
 ) -> Finding | None:
@@ -155,85 +234,6 @@ def _former_ids(
 
 _ORDER = {kind: number for number, kind in enumerate(FindingKind)}
 _ABSENCE = (FindingKind.MISSING, FindingKind.ORPHANED, FindingKind.SUSPECTED)
-
-
-def find_drift(
-    compiled: Sequence[CompiledApplication],
-    snapshot: ClusterSnapshot,
-    records: Mapping[str, SetupRecord] | None = None,
-    stack: StackIdentity | None = None,
-    cluster_id: str | None = None,
-    *,
-    earlier: Mapping[str, CompiledApplication] | None = None,
-    policies: Sequence[Policy] = (),
-) -> Drift:
-    """Return all differences between declared and live; raises nothing.
-
-    Args:
-        compiled: the applications, compiled with the counts of `snapshot`.
-        snapshot: the cluster.
-        records: application id → setup record. None if no record is known: existing topics then count as
-            ours, and a lost topic cannot be distinguished from a topic that was never set up.
-        stack: the stack of the records; None = ownership records are not compared.
-        cluster_id: the cluster that the stack names (`headwater:clusterId`), if it names one.
-        earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).
-        policies: which differences are not reported, or do not count; others are not checked.
-
-    A problem of the plan that is a difference becomes a finding. Other errors are the drift's `problems`.
-    """
-    caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
-    policy = PlanPolicy(stack=stack, cluster_id=cluster_id, policies=tolerances(policies))
-    made = plan(compiled, snapshot, records or {}, policy, caller=caller, earlier=earlier)
-    problems = _by_application(made)
-    evidence = Evidence(compiled, snapshot, records or {})
-    declared = declared_topics(compiled)
-    left = undeclared_topics(compiled, snapshot, records or {}, declared)
-    applications = (
-        ApplicationDrift(
-            compiled=part.compiled,
-            topics=tuple(sorted(action.name for action in part.actions if action.topic is not None)),
-            findings=_findings_of(
-                part,
-                evidence,
-                problems[part.application_id],
-                left.get(part.application_id, ()),
-                declared,
-            ),
-        )
-        for part in made.applications
-        if part.compiled is not None and part.compiled.application.lifecycle is Lifecycle.ACTIVE
-    )
-    return Drift(
-        cluster_id=snapshot.cluster_id,
-        applications=tuple(counted_findings(applications, policies)),
-        problems=tuple(_unreported_errors(made)),
-        partitions=snapshot.partitions,
-    )
-
-
-def drift_evidence_request(
-    compiled: Sequence[CompiledApplication],
-    snapshot: ClusterSnapshot,
-    records: Mapping[str, SetupRecord] | None,
-) -> EvidenceRequest:
-    """Return what to read for `find_drift`; `snapshot` has no evidence yet.
-
-    In question are topics that no document declares, and the ids that applications may have had before.
-    """
-    declared = declared_topics(compiled)
-    left = undeclared_topics(compiled, snapshot, records or {}, declared)
-    recorded = {name for record in (records or {}).values() for name in record.topics} - declared
-    former = (
-        f"{id_}-{topic.name.removeprefix(internal_prefix(each))}"
-        for each in compiled
-        for id_ in _former_ids(each, snapshot, declared)
-        for topic in each.internal_topics
-    )
-    in_question = {*(name for names in left.values() for name in names), *recorded, *former}
-    if records is None:
-        in_question &= snapshot.topics.keys()
-        return EvidenceRequest(topics=frozenset(in_question), offsets_of=None, with_ownership=True)
-    return evidence_request(compiled, snapshot, records, in_question)
 
 
 def _by_application(made: Plan) -> Mapping[str | None, list[Problem]]:
