@@ -10,9 +10,11 @@ from headwater.planner.evidence.names import (
     candidates,
     exclusion_text,
     has_internal_name,
+    internal_prefix,
     is_created_by_streams,
     is_internal_to,
 )
+from tests.planner.simulated_cluster import application
 
 
 @pytest.mark.parametrize(
@@ -88,3 +90,12 @@ def test_a_group_shows_whether_it_belongs_to_an_application(
 def test_ids_of_the_user_are_certain() -> None:
     certain = Certainty.CERTAIN
     assert candidates({"g": GroupFacts(id="g")}, ["g", "h"]) == {"g": certain, "h": certain}
+
+
+@pytest.mark.parametrize(
+    ("config", "prefix"), [({}, "orders-"), ({"__internal.override.topic.prefix__": "shared"}, "shared-")]
+)
+def test_the_prefix_of_internal_topics_is_the_id_unless_it_is_configured(
+    config: dict[str, str], prefix: str
+) -> None:
+    assert internal_prefix(application(config=config)) == prefix
