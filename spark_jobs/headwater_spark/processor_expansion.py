@@ -25,11 +25,12 @@ class ExpansionPhase(Enum):
 
 @attrs.frozen
 class ProcessorsStatus:
-    """`processors` is the present number; None = the document declares none.
+    """The number of processors, and how far an expansion is.
 
-    `target` belongs to the running expansion. `copied` and `remaining` are records of changelog topics that
-    it has read and not yet read; while the input is checked, records of the input. `problems` say why the
-    last expansion was refused, or is delayed.
+    `processors` is the present number; None = the document declares none. `target` belongs to the running
+    expansion. `copied` and `remaining` are records of changelog topics that it has read and not yet read;
+    while the input is checked, records of the input. `problems` say why the last expansion was refused, or is
+    delayed.
     """
 
     processors: int | None

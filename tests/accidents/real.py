@@ -12,7 +12,7 @@ import attrs
 from confluent_kafka import Producer
 
 from headwater.kafka import Connection, KafkaClusterReader
-from headwater.kafka.ownership import encode, key_of
+from headwater.kafka.ownership import encode_record, key_of
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord, StackIdentity
 from headwater.pulumi.stack_state import StackState
 from headwater.toolchain import PulumiToolchain
@@ -155,7 +155,7 @@ class RealMirror:
 
     def write_record(self, record: OwnershipRecord) -> None:
         """Write a record of a hostile user, with the ids of the real topics."""
-        self._write_record(record.key, encode(self._real_record(record)))
+        self._write_record(record.key, encode_record(self._real_record(record)))
 
     def lose_record(self, key: tuple[str, str]) -> None:
         self._write_record(key, None)

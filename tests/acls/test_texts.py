@@ -8,7 +8,7 @@ from headwater.model.problems import Problem
 from headwater.planner.acls import incomplete_needs
 from headwater.report import plan_text, problems_text
 from headwater.spec import load_text
-from tests.acls.test_actions import SOURCE, SimulatedSecuredCluster, declaring
+from tests.acls.test_decide import SOURCE, SimulatedSecuredCluster, declaring
 
 _GOLDEN = Path(__file__).parent / "golden"
 _WITH_PATTERN = """

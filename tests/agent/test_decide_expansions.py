@@ -10,16 +10,16 @@ from headwater.agent.decide.assessment import Assessment
 from headwater.agent.decide.expansions import (
     Change,
     Context,
-    attempted,
-    begin,
-    cancelled,
-    expanded,
-    failed,
-    finished,
+    apply_results,
+    begin_expansion,
+    cancel_expansion,
+    finish_expansion,
     follow_up,
-    gave_up,
-    resumed,
-    widest,
+    give_up_expansion,
+    resume_expansion,
+    schedule_follow_up,
+    schedule_retry,
+    widest_change,
 )
 from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.events import (
@@ -94,7 +94,7 @@ def with_expansion(expansion: Expansion | None, **fields: Any) -> ApplicationSta
 
 def test_an_expansion_begins_with_the_counts_that_matched_the_sources() -> None:
     state = ApplicationState(id="app", last_number=2, settled={"a": 3}, given_up={"a": 6})
-    change = begin(state, assessment(), CONTEXT)
+    change = begin_expansion(state, assessment(), CONTEXT)
     expansion = Expansion(number=3, started_ms=50_000, before={"a": 3, "b": 4}, sources_before={"in": 6})
     assert change.application == attrs.evolve(
         state, phase=Phase.EXPANDING, expansion=expansion, last_number=3, given_up={}
@@ -103,14 +103,14 @@ def test_an_expansion_begins_with_the_counts_that_matched_the_sources() -> None:
     (written,) = change.entries
     assert (written.after, written.reason) == ({"a": 6, "b": 6}, "partitions are missing")
     first = ApplicationState(id="app")
-    (written,) = begin(first, assessment(), CONTEXT).entries
+    (written,) = begin_expansion(first, assessment(), CONTEXT).entries
     assert written.reason == "partitions were missing when the agent first read the cluster"
     grown = ApplicationState(id="app", settled={"a": 3}, settled_sources={"in": 4, "more": 1, "same": 2})
     sources = attrs.evolve(assessment(), sources={"same": 2, "more": 3, "in": 6})
-    (written,) = begin(grown, sources, CONTEXT).entries
+    (written,) = begin_expansion(grown, sources, CONTEXT).entries
     assert written.reason == "in grew from 4 to 6; more grew from 1 to 3"
     without_shortfalls = attrs.evolve(assessment(), shortfalls=())
-    assert begin(state, without_shortfalls, CONTEXT).application.phase is Phase.SETTLING
+    assert begin_expansion(state, without_shortfalls, CONTEXT).application.phase is Phase.SETTLING
 
 
 def test_the_next_confirmation_is_that_of_the_first_lower_count() -> None:
@@ -123,7 +123,7 @@ def test_the_next_confirmation_is_that_of_the_first_lower_count() -> None:
     ("stage", "settles_at"), [(Stage.STARTED, None), (Stage.EXPANDED, 50_000 + POLICY.settle_ms)]
 )
 def test_an_expansion_of_the_journal_is_resumed(stage: Stage, settles_at: int | None) -> None:
-    change = resumed(ApplicationState(id="app"), entry(stage), CONTEXT)
+    change = resume_expansion(ApplicationState(id="app"), entry(stage), CONTEXT)
     expansion = Expansion(
         number=3,
         started_ms=50_000,
@@ -150,12 +150,12 @@ def test_a_final_entry_of_the_journal_is_not_resumed(
     stage: Stage, settled: dict[str, int], sources: dict[str, int]
 ) -> None:
     known = ApplicationState(id="app", last_number=3, settled=settled, settled_sources=sources)
-    assert resumed(ApplicationState(id="app"), entry(stage), CONTEXT) == Change(known)
+    assert resume_expansion(ApplicationState(id="app"), entry(stage), CONTEXT) == Change(known)
 
 
 def test_a_success_removes_the_shortfall_and_the_failures() -> None:
     results = (TopicResult("a", 6, Outcome.EXPANDED), TopicResult("b", 6, Outcome.ALREADY))
-    change = attempted(with_expansion(FAILING), FAILING, results, CONTEXT)
+    change = apply_results(with_expansion(FAILING), FAILING, results, CONTEXT)
     after = attrs.evolve(EXPANSION, done=("a", "z"))
     assert change == Change(with_expansion(after, shortfalls=()), (AttemptEnded("app", 3, results),))
 
@@ -165,7 +165,7 @@ def test_a_partial_success_starts_the_failure_clock_again() -> None:
         TopicResult("a", 6, Outcome.EXPANDED),
         TopicResult("b", 6, Outcome.FAILED, "_TIMED_OUT", "no answer"),
     )
-    change = attempted(with_expansion(FAILING), FAILING, results, CONTEXT)
+    change = apply_results(with_expansion(FAILING), FAILING, results, CONTEXT)
     after = attrs.evolve(
         EXPANSION, done=("a", "z"), attempts=1, failing_since_ms=50_000, retry_at_ms=50_000 + PAUSE_MS
     )
@@ -176,32 +176,32 @@ def test_a_partial_success_starts_the_failure_clock_again() -> None:
 
 
 def test_a_failure_continues_the_failure_clock() -> None:
-    change = failed(with_expansion(FAILING), ["unreachable"], CONTEXT)
+    change = schedule_retry(with_expansion(FAILING), ["unreachable"], CONTEXT)
     pause = POLICY.backoff(3, 0.5)
     after = attrs.evolve(FAILING, attempts=3, retry_at_ms=50_000 + pause)
     assert change == Change(with_expansion(after), (AttemptFailed("app", 3, ("unreachable",), pause, 5_000),))
-    assert failed(with_expansion(None), ["unreachable"], CONTEXT) == Change(with_expansion(None))
+    assert schedule_retry(with_expansion(None), ["unreachable"], CONTEXT) == Change(with_expansion(None))
 
 
 def test_an_expansion_settles_when_all_topics_are_expanded() -> None:
-    change = expanded(with_expansion(FAILING), assessment(), CONTEXT)
+    change = schedule_follow_up(with_expansion(FAILING), assessment(), CONTEXT)
     after = attrs.evolve(EXPANSION, follow_up_at_ms=50_000 + POLICY.settle_ms)
     assert change == Change(with_expansion(after), (Expanded("app", 3, 10_000),), (entry(Stage.EXPANDED),))
-    assert expanded(with_expansion(None), assessment(), CONTEXT) == Change(with_expansion(None))
+    assert schedule_follow_up(with_expansion(None), assessment(), CONTEXT) == Change(with_expansion(None))
 
 
 def test_the_widest_topic_is_the_expanded_one_with_the_most_partitions() -> None:
-    assert widest({"a": 4, "b": 2, "c": 9}, {"a": 6, "b": 8, "c": 9}) == (2, 8)
-    assert widest({"a": 4}, {"a": 4}) is None
-    assert widest({"a": 4}, {}) is None
-    assert widest({"a": 0}, {"a": 1}) == (0, 1)
+    assert widest_change({"a": 4, "b": 2, "c": 9}, {"a": 6, "b": 8, "c": 9}) == (2, 8)
+    assert widest_change({"a": 4}, {"a": 4}) is None
+    assert widest_change({"a": 4}, {}) is None
+    assert widest_change({"a": 0}, {"a": 1}) == (0, 1)
 
 
 def test_an_expansion_is_finished_after_its_callback() -> None:
     called = with_expansion(EXPANSION, called_number=3, called_error="refused")
     over = attrs.evolve(called, phase=Phase.STEADY, expansion=None, settled=AFTER, settled_sources={"in": 6})
     done = Change(over, (Notified("app", 3, 4, 6, "refused"),), (entry(Stage.NOTIFIED, reason="refused"),))
-    assert finished(called, EXPANSION, assessment(), CONTEXT) == done
+    assert finish_expansion(called, EXPANSION, assessment(), CONTEXT) == done
     assert follow_up(called, EXPANSION, assessment(), CONTEXT, is_confirmed=True) == done
 
 
@@ -212,9 +212,9 @@ def test_an_expansion_of_no_topic_ends_without_a_callback() -> None:
     done = Change(over, (), (entry(Stage.NOTIFIED, after=BEFORE),))
     assert follow_up(with_expansion(due), due, unchanged, CONTEXT, is_confirmed=True) == done
     called = with_expansion(due, called_number=3)
-    assert not finished(called, due, unchanged, CONTEXT).events
+    assert not finish_expansion(called, due, unchanged, CONTEXT).events
     earlier = with_expansion(due, called_number=2, called_error="of an earlier call")
-    assert [each.reason for each in finished(earlier, due, unchanged, CONTEXT).entries] == [""]
+    assert [each.reason for each in finish_expansion(earlier, due, unchanged, CONTEXT).entries] == [""]
 
 
 def test_the_follow_up_waits_until_it_is_due_and_confirmed() -> None:
@@ -234,7 +234,7 @@ def test_the_follow_up_waits_until_it_is_due_and_confirmed() -> None:
 def test_the_same_counts_are_not_tried_again_after_giving_up(since: int | None, failing_for: int) -> None:
     failing = attrs.evolve(EXPANSION, failing_since_ms=since)
     over = with_expansion(None, phase=Phase.GIVEN_UP, given_up={"a": 6, "b": 6})
-    assert gave_up(with_expansion(failing), failing, assessment(), CONTEXT) == Change(
+    assert give_up_expansion(with_expansion(failing), failing, assessment(), CONTEXT) == Change(
         over,
         (GaveUp("app", 3, failing_for, SHORTFALLS),),
         (entry(Stage.GIVEN_UP, reason=f"no success for {failing_for:,} ms"),),
@@ -242,11 +242,11 @@ def test_the_same_counts_are_not_tried_again_after_giving_up(since: int | None, 
 
 
 def test_a_cancelled_expansion_is_in_the_journal() -> None:
-    change = cancelled(STATE, EXPANSION, assessment(), CONTEXT, "switched off")
+    change = cancel_expansion(STATE, EXPANSION, assessment(), CONTEXT, "switched off")
     assert change == Change(
         with_expansion(None),
         (Cancelled("app", 3, "switched off"),),
         (entry(Stage.CANCELLED, reason="switched off"),),
     )
-    (without_counts,) = cancelled(STATE, EXPANSION, None, CONTEXT, "removed").entries
+    (without_counts,) = cancel_expansion(STATE, EXPANSION, None, CONTEXT, "removed").entries
     assert without_counts == entry(Stage.CANCELLED, reason="removed", after={}, sources_after={})

@@ -6,7 +6,14 @@ import attrs
 import pytest
 
 from headwater.agent.decide.assessment import Assessment
-from headwater.agent.decide.expansions import Change, Context, begin, cancelled, expanded, finished
+from headwater.agent.decide.expansions import (
+    Change,
+    Context,
+    begin_expansion,
+    cancel_expansion,
+    finish_expansion,
+    schedule_follow_up,
+)
 from headwater.agent.decide.phases import has_given_up, update_application
 from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.events import ApplicationRefused, ApplicationStopped, ApplicationWarned, ProblemsSolved
@@ -92,7 +99,7 @@ def test_an_application_without_autoscaling_stops() -> None:
     assert updated(before(given_up={"a": 6}), stopping) == Change(stopped, (event,))
     change = updated(before(expansion=EXPANSION), stopping)
     reason = "partition.autoscaling.enabled was switched off"
-    over = cancelled(attrs.evolve(stopped, expansion=EXPANSION), EXPANSION, stopping, CONTEXT, reason)
+    over = cancel_expansion(attrs.evolve(stopped, expansion=EXPANSION), EXPANSION, stopping, CONTEXT, reason)
     assert change == Change(stopped, (event, *over.events), over.entries)
 
 
@@ -107,7 +114,7 @@ def test_another_agent_or_application_acts_first(*, leads: bool, is_held: bool) 
 
 def test_missing_partitions_begin_an_expansion() -> None:
     state = attrs.evolve(assessed(before(), SHORT), phase=Phase.EXPANDING)
-    assert updated(before(), SHORT) == begin(state, SHORT, CONTEXT)
+    assert updated(before(), SHORT) == begin_expansion(state, SHORT, CONTEXT)
 
 
 def test_missing_partitions_continue_an_expansion() -> None:
@@ -119,8 +126,8 @@ def test_missing_partitions_continue_an_expansion() -> None:
 def test_missing_partitions_after_the_callback_begin_the_next_expansion() -> None:
     called = before(expansion=EXPANSION, called_number=3, last_number=3)
     expanding = attrs.evolve(assessed(called, SHORT), phase=Phase.EXPANDING)
-    over = finished(expanding, EXPANSION, SHORT, CONTEXT)
-    assert updated(called, SHORT) == over.then(lambda ended: begin(ended, SHORT, CONTEXT))
+    over = finish_expansion(expanding, EXPANSION, SHORT, CONTEXT)
+    assert updated(called, SHORT) == over.then(lambda ended: begin_expansion(ended, SHORT, CONTEXT))
 
 
 def test_counts_that_were_given_up_are_not_tried_again() -> None:
@@ -151,8 +158,10 @@ def test_a_complete_application_is_steady(*, leads: bool) -> None:
 
 def test_the_expansion_by_another_client_is_settled() -> None:
     settling = attrs.evolve(assessed(before(), COMPLETE), phase=Phase.SETTLING)
-    begun = begin(settling, COMPLETE, CONTEXT)
-    assert updated(before(), COMPLETE) == begun.then(lambda grown: expanded(grown, COMPLETE, CONTEXT))
+    begun = begin_expansion(settling, COMPLETE, CONTEXT)
+    assert updated(before(), COMPLETE) == begun.then(
+        lambda grown: schedule_follow_up(grown, COMPLETE, CONTEXT)
+    )
     for change in (
         updated(before(), COMPLETE, leads=False),
         updated(before(), attrs.evolve(COMPLETE, is_enabled=False)),
@@ -165,7 +174,7 @@ def test_the_expansion_by_another_client_is_settled() -> None:
 
 def test_an_expanded_application_settles() -> None:
     state = attrs.evolve(assessed(before(expansion=EXPANSION), COMPLETE), phase=Phase.SETTLING)
-    assert updated(before(expansion=EXPANSION), COMPLETE) == expanded(state, COMPLETE, CONTEXT)
+    assert updated(before(expansion=EXPANSION), COMPLETE) == schedule_follow_up(state, COMPLETE, CONTEXT)
     due = attrs.evolve(EXPANSION, follow_up_at_ms=49_000)
     confirmed = updated(before(expansion=due), COMPLETE).application
     assert (confirmed.phase, confirmed.expansion) == (Phase.SETTLING, due)

@@ -3,6 +3,7 @@
 from headwater.compiler import build_nodes, compile_document
 from headwater.compiler.described import complete
 from headwater.describe import read_description, write_description
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import Application, DescribedTopology, TopologyDocument
@@ -10,6 +11,17 @@ from tests.compiler.applications import document
 
 AT = Location("app.txt")
 AGGREGATION = "topology: [{stream: {topic: in}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
+JOINS = """
+topology:
+  - stream: {topic: a}
+  - selectKey: {key: x, as: a}
+  - stream: {topic: b, as: b}
+  - join: {from: a, with: b, window: {difference: 1h}, name: ab, storeName: s, as: ab}
+  - table: {topic: c, as: c}
+  - leftJoin: {from: ab, with: c, name: abc}
+"""
+STORES = ("s-this-join-store", "s-other-join-store")
+"""The stores of the join of streams in `JOINS`."""
 
 
 def imported(text: str, **details: object) -> DescribedTopology:
@@ -29,3 +41,14 @@ def compile_described(
 ) -> CompiledApplication:
     application = Application("app", AT, config=config or {})
     return compile_document(TopologyDocument(application, described=described), partitions)
+
+
+def cluster(application: CompiledApplication, sources: dict[str, int], **changed: int) -> ClusterSnapshot:
+    """Return a cluster with the application's internal topics."""
+    topics = {name: LiveTopic(name, name, count, 1) for name, count in sources.items()}
+    for internal in application.internal_topics:
+        short = internal.name.removeprefix("app-")
+        topics[internal.name] = LiveTopic(
+            internal.name, internal.name, changed.get(short, internal.partitions), 1, internal.config
+        )
+    return ClusterSnapshot("c", 1, topics, described=frozenset(topics))

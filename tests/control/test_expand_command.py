@@ -13,7 +13,7 @@ from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.control import Access, ControlServer, Surface
 from headwater_spark.driver.metrics import Instruments
-from headwater_spark.driver.run.starting import StartingApplication
+from headwater_spark.driver.run.starting_application import StartingApplication
 from headwater_spark.driver.states import ClientState
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from tests.cli.screen import lines_on_screen, output_on_terminal

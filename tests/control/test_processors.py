@@ -7,7 +7,7 @@ import pytest
 
 from headwater.control import Access, ControlServer, Surface
 from headwater_spark.driver.metrics import Instruments
-from headwater_spark.driver.run.starting import StartingApplication
+from headwater_spark.driver.run.starting_application import StartingApplication
 from headwater_spark.driver.states import ClientState
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from tests.control.conftest import HttpClient

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.kafka.journal_lines import JournalLine, decode, encode, key_of, latest_entries, valid_lines
+from headwater.kafka.journal_lines import (
+    JournalLine,
+    decode_line,
+    encode_line,
+    key_of,
+    latest_entries,
+    valid_lines,
+)
 from headwater.model.expansions import ExpansionEntry, Stage
 from headwater.model.untrusted import LARGEST_VALUE
 from tests.coordination.leader_process import entry
@@ -33,12 +40,12 @@ _ENTRIES = st.builds(
 @given(_ENTRIES, st.integers(1, 2_000_000_000))
 def test_written_entries_are_read(written: ExpansionEntry, term: int) -> None:
     line = JournalLine.of(written, term, "a-host")
-    assert decode(encode(line)) == line
+    assert decode_line(encode_line(line)) == line
     assert line.entry() == written
 
 
 def test_journal_line_is_readable_json() -> None:
-    assert json.loads(encode(JournalLine.of(entry("agent-1", Stage.EXPANDED), 7, "host-1"))) == {
+    assert json.loads(encode_line(JournalLine.of(entry("agent-1", Stage.EXPANDED), 7, "host-1"))) == {
         "version": 1,
         "term": 7,
         "at": "2026-09-21T14:13:20.123Z",
@@ -57,11 +64,11 @@ def test_journal_line_is_readable_json() -> None:
 
 
 def test_unknown_fields_and_stages_are_ignored() -> None:
-    document = json.loads(encode(JournalLine.of(entry("agent-1", Stage.STARTED), 7, "host-1")))
-    later = decode(json.dumps({**document, "version": 9, "approvedBy": {"name": "x"}}).encode())
+    document = json.loads(encode_line(JournalLine.of(entry("agent-1", Stage.STARTED), 7, "host-1")))
+    later = decode_line(json.dumps({**document, "version": 9, "approvedBy": {"name": "x"}}).encode())
     assert later is not None
     assert later.entry() == entry("agent-1", Stage.STARTED)
-    unknown = decode(json.dumps({**document, "stage": "approved"}).encode())
+    unknown = decode_line(json.dumps({**document, "stage": "approved"}).encode())
     assert unknown is not None
     assert unknown.stage == "approved"
     assert unknown.entry() is None
@@ -98,7 +105,7 @@ def test_unknown_fields_and_stages_are_ignored() -> None:
     ],
 )
 def test_records_of_other_formats_are_skipped(value: bytes | None) -> None:
-    assert decode(value) is None
+    assert decode_line(value) is None
 
 
 def test_late_lines_of_replaced_leader_are_ignored() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from headwater.kafka import ownership
 from headwater.kafka.bounded_records import ReadRecord
-from headwater.kafka.ownership import LatestRecords, decode, encode, key_of
+from headwater.kafka.ownership import LatestRecords, decode_record, encode_record, key_of
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.untrusted import LARGEST_VALUE, MOST_UNREAD, UnreadReason, UnreadRecord
@@ -20,7 +20,7 @@ _RECORD = OwnershipRecord(
     topics={"orders-counts-changelog": "an id"},
 )
 _KEY = key_of(*_RECORD.key)
-_FIELDS: dict[str, Any] = json.loads(encode(_RECORD))
+_FIELDS: dict[str, Any] = json.loads(encode_record(_RECORD))
 
 _WRONG: dict[str, list[Any]] = {
     "format": [0, -1, True, "1", 1.0, None],
@@ -43,9 +43,9 @@ def read(records: Iterable[ReadRecord | UnreadRecord]) -> LatestRecords:
 
 def test_a_written_record_is_read() -> None:
     full = attrs.evolve(_RECORD, reads=frozenset({"a"}), retired_topics=frozenset({"b"}), is_retired=True)
-    assert decode(encode(_RECORD)) == _RECORD
-    assert decode(encode(full)) == full
-    assert read([ReadRecord(7, _KEY, encode(_RECORD))]).log().records == (_RECORD,)
+    assert decode_record(encode_record(_RECORD)) == _RECORD
+    assert decode_record(encode_record(full)) == full
+    assert read([ReadRecord(7, _KEY, encode_record(_RECORD))]).log().records == (_RECORD,)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_written_record_is_read() -> None:
     ],
 )
 def test_another_value_is_kept_apart_with_its_offset(value: bytes) -> None:
-    log = read([ReadRecord(7, _KEY, value), ReadRecord(8, b"1f2e/orders", encode(_other()))]).log()
+    log = read([ReadRecord(7, _KEY, value), ReadRecord(8, b"1f2e/orders", encode_record(_other()))]).log()
     assert log.records == (_other(),)
     [unread] = log.unread
     assert (unread.offset, unread.reason, unread.key) == (7, UnreadReason.NOT_OURS, ("0d6a", "orders"))
@@ -80,7 +80,7 @@ def test_a_record_of_a_later_format_is_recognized() -> None:
 
 
 def test_a_record_below_the_key_of_another_stack_is_not_used() -> None:
-    log = read([ReadRecord(7, b"1f2e/orders", encode(_RECORD))]).log()
+    log = read([ReadRecord(7, b"1f2e/orders", encode_record(_RECORD))]).log()
     assert log.records == ()
     assert [each.reason for each in log.unread] == [UnreadReason.OTHER_KEY]
 
@@ -93,9 +93,9 @@ def test_a_value_is_not_parsed_beyond_the_largest_size(monkeypatch: pytest.Monke
 
 def test_a_later_record_or_a_tombstone_of_the_key_ends_it() -> None:
     bad = ReadRecord(7, _KEY, b"{")
-    assert read([bad, ReadRecord(8, _KEY, encode(_RECORD))]).log().unread == ()
+    assert read([bad, ReadRecord(8, _KEY, encode_record(_RECORD))]).log().unread == ()
     assert read([bad, ReadRecord(8, _KEY, None)]).log().unread == ()
-    assert read([ReadRecord(6, _KEY, encode(_RECORD)), bad]).log().records == ()
+    assert read([ReadRecord(6, _KEY, encode_record(_RECORD)), bad]).log().records == ()
 
 
 @pytest.mark.parametrize("key", [b"", b"orders", b"/orders", b"0d6a/", b"\xff/\xfe", b"a/b" * 2_000])
@@ -114,12 +114,12 @@ def test_many_unreadable_records_are_counted() -> None:
 def test_more_records_than_fit_into_memory_are_one_problem(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(ownership, limit, 3 if limit == "MOST_KEYS" else 3 * len(encode(_RECORD)))
-    same = (ReadRecord(number, _KEY, encode(_RECORD)) for number in range(100))
+    monkeypatch.setattr(ownership, limit, 3 if limit == "MOST_KEYS" else 3 * len(encode_record(_RECORD)))
+    same = (ReadRecord(number, _KEY, encode_record(_RECORD)) for number in range(100))
     assert read(same).log().records == (_RECORD,)
     others = (attrs.evolve(_RECORD, stack=StackIdentity(str(each), "s")) for each in range(10))
     with pytest.raises(ProblemsError) as raised:
-        read(ReadRecord(100 + n, key_of(*each.key), encode(each)) for n, each in enumerate(others))
+        read(ReadRecord(100 + n, key_of(*each.key), encode_record(each)) for n, each in enumerate(others))
     [problem] = raised.value.problems
     assert problem.code is ProblemCode.UNREADABLE_RECORD
     assert "offset 10" in str(problem.found)

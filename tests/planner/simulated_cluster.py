@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
+import pytest
 
 from headwater.model.cluster import (
     ClusterEvidence,
@@ -27,6 +28,8 @@ REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
 CLUSTER = "Pb8QEjjNSZeqdoOWZfNKSA"
 NO_LIMITS = PlanPolicy()
 MANUAL = {"internal.topics.setup": "manual"}
+AUTOMATIC: Mapping[str, str] = {}
+BOTH = pytest.mark.parametrize("mode", [MANUAL, AUTOMATIC], ids=["manual", "automatic"])
 AUTOSCALING = {"partition.autoscaling.enabled": "true", "static.partitioner.class": "tenants:Tenants"}
 
 REPARTITION_CONFIG = {

@@ -1,93 +1,17 @@
-"""Limits of a run: the cluster id, the number of changes, replication factors, one application per topic."""
+"""Limits of a run: replication factors, one application per topic."""
 
 import attrs
 import pytest
 
 from headwater.model.cluster_profiles import PROFILES
 from headwater.model.problems import ProblemCode, Severity, errors
-from headwater.model.topology import Lifecycle, Sink
-from headwater.planner import PlanPolicy
+from headwater.model.topology import Sink
 from tests.planner.simulated_cluster import (
-    AUTOSCALING,
-    CLUSTER,
-    MANUAL,
     SimulatedCluster,
     application,
     changelog,
-    limits,
     repartition,
 )
-
-
-def test_another_cluster_is_an_error() -> None:
-    assert SimulatedCluster().plan(application(), policy=PlanPolicy(cluster_id=CLUSTER)).is_applicable
-    (problem,) = SimulatedCluster().plan(application(), policy=PlanPolicy(cluster_id="other")).problems
-    assert (problem.code, problem.expected) == (ProblemCode.WRONG_CLUSTER, "cluster id other")
-
-
-def test_a_cluster_other_than_that_of_the_first_run_is_an_error() -> None:
-    """Otherwise, automatic set-up would create every topic again on the other cluster."""
-    cluster = SimulatedCluster.set_up(application())
-    cluster.records = {
-        id_: attrs.evolve(record, cluster_id="other") for id_, record in cluster.records.items()
-    }
-    (problem,) = cluster.plan(application()).problems
-    assert (problem.code, problem.expected) == (ProblemCode.WRONG_CLUSTER, "cluster id other")
-
-
-@pytest.mark.parametrize("config", [{}, MANUAL, AUTOSCALING], ids=["automatic", "manual", "autoscaling"])
-def test_nothing_else_is_said_about_another_cluster(config: dict[str, str]) -> None:
-    """A topic that is not there is not lost, and one that is there has nothing to do with the stack."""
-    compiled = application(config=config, sink=Sink("orders-out", 4))
-    cluster = SimulatedCluster.set_up(compiled, application(id_="sales"))
-    cluster.up(compiled, application(id_="sales", lifecycle=Lifecycle.RETIRED))
-    cluster.records = {
-        id_: attrs.evolve(record, cluster_id="other") for id_, record in cluster.records.items()
-    }
-    for name in ("orders-out", "orders-counts-changelog"):
-        del cluster.topics[name]
-    for name in ("orders-step1-repartition", "sales-counts-changelog"):
-        cluster.recreate(name, is_empty=True)
-    new = application(id_="search", config=MANUAL)
-    cluster.create("search-counts-changelog", 9)
-    plan = cluster.plan(compiled, new)
-    assert [problem.code for problem in plan.problems] == [ProblemCode.WRONG_CLUSTER]
-    assert not [
-        action.note for action in plan.actions if "lost" in action.note or "re-created" in action.note
-    ]
-
-
-def test_a_declared_move_to_another_cluster_is_recorded() -> None:
-    cluster = SimulatedCluster.set_up(application())
-    cluster.records = {
-        id_: attrs.evolve(record, cluster_id="other") for id_, record in cluster.records.items()
-    }
-    plan = cluster.plan(application(), policy=PlanPolicy(cluster_id=CLUSTER))
-    assert plan.is_applicable
-    assert [planned.record.cluster_id for planned in plan.applications if planned.record] == [CLUSTER]
-
-
-@pytest.mark.parametrize(
-    ("policy", "refused"),
-    [
-        (limits(createdTopics=2, addedPartitions=8), False),
-        (limits(createdTopics=1), True),
-        (limits(addedPartitions=7), True),
-    ],
-)
-def test_a_run_creates_at_most_the_allowed_topics_and_partitions(
-    policy: PlanPolicy, *, refused: bool
-) -> None:
-    plan = SimulatedCluster().plan(application(), policy=policy)
-    assert [problem.code for problem in plan.problems] == [ProblemCode.BLAST_RADIUS] * refused
-
-
-def test_a_run_adds_at_most_the_allowed_partitions() -> None:
-    cluster = SimulatedCluster.set_up(application(config=AUTOSCALING))
-    expanded = application(config=AUTOSCALING, sources={"orders-in": 10})
-    assert cluster.plan(expanded, policy=limits(createdTopics=0, addedPartitions=12)).is_applicable
-    (problem,) = cluster.plan(expanded, policy=limits(addedPartitions=11)).problems
-    assert problem.found == "12 new partitions"
 
 
 def test_more_replicas_than_brokers_that_answer_are_a_warning() -> None:

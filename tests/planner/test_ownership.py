@@ -1,114 +1,26 @@
 """Two stacks on one cluster: who may change, take over and delete which topics."""
 
-from collections.abc import Mapping
-
 import attrs
 import pytest
 
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.problems import ProblemCode, Severity
 from headwater.model.records import OwnershipRecord, StackIdentity
-from headwater.model.topology import Lifecycle, Setup, Sink
-from headwater.planner import ActionKind, Plan, PlanPolicy, plan
-from headwater.planner.claims import change_after, change_before, race, retraction
+from headwater.model.topology import Setup, Sink
+from headwater.planner import ActionKind, PlanPolicy, plan
+from headwater.planner.claims import change_after, change_before, find_race, retraction
 from headwater.planner.ownership import Ownership
-from headwater.planner.rules.ownership_messages import refusal
+from tests.planner.owned_applications import (
+    CHANGELOG,
+    ORDERS,
+    RELEASED,
+    REPARTITION,
+    RETIRED,
+    TAKING_OVER,
+    conflicts,
+    owners,
+)
 from tests.planner.simulated_cluster import SimulatedCluster, application
 from tests.planner.simulated_stacks import Cluster, Stack
-
-REPARTITION, CHANGELOG, SINK = "orders-step1-repartition", "orders-counts-changelog", "orders-out"
-ORDERS = application()
-RETIRED = application(lifecycle=Lifecycle.RETIRED)
-RELEASED = application(lifecycle=Lifecycle.RELEASED)
-TAKING_OVER = application(setup=Setup(take_over=True))
-
-
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
-@pytest.fixture
-def first(cluster: Cluster) -> Stack:
-    return Stack.on(cluster, "first")
-
-
-@pytest.fixture
-def second(cluster: Cluster) -> Stack:
-    return Stack.on(cluster, "second")
-
-
-def conflicts(planned: Plan, severity: Severity = Severity.ERROR) -> list[Problem]:
-    return [
-        problem
-        for problem in planned.problems
-        if problem.code is ProblemCode.MANAGED_BY_ANOTHER_STACK and problem.severity is severity
-    ]
-
-
-def owners(cluster: Cluster) -> Mapping[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for record in cluster.ownership.values():
-        found.setdefault(record.application_id, set()).add(record.stack.id)
-    return found
-
-
-def test_up_records_the_application_with_its_topics(first: Stack, cluster: Cluster) -> None:
-    first.up(ORDERS)
-    (record,) = cluster.ownership.values()
-    ids = {name: topic.topic_id for name, topic in cluster.simulated.topics.items()}
-    assert record == OwnershipRecord(
-        application_id="orders", stack=first.identity, topics=ids, reads=frozenset({"orders-in"})
-    )
-
-
-def test_a_second_up_writes_no_record(first: Stack) -> None:
-    first.up(ORDERS)
-    planned = first.plan(ORDERS)
-    assert planned.ownership is not None
-    assert not change_before(planned, planned.ownership)
-    assert not change_after(planned, planned.ownership, first.records)
-
-
-def test_the_topics_of_before_and_after_are_claimed_during_a_run(first: Stack, cluster: Cluster) -> None:
-    first.up(application(stateful=False), application(id_="sales"))
-    before = cluster.ownership["first", "orders"]
-    del cluster.simulated.topics[REPARTITION]
-    topics = [topic for topic in ORDERS.internal_topics if topic.name == CHANGELOG]
-    first.begin(application(topics=topics), application(id_="sales"))
-    claim = attrs.evolve(before, topics={**before.topics, CHANGELOG: ""})
-    assert cluster.ownership["first", "orders"] == claim
-
-
-def test_the_id_of_a_re_created_topic_is_written_after_the_run(first: Stack, cluster: Cluster) -> None:
-    first.up(ORDERS)
-    before = dict(cluster.ownership)
-    del cluster.simulated.topics[CHANGELOG]
-    first.begin(ORDERS)
-    assert cluster.ownership == before
-    first.up(ORDERS)
-    ids = cluster.ownership["first", "orders"].topics
-    assert ids[CHANGELOG] == cluster.simulated.topics[CHANGELOG].topic_id
-
-
-def test_an_application_is_retired_when_the_first_step_has_finished(first: Stack, cluster: Cluster) -> None:
-    """A record of a retired application ends with its topics, so it has to wait until the state says it."""
-    first.up(ORDERS)
-    found = []
-    for run, document in (
-        (first.begin, RETIRED),
-        (first.up, RETIRED),
-        (first.begin, RETIRED),
-        (first.begin, ORDERS),
-    ):
-        run(document)
-        found.append(cluster.ownership["first", "orders"].is_retired)
-    assert found == [False, True, True, False]
-
-
-def test_an_application_after_a_released_one_is_claimed(first: Stack, cluster: Cluster) -> None:
-    first.up(ORDERS)
-    first.begin(RELEASED, application(id_="sales"))
-    assert owners(cluster) == {"orders": {"first"}, "sales": {"first"}}
 
 
 def test_a_second_stack_is_refused(first: Stack, second: Stack) -> None:
@@ -253,20 +165,6 @@ def test_a_killed_first_run_can_be_repeated_without_its_state(cluster: Cluster) 
     assert owners(cluster) == {"orders": {"new id"}}
 
 
-def test_a_run_keeps_the_records_of_a_simultaneous_run_of_a_stack_with_the_same_name(
-    cluster: Cluster,
-) -> None:
-    one, other = Stack.on(cluster, "first", "one"), Stack.on(cluster, "first", "other")
-    one.begin(ORDERS)
-    planned = other.up(application(id_="sales"))
-    assert owners(cluster) == {"orders": {"one"}, "sales": {"other"}}
-    one.up(ORDERS)
-    assert planned.ownership is not None
-    cluster.write(change_after(planned, planned.ownership, other.records))
-    assert owners(cluster) == {"orders": {"one"}, "sales": {"other"}}
-    assert conflicts(other.plan(application(id_="sales"), ORDERS))
-
-
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_the_record_with_the_id_of_the_stack_wins(*, is_reversed: bool) -> None:
     stack = StackIdentity("its id", "organization/headwater/first")
@@ -316,38 +214,6 @@ def test_a_stack_from_before_the_records_is_recorded_by_its_next_up(
     assert conflicts(second.plan(ORDERS))
 
 
-def test_renaming_moves_the_record(first: Stack, cluster: Cluster) -> None:
-    first.up(ORDERS)
-    first.up(application(id_="sales", renamed_from="orders"))
-    assert owners(cluster) == {"sales": {"first"}}
-
-
-def test_of_two_stacks_that_claim_at_the_same_time_none_continues_unnoticed(
-    first: Stack, second: Stack, cluster: Cluster
-) -> None:
-    plans = [(stack, stack.plan(ORDERS)) for stack in (first, second)]
-    for stack, planned in plans:
-        assert planned.ownership is not None
-        change = change_before(planned, planned.ownership)
-        cluster.write(change)
-        now = planned.ownership.reread(tuple(cluster.ownership.values()))
-        lost = race(change, planned.ownership, now)
-        assert bool(lost) is (stack is second)
-        if lost:
-            cluster.write(retraction(change, planned.ownership))
-    assert owners(cluster) == {"orders": {"first"}}
-
-
-def test_a_record_that_is_taken_over_is_no_other_claim(first: Stack, second: Stack) -> None:
-    first.up(ORDERS)
-    planned = second.plan(TAKING_OVER)
-    assert planned.ownership is not None
-    change = change_before(planned, planned.ownership)
-    assert not race(change, planned.ownership, planned.ownership)
-    [conflict] = planned.ownership.conflicts("orders", [])
-    assert refusal(conflict, planned.ownership).fix.startswith("Declare it in one stack only.")
-
-
 def test_a_retracted_claim_restores_the_record_of_before(
     first: Stack, second: Stack, cluster: Cluster
 ) -> None:
@@ -360,7 +226,7 @@ def test_a_retracted_claim_restores_the_record_of_before(
     cluster.write(change)
     second.simulate_claim(sink)
     now = planned.ownership.reread(tuple(cluster.ownership.values()))
-    (conflict,) = race(change, planned.ownership, now)
+    (conflict,) = find_race(change, planned.ownership, now)
     assert (conflict.application_id, conflict.topics) == ("orders", ("shared-out",))
     cluster.write(retraction(change, planned.ownership))
     assert cluster.ownership["first", "orders"] == before
@@ -373,9 +239,6 @@ def test_a_plan_without_records_has_no_owners(first: Stack, cluster: Cluster) ->
     second = plan([ORDERS], unread, {}, PlanPolicy(stack=StackIdentity("second", "second")))
     assert second.ownership is None
     assert not conflicts(second)
-
-
-# Copied states
 
 
 def copied(first: Stack) -> Stack:

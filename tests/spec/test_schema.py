@@ -1,18 +1,13 @@
 """The published schema of documents: valid, documented, and supported completely by the code."""
 
-from collections import UserDict
 from collections.abc import Iterator
-from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
 
-from headwater.model import operators as model
 from headwater.spec import schema_problems
-from headwater.spec.build_operators import BUILDERS
-from headwater.spec.schema import Schema, document_schema, operators, resolve
+from headwater.spec.schema import Schema, resolve
+from tests.spec.published_schema import SCHEMA
 
-SCHEMA = document_schema()
 APPLICATORS = {
     "properties",
     "patternProperties",
@@ -85,55 +80,3 @@ def test_each_mapping_declares_additional_properties() -> None:
 def test_each_keyword_has_a_problem_text() -> None:
     used = {keyword for _, part in schemas() for keyword in part}
     assert used <= {"$ref", *schema_problems._MISTAKES} | APPLICATORS | ANNOTATIONS
-
-
-def test_the_code_builds_each_operator() -> None:
-    assert {*BUILDERS, "split"} == set(operators())
-    assert {kind.value for kind in model.TransformKind} <= set(operators())
-    assert {name.removeprefix("op.") for name in SCHEMA["$defs"] if name.startswith("op.")} == set(
-        operators()
-    )
-
-
-class RecordedOptions(UserDict[str, Any]):
-    """Options that record which of them were read."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        super().__init__(options)
-        self.read: set[str] = set()
-
-    def __getitem__(self, key: str) -> object:
-        self.read.add(key)
-        return super().__getitem__(key)
-
-
-_MINIMAL: dict[str, dict[str, Any]] = {
-    "to": {},
-    "addSource": {"name": "x", "topic": "x"},
-    "addSink": {"name": "x", "parents": ["x"]},
-    "addProcessor": {"name": "x", "parents": ["x"]},
-    "addStateStore": {"name": "x"},
-    "addGlobalStore": {"store": "x", "topic": "x"},
-    "addReadOnlyStateStore": {"store": "x", "topic": "x", "sourceName": "x", "name": "y"},
-    "connectProcessorAndStateStores": {"processor": "x", "stores": ["x"]},
-    "suppress": {"until": "timeLimit"},
-    **{name: {"topic": "x"} for name in ("stream", "table", "globalTable")},
-    **{name: {"with": "x"} for name in ("join", "leftJoin", "outerJoin", "merge")},
-}
-OPTIONS = [
-    (operator, option)
-    for operator in BUILDERS
-    for option in SCHEMA["$defs"][f"op.{operator}"]["properties"]
-    if option not in ("from", "as")  # options of the step, not of the operator
-]
-
-
-@pytest.mark.parametrize(("operator", "option"), OPTIONS)
-def test_each_option_is_read(operator: str, option: str) -> None:
-    example = resolve(SCHEMA["$defs"][f"op.{operator}"]["properties"][option])["examples"][0]
-    needed = {"tumbling": {"size": 1}} if option == "emit" else _MINIMAL.get(operator, {})
-    options = RecordedOptions({**needed, option: example})
-
-    BUILDERS[operator](options)
-
-    assert option in options.read

@@ -5,7 +5,7 @@ import attrs
 from headwater.model.cluster import GroupFacts, GroupType, Survey
 from headwater.model.streams_groups import GroupSubtopology, GroupTopic, StreamsGroup
 from headwater.planner.adoption import recognize
-from tests.adoption.test_recognition import owners, reasons, survey, topic
+from tests.planner.test_adoption import owners, reasons, survey, topic
 
 GROUP = StreamsGroup(
     id="app",

@@ -8,7 +8,7 @@ import attrs
 import pytest
 from confluent_kafka import Producer
 
-from headwater.kafka.ownership import encode, key_of
+from headwater.kafka.ownership import encode_record, key_of
 from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipRecord, StackIdentity
 from headwater.toolchain.broker import Broker, Settings
 from tests.streams_library.application import TestedApplication
@@ -22,12 +22,12 @@ _RECORD = OwnershipRecord(
     application_id="shop", stack=StackIdentity("s1", "org/shop/prod"), topics={"shop-c": _ID, "shop-r": ""}
 )
 _KEY = key_of("s1", "shop")
-_VALUE = encode(_RECORD)
+_VALUE = encode_record(_RECORD)
 _KNOWN, _NONE = f"{{shop-c=[{_PRINTED}]}}", "{}"
 
 
 def _changed(**values: object) -> bytes:
-    return encode(attrs.evolve(_RECORD, **values))  # type: ignore[arg-type]  # any field
+    return encode_record(attrs.evolve(_RECORD, **values))  # type: ignore[arg-type]  # any field
 
 
 _CASES: Sequence[tuple[str, Sequence[tuple[bytes, bytes]], str]] = (
@@ -105,7 +105,7 @@ def test_topics_that_were_re_created_while_all_instances_were_stopped(
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         # Others may write below their own keys, before and after the record.
         producer.produce(OWNERSHIP_TOPIC, b"\x00" * 10_000, b"x/shop")
-        producer.produce(OWNERSHIP_TOPIC, encode(record), key_of("s1", shop.id))
+        producer.produce(OWNERSHIP_TOPIC, encode_record(record), key_of("s1", shop.id))
         producer.produce(OWNERSHIP_TOPIC, b"{", b"y/shop")
         assert producer.flush(90) == 0
         java.start(shop.id, shop.topology, manual)
@@ -129,7 +129,7 @@ def test_topics_that_were_re_created_while_all_instances_were_stopped(
 
         # The next run of `pulumi up` records the new id: the operator has decided.
         new = attrs.evolve(record, topics=shop.topic_ids(*shop.internal_topics))
-        producer.produce(OWNERSHIP_TOPIC, encode(new), key_of("s1", shop.id))
+        producer.produce(OWNERSHIP_TOPIC, encode_record(new), key_of("s1", shop.id))
         assert producer.flush(90) == 0
         java.start(shop.id, shop.topology, manual)
         java.running(shop.id)

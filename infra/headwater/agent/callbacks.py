@@ -25,7 +25,7 @@ def callbacks_of(name: str | None, documents: Documents) -> Callbacks:
     cannot be called. Raises `ProblemsError` (InvalidConfig) if `name` cannot be loaded.
     """
     if name is not None:
-        callback = load_callback(name)
+        callback = _load_callback(name)
         return lambda _: callback
     made: dict[str, Callback] = {}
 
@@ -39,7 +39,7 @@ def callbacks_of(name: str | None, documents: Documents) -> Callbacks:
         if partitioner is None or ":" not in partitioner:
             return None
         if partitioner not in made:
-            made[partitioner] = load_callback(partitioner)
+            made[partitioner] = _load_callback(partitioner)
         return made[partitioner]
 
     return own
@@ -86,7 +86,7 @@ def _shorten_text(text: str) -> str:
     return text[:_LONGEST_TEXT].encode(errors="backslashreplace").decode()
 
 
-def load_callback(name: str) -> Callback:
+def _load_callback(name: str) -> Callback:
     """Return an object of the class `module:Class`; raises `ProblemsError` (InvalidConfig)."""
     module, _, attribute = name.partition(":")
     if str(Path.cwd()) not in sys.path:

@@ -51,7 +51,7 @@ class AttemptFailed(ApplicationEvent):
 
 @attrs.frozen
 class GaveUp(ApplicationEvent):
-    """`partition.autoscaling.timeout.ms` passed without a success. The agent keeps running."""
+    """An expansion was given up: `partition.autoscaling.timeout.ms` passed without a success."""
 
     number: int
     failing_for_ms: int
@@ -188,7 +188,7 @@ _MESSAGES: Mapping[type[object], tuple[str, str]] = {
 
 @attrs.frozen
 class LogLine:
-    """`fields` are texts, numbers and lists of them."""
+    """A line of the log; `fields` are texts, numbers and lists of them."""
 
     level: str
     message: str
@@ -243,7 +243,7 @@ def agent_status(
         "readAt": read_at,
         "failures": state.failures,
         "problems": [
-            problem_status(problem)
+            _problem_status(problem)
             for problem in (*state.read_problems, *state.journal_problems, *journal_problems)
         ],
         "applications": [
@@ -253,7 +253,7 @@ def agent_status(
     }
 
 
-def problem_status(problem: Problem) -> Mapping[str, Any]:
+def _problem_status(problem: Problem) -> Mapping[str, Any]:
     """Return the JSON object of a problem."""
     return {
         "code": problem.code.value,
@@ -282,7 +282,7 @@ def _application_json(application: ApplicationState, clock_ms: int) -> Mapping[s
             for shortfall in application.shortfalls
         ],
         "expansion": application.expansion and _expansion_json(application.expansion, clock_ms),
-        "problems": [problem_status(problem) for problem in application.problems],
+        "problems": [_problem_status(problem) for problem in application.problems],
     }
 
 

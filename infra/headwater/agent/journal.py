@@ -23,7 +23,7 @@ from headwater.kafka.expansion_journal import (
     read_lines,
     skipped_record,
 )
-from headwater.kafka.journal_lines import JournalLine, encode, key_of, latest_entries
+from headwater.kafka.journal_lines import JournalLine, encode_line, key_of, latest_entries
 from headwater.model.expansions import ExpansionEntry
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
@@ -107,7 +107,7 @@ class KafkaJournal:
             self._topic,
             partition=PARTITION,
             key=key_of(line, uuid4().hex),
-            value=encode(line),
+            value=encode_line(line),
             on_delivery=lambda error, message: delivered.append((error, message)),
         )
         producer.flush(_WRITE_SECONDS + 1)

@@ -18,7 +18,7 @@ from headwater.spec.schema import topology_schemas
 _SCHEMA = "agent-manifest.v1.schema.json"
 
 
-def manifest(
+def build_manifest(
     documents: Sequence[Mapping[str, Any]], compiled: Sequence[CompiledApplication], counts: TopicCounts
 ) -> Mapping[str, Any]:
     """Return the manifest of raw `documents`, compiled with the `counts` of existing topics."""
@@ -28,11 +28,11 @@ def manifest(
         "headwater": version("headwater"),
         "documents": list(documents),
         "sources": {name: counts[name] for name in sorted(read) if name in counts},
-        "expected": {one.application.id: dict(sorted(expected(one).items())) for one in compiled},
+        "expected": {one.application.id: dict(sorted(expected_counts(one).items())) for one in compiled},
     }
 
 
-def expected(compiled: CompiledApplication) -> TopicCounts:
+def expected_counts(compiled: CompiledApplication) -> TopicCounts:
     """Return the counts of internal and managed sink topics."""
     internal = {topic.name: topic.partitions for topic in compiled.internal_topics}
     return internal | {sink.topic: sink.partitions for sink in compiled.sinks if sink.partitions}
@@ -65,7 +65,7 @@ def _read_documents(path: Path) -> tuple[TopologyDocument, ...]:
     if errors(problems):
         raise ProblemsError(problems)
     compiled = compile_documents(documents, document["sources"])
-    found = {one.application.id: dict(expected(one)) for one in compiled}
+    found = {one.application.id: dict(expected_counts(one)) for one in compiled}
     if found != document["expected"]:
         raise ProblemsError([_differing_manifest(path, document, found)])
     return tuple(documents)
@@ -118,7 +118,7 @@ def _differing_manifest(path: Path, document: Mapping[str, Any], found: Mapping[
     )
 
 
-def inlined(data: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, Any]:
+def inline_document(data: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, Any]:
     """Return a raw document that contains the text of the file that it names; `texts` is file name → text."""
     described = data.get("describe")
     if isinstance(described, str):

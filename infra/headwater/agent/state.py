@@ -75,7 +75,10 @@ class Outcome(Enum):
 
 @attrs.frozen
 class TopicResult:
-    """`error` is the name of the Kafka error, `message` its text; both are empty unless FAILED."""
+    """What became of the request to expand a topic.
+
+    `error` is the name of the Kafka error, `message` its text; both are empty unless FAILED.
+    """
 
     topic: str
     partitions: int

@@ -1,4 +1,7 @@
-"""Write ownership records to a compacted topic with one partition; the first one creates the topic."""
+"""Write ownership records, which say which stack manages an application, to a topic of the cluster.
+
+The topic is compacted and has one partition. The first record creates it.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +19,7 @@ from headwater.change.topics import admin_client
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
 from headwater.kafka.kafka_errors import is_denial
-from headwater.kafka.ownership import PARTITION, encode, key_of, ownership_problem
+from headwater.kafka.ownership import PARTITION, encode_record, key_of, ownership_problem
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
 from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange
@@ -67,7 +70,7 @@ def write_ownership(connection: Connection, change: OwnershipChange) -> None:
 
 def _messages_of(change: OwnershipChange) -> Iterator[tuple[bytes, bytes | None]]:
     for record in change.written:
-        yield key_of(*record.key), encode(record)
+        yield key_of(*record.key), encode_record(record)
     for stack_id, application_id in change.deleted:
         yield key_of(stack_id, application_id), None
 

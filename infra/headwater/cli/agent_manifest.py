@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from headwater.agent.manifest import inlined, manifest, named_file
+from headwater.agent.manifest import build_manifest, inline_document, named_file
 from headwater.cli.cluster import read_counts
 from headwater.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
 from headwater.cli.options import Count, cluster_options, each_once, files_argument, output_option
@@ -58,7 +58,7 @@ def manifest_(
     problems = (*loaded.problems, *(problem for one in compiled for problem in one.problems))
     print_problems(problems)
     if not exit_for(problems):
-        write(json_text(dict(manifest(list(_read_raw(files)), compiled, counts))), output)
+        write(json_text(dict(build_manifest(list(_read_raw(files)), compiled, counts))), output)
     context.exit(exit_for(problems))
 
 
@@ -66,7 +66,9 @@ def _read_raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
     """Yield the data of the documents, which have no errors."""
     for file in find(paths)[0]:
         for raw in read_yaml(_read_text(file), str(file))[0]:
-            yield inlined(raw.data, {name: _read_text(file.parent / name) for name in named_file(raw.data)})
+            yield inline_document(
+                raw.data, {name: _read_text(file.parent / name) for name in named_file(raw.data)}
+            )
 
 
 def _read_text(file: Path) -> str:

@@ -93,7 +93,7 @@ def drift(
 
 def _find_drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
     from headwater.planner.drift import drift_evidence_request, find_drift  # noqa: PLC0415 - after `open`
-    from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
+    from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - after `open`
 
     observed = inputs.observe(drift_evidence_request, with_topologies=True)
     earlier = compile_recorded(inputs.documents, inputs.records or {}, observed.snapshot.partitions)

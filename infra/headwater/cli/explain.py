@@ -40,14 +40,14 @@ def problem_guide() -> Mapping[str, Explanation]:
     }
 
 
-def find_explanation(word: str) -> Explanation | None:
+def _find_explanation(word: str) -> Explanation | None:
     """Return the section of a code, written as in the output: `WrongCluster` or `error[WrongCluster]`."""
     match = _CODE.fullmatch(word.strip())
     wanted = match["code"].lower() if match else ""
     return next((each for code, each in problem_guide().items() if code.lower() == wanted), None)
 
 
-def near_codes(word: str) -> list[str]:
+def _near_codes(word: str) -> list[str]:
     """Return the codes that `word` may mean, the most similar first: misspelled, or a part of their names."""
     lowered = {code.lower(): code for code in problem_guide()}
     wanted = re.sub(r"[^a-z]", "", word.lower())
@@ -97,9 +97,9 @@ def explain(code: str | None, *, form: str, output: Path | None) -> None:
 
 
 def _find(code: str) -> Explanation:
-    found = find_explanation(code)
+    found = _find_explanation(code)
     if found is None:
-        near = near_codes(code)
+        near = _near_codes(code)
         hint = f"Did you mean {' or '.join(near)}?" if near else "`headwater explain` lists all codes."
         raise click.BadParameter(f"there is no problem code {code!r}. {hint}", param_hint="CODE")
     return found
@@ -114,7 +114,7 @@ def _summary(explanation: Explanation) -> str:
 
 def _print(explanation: Explanation) -> None:
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
-    from rich.markdown import Markdown  # noqa: PLC0415 - same
+    from rich.markdown import Markdown  # noqa: PLC0415 - only on a terminal
 
     console = Console(highlight=False)
     console.print(f"[bold]{explanation.code}[/bold]\n")

@@ -38,7 +38,77 @@ _API = "kafka.strimzi.io/"
 _READING = {"Read", "All"}
 
 
-def strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]:
+@attrs.frozen(kw_only=True)
+class ImportRequest:
+    """The arguments of the command.
+
+    `application_ids` are applications without a group. `internal_topics` are internal topics that do not have
+    the settings of internal topics.
+    """
+
+    bootstrap_server: str | None
+    command_config: Path | None
+    application_ids: Sequence[str]
+    internal_topics: Sequence[str]
+    config: Mapping[str, str]
+    kafka_streams: KafkaStreamsVersion | None
+    folder: Path | None
+    force: bool
+    strimzi: Sequence[Path] = ()
+    """Files with Strimzi's resources; empty = the cluster is read."""
+
+
+@attrs.frozen
+class ImportedDocument:
+    """The text of a document. `unknown` None = it has the topics only, not the topology."""
+
+    text: str
+    unknown: UnknownDetails | None = None
+
+
+@attrs.frozen
+class Outcome:
+    """The result for one document: its `file`, or the reason why it was not written."""
+
+    text: str
+    is_refused: bool = False
+    is_declared: bool = False
+    file: Path | None = None
+
+
+def import_all(request: ImportRequest) -> bool:
+    """Write the documents to the folder or to standard output; return whether all were written.
+
+    Raises:
+        ProblemsError: The cluster or the documents in the folder cannot be read.
+        click.ClickException: The folder or a file cannot be written.
+    """
+    connected = None
+    problems: tuple[Problem, ...] = ()
+    if request.strimzi:
+        seen, problems = _strimzi_survey(request.strimzi)
+    else:
+        connected = connection(request.bootstrap_server, request.command_config)
+        seen = survey(connected, INTERNAL_NAMES, request.application_ids)
+    found = recognize(seen, request.application_ids, request.internal_topics)
+    imported = {
+        application.id: _document(application, seen.cluster_id, request, connected)
+        for application in found.applications
+    }
+    documents = {id_: each.text for id_, each in imported.items()}
+    if request.folder is None:
+        write("---\n".join(documents.values()), None)
+        outcomes: Mapping[str, Outcome] = {}
+    else:
+        outcomes = _write_files(request.folder, documents, force=request.force)
+    notes = _strimzi_notes(seen) if request.strimzi else _visibility_notes(seen)
+    for line in (*_summary(found, outcomes, imported), *notes):
+        click.echo(printable(line), err=request.folder is None)
+    print_problems(problems, after_result=True)
+    return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
+
+
+def _strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]:
     """Return topics and groups of the resources in files and folders, such as `kubectl get -o yaml` writes.
 
     A user with permission to read a group belongs to an application, which reads the user's topics. Resources
@@ -151,76 +221,6 @@ def _without_partitions(resource: Mapping[str, Any], file: Path) -> Problem:
 
 
 _FEW = 20
-
-
-@attrs.frozen(kw_only=True)
-class ImportRequest:
-    """The arguments of the command.
-
-    `application_ids` are applications without a group. `internal_topics` are internal topics that do not have
-    the settings of internal topics.
-    """
-
-    bootstrap_server: str | None
-    command_config: Path | None
-    application_ids: Sequence[str]
-    internal_topics: Sequence[str]
-    config: Mapping[str, str]
-    kafka_streams: KafkaStreamsVersion | None
-    folder: Path | None
-    force: bool
-    strimzi: Sequence[Path] = ()
-    """Files with Strimzi's resources; empty = the cluster is read."""
-
-
-@attrs.frozen
-class ImportedDocument:
-    """The text of a document. `unknown` None = it has the topics only, not the topology."""
-
-    text: str
-    unknown: UnknownDetails | None = None
-
-
-@attrs.frozen
-class Outcome:
-    """The result for one document: its `file`, or the reason why it was not written."""
-
-    text: str
-    is_refused: bool = False
-    is_declared: bool = False
-    file: Path | None = None
-
-
-def import_all(request: ImportRequest) -> bool:
-    """Write the documents to the folder or to standard output; return whether all were written.
-
-    Raises:
-        ProblemsError: The cluster or the documents in the folder cannot be read.
-        click.ClickException: The folder or a file cannot be written.
-    """
-    connected = None
-    problems: tuple[Problem, ...] = ()
-    if request.strimzi:
-        seen, problems = strimzi_survey(request.strimzi)
-    else:
-        connected = connection(request.bootstrap_server, request.command_config)
-        seen = survey(connected, INTERNAL_NAMES, request.application_ids)
-    found = recognize(seen, request.application_ids, request.internal_topics)
-    imported = {
-        application.id: _document(application, seen.cluster_id, request, connected)
-        for application in found.applications
-    }
-    documents = {id_: each.text for id_, each in imported.items()}
-    if request.folder is None:
-        write("---\n".join(documents.values()), None)
-        outcomes: Mapping[str, Outcome] = {}
-    else:
-        outcomes = _write_files(request.folder, documents, force=request.force)
-    notes = _strimzi_notes(seen) if request.strimzi else _visibility_notes(seen)
-    for line in (*_summary(found, outcomes, imported), *notes):
-        click.echo(printable(line), err=request.folder is None)
-    print_problems(problems, after_result=True)
-    return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
 
 
 def _document(

@@ -23,7 +23,7 @@ _FILES = (1, 2)  # standard output and standard error
 def live_table(read_status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
     """Update a table inside the block; print only the last one if standard output is not a terminal."""
     from rich.console import Console  # noqa: PLC0415 - only for --live
-    from rich.live import Live  # noqa: PLC0415 - same
+    from rich.live import Live  # noqa: PLC0415 - only for --live
 
     with _capture_output() as captured:
         console = Console(file=captured.terminal, highlight=False, width=_terminal_width(captured.terminal))
@@ -60,7 +60,7 @@ def _print_above(console: "Console", line: str, writing: Lock) -> None:
     Rich decides how many lines of the old table to erase before it writes, without a lock over both. Two
     threads that write at the same time could leave a part of a table behind.
     """
-    from rich.text import Text  # noqa: PLC0415 - same
+    from rich.text import Text  # noqa: PLC0415 - only for --live
 
     with writing:
         console.print(Text.from_ansi(line), soft_wrap=True)

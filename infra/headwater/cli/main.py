@@ -143,8 +143,8 @@ class _Headwater(LazyGroup):
         prog_name: str | None = None,
         complete_var: str | None = None,
         standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
-        **extra: Any,  # noqa: ANN401 - same
-    ) -> Any:  # noqa: ANN401 - same
+        **extra: Any,  # noqa: ANN401 - click's signature
+    ) -> Any:  # noqa: ANN401 - click's signature
         """Run and exit like `click.Command.main`, with the exit codes of `ExitCode`."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
@@ -233,7 +233,7 @@ def _is_users_file(name: str | bytes) -> bool:
 
 
 def _unexpected_text(error: Exception) -> str:
-    import traceback  # noqa: PLC0415 - same
+    import traceback  # noqa: PLC0415 - only after an error
 
     last = traceback.extract_tb(error.__traceback__)[-1]
     return (

@@ -95,7 +95,7 @@ def _make_plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     start_ms = _now_ms()
     observed = inputs.observe()
     from headwater.operations.planning import plan_documents  # noqa: PLC0415 - after the requests are sent
-    from headwater.planner import PlanPolicy  # noqa: PLC0415 - same
+    from headwater.planner import PlanPolicy  # noqa: PLC0415 - after the requests are sent
 
     limits = PlanPolicy(
         cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies), stack=inputs.stack
@@ -107,7 +107,7 @@ def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":
     """Return the plan with what the brokers refuse of it; they validate it without executing it."""
     if not (result.is_applicable and any(action.is_change for action in result.actions)):
         return result
-    from headwater.operations.validation import refusals  # noqa: PLC0415 - same
+    from headwater.operations.validation import refusals  # noqa: PLC0415 - after the requests are sent
 
     refused = refusals(inputs.reader.connection, result, with_permissions=False)
     return attrs.evolve(result, problems=(*result.problems, *refused))
@@ -116,7 +116,7 @@ def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":
 def _print_plan(result: "Plan") -> None:
     from rich.console import Console  # noqa: PLC0415 - imported after the slow part
 
-    from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - same
+    from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - imported after the slow part
 
     Console(highlight=False, soft_wrap=True).print(plan_rich(result))
 

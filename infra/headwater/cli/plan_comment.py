@@ -31,8 +31,8 @@ Value = TypeVar("Value")
 def plan_comment(
     *,
     preview: Any,  # noqa: ANN401 - open files of click
-    drift: Any,  # noqa: ANN401 - same
-    change: Any,  # noqa: ANN401 - same
+    drift: Any,  # noqa: ANN401 - open files of click
+    change: Any,  # noqa: ANN401 - open files of click
     output: Path | None,
 ) -> None:
     """Write a pull request comment from a plan.

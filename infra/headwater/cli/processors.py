@@ -68,13 +68,13 @@ class ExpansionProgress(Protocol):
 @contextmanager
 def expansion_progress(application: str) -> Iterator[ExpansionProgress]:
     """Show the progress inside the block."""
-    from rich.console import Console  # noqa: PLC0415 - only for waiting
+    from rich.console import Console  # noqa: PLC0415 - only to wait
 
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield _Lines(printable(application))
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - same
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - only to wait
 
     with Progress(
         TextColumn("{task.description}"),
@@ -347,7 +347,7 @@ def _print_problems(problems: Iterable[Mapping[str, Any]]) -> None:
     """Print problems of an answer like problems of other commands."""
     from rich.console import Console  # noqa: PLC0415 - only for problems
 
-    from headwater.report.problems import entry_rich  # noqa: PLC0415 - same
+    from headwater.report.problems import entry_rich  # noqa: PLC0415 - only for problems
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     labels = ("topic", "node", "expected", "found", "why", "fix")

@@ -63,10 +63,10 @@ def read_state(stack: str, project: Path) -> StackState:
     Raises:
         click.ClickException: Pulumi cannot show the state.
     """
-    return parse_state(exported_state(stack, project), f"stack {stack}")
+    return parse_state(_exported_state(stack, project), f"stack {stack}")
 
 
-def exported_state(stack: str, project: Path) -> str:
+def _exported_state(stack: str, project: Path) -> str:
     """Return the output of `pulumi stack export`, in which secrets are encrypted.
 
     Raises:
@@ -257,4 +257,4 @@ def records(*, stack: str, project: Path, output: Path | None) -> None:
       headwater records --stack production --output records.json
       headwater records --stack production | headwater plan topologies/ --stack production --stack-state -
     """
-    write(json_text(setup_records(exported_state(stack, project), f"stack {stack}")), output)
+    write(json_text(setup_records(_exported_state(stack, project), f"stack {stack}")), output)

@@ -97,7 +97,7 @@ def _request_status(address: str) -> Mapping[str, Any]:
 def _print_status(found: Mapping[str, Any]) -> None:
     from rich.console import Console  # noqa: PLC0415 - only for the table
 
-    from headwater.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
+    from headwater.report.runtime_table import runtime_rich  # noqa: PLC0415 - only for the table
 
     width = None if sys.stdout.isatty() else 120
     Console(highlight=False, width=width).print(runtime_rich(found["runtime"]))
@@ -106,9 +106,9 @@ def _print_status(found: Mapping[str, Any]) -> None:
 def _watch_status(address: str, interval: float) -> None:
     """Update the table until Ctrl-C."""
     from rich.console import Console  # noqa: PLC0415 - only for the table
-    from rich.live import Live  # noqa: PLC0415 - same
+    from rich.live import Live  # noqa: PLC0415 - only for the table
 
-    from headwater.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
+    from headwater.report.runtime_table import runtime_rich  # noqa: PLC0415 - only for the table
 
     with Live(console=Console(highlight=False), auto_refresh=False, screen=sys.stdout.isatty()) as shown:
         for _ in repeat(interval):

@@ -86,12 +86,12 @@ def validate(
             }
         )
     elif form == "github":
-        from headwater.report.problems import github_annotations  # noqa: PLC0415 - same
+        from headwater.report.problems import github_annotations  # noqa: PLC0415 - not needed for text
 
         write(github_annotations(problems), None)
         _print_success(loaded, problems)
     elif form == "gitlab":
-        from headwater.report.problems import code_quality  # noqa: PLC0415 - same
+        from headwater.report.problems import code_quality  # noqa: PLC0415 - not needed for text
 
         write(json.dumps(code_quality(problems), indent=2) + "\n", None)
     else:

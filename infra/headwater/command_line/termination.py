@@ -160,12 +160,12 @@ class Termination:
         from headwater.report.problems import print_problems  # noqa: PLC0415 - only when something is wrong
 
         with suppress(OSError):
-            print_problems([not_stopped(self._name, self._seconds)])
+            print_problems([_not_stopped(self._name, self._seconds)])
             sys.stderr.flush()
         time.sleep(_FORWARD_SECONDS)
 
 
-def not_stopped(name: str, seconds: float) -> Problem:
+def _not_stopped(name: str, seconds: float) -> Problem:
     """Return the problem that a job did not stop in time."""
     return Problem(
         code=ProblemCode.NOT_STOPPED,

@@ -8,7 +8,7 @@ from headwater.compiler.broker_counts import status_text
 from headwater.compiler.java.collections import copy_order, set_hash, string_set_order
 from headwater.compiler.topic_groups import Naming, Sources
 from headwater.model.nodes import NodeTopology, RepartitionTopic, SourceNode
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.problems import Location, Problem, ProblemCode, Severity
 
 
 def copartition_groups(topology: NodeTopology, sources: Sources) -> tuple[frozenset[str], ...]:
@@ -173,21 +173,26 @@ def _explicit_counts_differ(
     explicit: Mapping[str, int], repartition: Mapping[str, RepartitionTopic], *, by_broker: bool
 ) -> Problem:
     first = next(iter(explicit))
-    return Problem(
-        code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=(
-            "Repartition topics that must be co-partitioned have different explicit partition counts: "
-            f"{listed(explicit)}."
-        ),
-        topic=first,
-        expected="equal explicit counts",
-        found=listed(explicit),
-        why=status_text(ProblemCode.CONFLICTING_PARTITIONS)
+    why = (
+        status_text(ProblemCode.CONFLICTING_PARTITIONS)
         if by_broker
         else 'Kafka Streams throws TopologyException ("Following topics do not have the same number of '
-        'partitions") and the application stops.',
+        'partitions") and the application stops.'
+    )
+    return _different_counts(listed(explicit), first, why, repartition[first].at)
+
+
+def _different_counts(counts: str, topic: str, why: str, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.CONFLICTING_PARTITIONS,
+        summary="Repartition topics that must be co-partitioned have different explicit partition counts: "
+        f"{counts}.",
+        topic=topic,
+        expected="equal explicit counts",
+        found=counts,
+        why=why,
         fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
-        location=repartition[first].at,
+        location=at,
     )
 
 
@@ -222,16 +227,5 @@ def _explicit_count_mismatch(
 def _conflicting_counts(explicit: dict[str, int | None], naming: Naming) -> Problem:
     counts = ", ".join(f"{name}={count}" for name, count in explicit.items())
     first = min(explicit)
-    return Problem(
-        code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=(
-            "Repartition topics that must be co-partitioned have different explicit partition counts: "
-            f"{counts}."
-        ),
-        topic=naming.topic(first),
-        expected="equal explicit counts",
-        found=counts,
-        why="Kafka Streams throws TopologyException when the topology is built.",
-        fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
-        location=naming.internal[first].at,
-    )
+    why = "Kafka Streams throws TopologyException when the topology is built."
+    return _different_counts(counts, naming.topic(first), why, naming.internal[first].at)

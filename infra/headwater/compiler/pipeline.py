@@ -30,7 +30,7 @@ from headwater.model.problems import PLAN, Caller, Problem
 from headwater.model.topology import Sink, TopologyDocument
 
 
-def sink_counts(
+def _sink_counts(
     sinks: Iterable[Sink], compilation: Compilation
 ) -> tuple[tuple[Sink, ...], tuple[Problem, ...]]:
     """Return `sinks` with their counts (None = undecided), and a problem for each without a writer."""
@@ -111,7 +111,7 @@ def compile_nodes(
     )
     for run in PASSES:
         compilation = run(compilation)
-    sinks, sink_problems = sink_counts(document.sinks, compilation)
+    sinks, sink_problems = _sink_counts(document.sinks, compilation)
     sinks = with_accepted_settings(sinks, application)
     topics = internal_topics(compilation)
     own_partitions = _own_partitions(document, compilation)

@@ -22,10 +22,11 @@ _log = structlog.get_logger(__name__)
 
 @attrs.frozen
 class Request:
-    """`headers` have lower-case names; values of repeated headers are joined by commas.
+    """A request to the endpoint.
 
-    `read(n)` returns n bytes of the body. `begin_answer` is called when the request is complete, unless it is
-    about health. Both may raise `Refused`.
+    `headers` have lower-case names; values of repeated headers are joined by commas. `read(n)` returns n
+    bytes of the body. `begin_answer` is called when the request is complete, unless it is about health. Both
+    may raise `Refused`.
     """
 
     method: str

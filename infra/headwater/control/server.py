@@ -177,11 +177,11 @@ class _Server(ThreadingHTTPServer):
         self.connections.add(request, str(client_address[0]))
         super().process_request(request, client_address)
 
-    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - same
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - as in the library
         self.connections.remove(request)
         super().shutdown_request(request)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - same
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in the library
         """Ignore that the client closed the connection; `answer` logs its own errors."""
 
 

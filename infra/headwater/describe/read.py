@@ -123,7 +123,7 @@ class Names:
         return tuple(names)
 
 
-def topology_of(description: Description) -> NodeTopology:
+def _topology_of(description: Description) -> NodeTopology:
     """Return the node topology of a description; contradictions are added to its problems."""
     problems = description.problems
     nodes: dict[str, Node] = {}
@@ -318,7 +318,7 @@ def read_descriptions(text: str, file: str = "") -> tuple[FoundTopology, ...]:
     if not descriptions:
         problems.nothing()
         return (FoundTopology(NodeTopology(()), problems.found),)
-    read = [(topology_of(description), description) for description in descriptions]
+    read = [(_topology_of(description), description) for description in descriptions]
     return tuple(
         FoundTopology(topology, description.problems.found, description.line)
         for topology, description in read

@@ -69,7 +69,6 @@ class ClusterFacts:
     features: Mapping[str, int] | None = None
     expected_cluster_id: str | None = None
     has_streams_applications: bool = False
-    settings_problem: Problem | None = None
     replicas: ReplicaFacts = ReplicaFacts()
     registered: RegisteredBrokers | None = None
     cordoned: frozenset[int] = frozenset()

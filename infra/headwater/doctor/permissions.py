@@ -36,7 +36,7 @@ class Right(StrEnum):
 
 @attrs.frozen
 class _Text:
-    """`operation` and `resource` in the words of Kafka's ACLs; `action` is what needs the permission."""
+    """A permission in the words of Kafka's ACLs; `action` is what needs it."""
 
     operation: str
     resource: str
@@ -140,7 +140,11 @@ _CREATE_AGAIN = (
 
 @attrs.frozen(kw_only=True)
 class SeparationFacts:
-    """`workflows`: file → text. `stored_secrets`: secrets of the provider in the state, not in the stack."""
+    """What shows whether pull requests can reach secrets.
+
+    `workflows` is file → text. `stored_secrets` are secrets of the provider that are in the state, but not in
+    the settings of the stack.
+    """
 
     workflows: Mapping[str, str] = attrs.field(factory=dict)
     stored_secrets: Sequence[str] = ()

@@ -22,7 +22,7 @@ class NamedPath(click.Path):
         value: Any,  # noqa: ANN401 - click's signature
         param: click.Parameter | None,
         ctx: click.Context | None,
-    ) -> Any:  # noqa: ANN401 - same
+    ) -> Any:  # noqa: ANN401 - click's signature
         if value == "":  # a default is a `Path`
             self.fail("the path is empty. Is a variable not set?", param, ctx)
         return super().convert(value, param, ctx)

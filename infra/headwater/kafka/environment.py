@@ -31,10 +31,10 @@ def environment_fields(environment: Mapping[str, str], names: Mapping[str, str] 
     mechanism = variables.text("SASL_MECHANISM")
     if mechanism is None and variables.text("SASL_USERNAME") is not None:
         mechanism = "PLAIN"
-    servers = variables.words("BOOTSTRAP_SERVERS", ",")
+    servers = variables.words("BOOTSTRAP_SERVERS")
     fields = {
         "bootstrap_servers": servers,
-        "mechanism": canonical_mechanism(mechanism) if mechanism else None,
+        "mechanism": _canonical_mechanism(mechanism) if mechanism else None,
         "username": variables.text("SASL_USERNAME"),
         "password": variables.text("SASL_PASSWORD"),
         "ca": variables.pem("CA_CERT"),
@@ -43,7 +43,7 @@ def environment_fields(environment: Mapping[str, str], names: Mapping[str, str] 
         "key_password": variables.text("CLIENT_KEY_PASSPHRASE"),
         "skip_tls_verify": variables.flag("SKIP_VERIFY") or False,
         "token_url": variables.text("SASL_TOKEN_URL"),
-        "oauth_scopes": variables.words("SASL_OAUTH_SCOPES", ","),
+        "oauth_scopes": variables.words("SASL_OAUTH_SCOPES"),
         "aws_region": variables.text("SASL_AWS_REGION")
         or environment.get("AWS_REGION")
         or broker_region(servers),
@@ -63,7 +63,7 @@ def names_cluster(environment: Mapping[str, str]) -> bool:
     return bool(_Variables(environment, NO_NAMES).text("BOOTSTRAP_SERVERS"))
 
 
-def canonical_mechanism(name: str) -> str:
+def _canonical_mechanism(name: str) -> str:
     """Return a mechanism in Kafka's spelling; the providers spell some differently."""
     upper = name.upper()
     return _MECHANISMS.get(upper, upper)
@@ -116,8 +116,8 @@ class _Variables:
     def text(self, setting: str) -> str | None:
         return self._environment.get(self.name(setting)) or None
 
-    def words(self, setting: str, separator: str) -> tuple[str, ...]:
-        words = (self.text(setting) or "").split(separator)
+    def words(self, setting: str) -> tuple[str, ...]:
+        words = (self.text(setting) or "").split(",")
         return tuple(word.strip() for word in words if word.strip())
 
     def pem(self, setting: str) -> str | None:

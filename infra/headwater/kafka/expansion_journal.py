@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from headwater.kafka.bounded_records import BoundedTopic, ReadRecord
 from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
-from headwater.kafka.journal_lines import JournalLine, decode, expansions
+from headwater.kafka.journal_lines import JournalLine, decode_line, expansions
 from headwater.kafka.reader import ClusterReader
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.expansions import AGENT_PREFIX, AgentExpansion, AgentExpansions
@@ -74,7 +74,7 @@ def read_lines(
         for record in BoundedTopic(settings, topic, PARTITION, timeout_seconds).records(end):
             if isinstance(record, UnreadRecord):
                 on_unread(record)
-            elif (line := decode(record.value)) is not None:
+            elif (line := decode_line(record.value)) is not None:
                 yield line
             elif record.value is not None:
                 on_unread(_unread_record(topic, record))

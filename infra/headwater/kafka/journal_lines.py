@@ -72,7 +72,7 @@ def key_of(line: JournalLine, nonce: str) -> str:
     return "/".join((line.application, str(line.number), line.stage, str(line.term), nonce))
 
 
-def encode(line: JournalLine) -> bytes:
+def encode_line(line: JournalLine) -> bytes:
     """Return the line as JSON in UTF-8; the beginning of a term has no keys of an expansion."""
     document = {
         "version": _VERSION,
@@ -96,7 +96,7 @@ def encode(line: JournalLine) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def decode(value: bytes | None) -> JournalLine | None:
+def decode_line(value: bytes | None) -> JournalLine | None:
     """Return the line, None for a record of another format and for a tombstone.
 
     A record that no agent has written must not end the agents that read it: neither here, nor when they
@@ -119,7 +119,7 @@ def decode(value: bytes | None) -> JournalLine | None:
             done=texts(document.get("done", [])),
             reason=text(document.get("reason", ""), _LONGEST_REASON),
         )
-        encode(line)
+        encode_line(line)
     except (ValueError, TypeError, OverflowError):
         return None
     return line

@@ -142,7 +142,7 @@ def key_of(stack_id: str, application_id: str) -> bytes:
     return f"{stack_id}/{application_id}".encode()
 
 
-def encode(record: OwnershipRecord) -> bytes:
+def encode_record(record: OwnershipRecord) -> bytes:
     fields = {
         "format": _FORMAT,
         "application": record.application_id,
@@ -156,7 +156,7 @@ def encode(record: OwnershipRecord) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def decode(value: bytes) -> OwnershipRecord:
+def decode_record(value: bytes) -> OwnershipRecord:
     """Return the record.
 
     Raises:
@@ -181,7 +181,7 @@ def decode(value: bytes) -> OwnershipRecord:
 def _read_entry(record: ReadRecord) -> OwnershipRecord | UnreadRecord:
     value = record.value or b""
     try:
-        found = decode(value)
+        found = decode_record(value)
     except LaterFormatError:
         return _unread_record(record, UnreadReason.LATER_FORMAT)
     except ValueError:

@@ -17,9 +17,10 @@ _MILLISECONDS = ".ms"
 
 @attrs.frozen
 class TopicSettings:
-    """`own` are the settings of each topic, `defaults` the settings of topics that do not set them.
+    """The settings of topics as brokers answer them: topics' own settings, and the brokers' defaults.
 
-    `synonyms` are the entries of settings that topics set.
+    `own` is topic → settings, `defaults` are the settings of topics that do not set them. `synonyms` are the
+    entries of settings that topics set.
     """
 
     own: dict[str, Mapping[str, str]] = attrs.field(factory=dict)

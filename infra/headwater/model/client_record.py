@@ -22,12 +22,13 @@ def is_client_group(group: str) -> bool:
 
 @attrs.frozen(kw_only=True)
 class ClientRecord:
-    """`process` is a random id of the active process, `name` its name for people.
+    """Which client of an application is active: of several, one processes records.
 
-    `term` grows with each client that becomes active. `lock_id` identifies the file of the checkpoint that
-    the process has locked, on its machine; empty: it has locked none, or the id is not known. `renewals`
-    grows while the process runs. `has_ended`: it has stopped. `spark` is the master and the id of its Spark
-    application on a standalone cluster, if nothing else uses this Spark application; empty: unknown.
+    `process` is a random id of the active process, `name` its name for people. `term` grows with each client
+    that becomes active. `lock_id` identifies the file of the checkpoint that the process has locked, on its
+    machine; empty: it has locked none, or the id is not known. `renewals` grows while the process runs.
+    `has_ended`: it has stopped. `spark` is the master and the id of its Spark application on a standalone
+    cluster, if nothing else uses this Spark application; empty: unknown.
     """
 
     term: int

@@ -103,7 +103,10 @@ class StateVersion:
 
 @attrs.frozen
 class OffsetMetadata:
-    """`version` = number of the task's committed batches; `clocks` are its times by name, in milliseconds."""
+    """What a task commits with its offsets.
+
+    `version` is the number of its committed batches; `clocks` are its times by name, in milliseconds.
+    """
 
     version: int = 0
     clocks: Mapping[str, int] = attrs.field(factory=dict)

@@ -57,8 +57,8 @@ def observe_cluster(
     if with_topologies:
         request = attrs.evolve(request, streams_groups=frozenset(request.groups), with_nodes=True)
     reading = reader.begin(attrs.evolve(request, with_ids=records is not None, with_ownership=with_ownership))
-    from headwater.compiler import compile_documents  # noqa: PLC0415 - while the cluster answers
-    from headwater.planner.evidence.topics import evidence_request  # noqa: PLC0415 - same
+    from headwater.compiler import compile_documents  # noqa: PLC0415 - overlaps with requests
+    from headwater.planner.evidence.topics import evidence_request  # noqa: PLC0415 - overlaps with requests
 
     compiled = compile_documents(documents, reading.partitions)
     snapshot = reading.snapshot()
@@ -93,7 +93,7 @@ def observe_application(
         # A coordinator that starts answers late, and librdkafka (2.16) aborts the process then.
         request = attrs.evolve(request, groups=(), streams_groups=frozenset())
     snapshot = reader.read(request)
-    from headwater.compiler import compile_documents  # noqa: PLC0415 - as above
+    from headwater.compiler import compile_documents  # noqa: PLC0415 - slow to import
 
     compiled = compile_documents([document], snapshot.partitions, APPLICATION)
     documents, compiled = _compile_for_profile([document], snapshot, compiled, APPLICATION)
@@ -115,8 +115,8 @@ def _compile_for_profile(
     caller: Caller = PLAN,
 ) -> tuple[Sequence[TopologyDocument], Compiled]:
     """Return documents and topics for the kind of cluster that is recognized."""
-    from headwater.compiler import compile_documents  # noqa: PLC0415 - as above
-    from headwater.compiler.cluster_profiles import with_profile  # noqa: PLC0415 - same
+    from headwater.compiler import compile_documents  # noqa: PLC0415 - slow to import
+    from headwater.compiler.cluster_profiles import with_profile  # noqa: PLC0415 - slow to import
 
     recognized = with_profile(documents, recognize_profile(snapshot.cluster_id, snapshot.hosts))
     if recognized is documents:

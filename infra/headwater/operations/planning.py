@@ -14,7 +14,18 @@ from headwater.planner import ActionKind, Plan, PlanPolicy, plan
 from headwater.planner.upgrade import compile_recorded
 
 
-def unknown_replication(planned: Plan) -> Iterator[Problem]:
+def plan_documents(observed: Observation, policy: PlanPolicy, elapsed_ms: int) -> Plan:
+    """Return the plan that commands print and that Pulumi applies; `elapsed_ms` is how long it took so far.
+
+    Errors of a user are in its `problems`.
+    """
+    records = observed.records or {}
+    earlier = compile_recorded(observed.documents, records, observed.snapshot.partitions)
+    planned = plan(observed.compiled, observed.snapshot, records, policy, elapsed_ms, earlier=earlier)
+    return attrs.evolve(planned, problems=(*planned.problems, *_unknown_replication(planned)))
+
+
+def _unknown_replication(planned: Plan) -> Iterator[Problem]:
     """Yield a problem for each application that depends on the brokers' unknown default."""
     for application in planned.applications:
         new = [a for a in application.actions if a.live is None and a.replication_factor < 1]
@@ -31,17 +42,6 @@ def unknown_replication(planned: Plan) -> Iterator[Problem]:
                 fix="Set `replication.factor` in the application's config, or grant the user DescribeConfigs "
                 "on the cluster.",
             )
-
-
-def plan_documents(observed: Observation, policy: PlanPolicy, elapsed_ms: int) -> Plan:
-    """Return the plan that commands print and that Pulumi applies; `elapsed_ms` is how long it took so far.
-
-    Errors of a user are in its `problems`.
-    """
-    records = observed.records or {}
-    earlier = compile_recorded(observed.documents, records, observed.snapshot.partitions)
-    planned = plan(observed.compiled, observed.snapshot, records, policy, elapsed_ms, earlier=earlier)
-    return attrs.evolve(planned, problems=(*planned.problems, *unknown_replication(planned)))
 
 
 def plan_application(observed: Observation, policies: Sequence[Policy] = ()) -> Plan:

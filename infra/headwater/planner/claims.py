@@ -52,7 +52,7 @@ def change_after(plan: Plan, ownership: Ownership, recorded: Mapping[str, SetupR
     return OwnershipChange(tuple(written), tuple(deleted))
 
 
-def race(before: OwnershipChange, ownership: Ownership, now: Ownership) -> tuple[Conflict, ...]:
+def find_race(before: OwnershipChange, ownership: Ownership, now: Ownership) -> tuple[Conflict, ...]:
     """Return conflicts of the written records with records that another stack has written meanwhile."""
     return tuple(
         conflict

@@ -28,51 +28,14 @@ from headwater.planner.processors import (
 from headwater.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
 from headwater.planner.rules.ownership import twice_managed
 from headwater.planner.run import Run, expected_cluster
-from headwater.planner.topic_actions import delete, release, retire, topic_actions
+from headwater.planner.topic_actions import (
+    delete_application,
+    release_application,
+    retire_application,
+    topic_actions,
+)
 from headwater.planner.transfers import Transfers
 from headwater.planner.waves import waves
-
-
-def record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
-    """Return the record to write. The ids of topics that the run creates are empty: they are read later."""
-    before = application.record or application.predecessor
-    return SetupRecord(
-        application_id=application.id,
-        topics={
-            action.name: RecordedTopic(
-                name=action.name,
-                topic_id=action.live.topic_id if action.live else "",
-                partitions=action.partitions,
-                is_sink=_is_sink(application, action),
-                is_retired=action.kind in (ActionKind.RETIRE, ActionKind.DELETE),
-            )
-            for action in sorted(actions, key=lambda action: action.name)
-            if action.kind is not ActionKind.RELEASE
-        },
-        initial=initial_processors(application),
-        initial_processors=(before.initial_processors if before else 0) or _recorded_processors(application),
-        generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
-        origins=origins(application.compiled),
-        cluster_id=application.snapshot.cluster_id,
-        kafka_streams=str(application.compiled.application.kafka_streams),
-        settings=document_settings(application.compiled),
-    )
-
-
-def _recorded_processors(application: ActiveApplication) -> int:
-    """Return one processor for each task of the largest sub-topology; 0 = not known yet."""
-    if application.compiled.is_observed:
-        return 0
-    return (
-        max((part.tasks for part in application.compiled.subtopologies if not part.is_global), default=0) or 1
-    )
-
-
-def _is_sink(application: ActiveApplication, action: TopicAction) -> bool:
-    if action.topic is not None:
-        return isinstance(action.topic, Sink)
-    recorded = application.record.topics.get(action.name) if application.record else None
-    return recorded is not None and recorded.is_sink
 
 
 def plan(
@@ -134,6 +97,48 @@ def plan(
     )
 
 
+def _record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
+    """Return the record to write. The ids of topics that the run creates are empty: they are read later."""
+    before = application.record or application.predecessor
+    return SetupRecord(
+        application_id=application.id,
+        topics={
+            action.name: RecordedTopic(
+                name=action.name,
+                topic_id=action.live.topic_id if action.live else "",
+                partitions=action.partitions,
+                is_sink=_is_sink(application, action),
+                is_retired=action.kind in (ActionKind.RETIRE, ActionKind.DELETE),
+            )
+            for action in sorted(actions, key=lambda action: action.name)
+            if action.kind is not ActionKind.RELEASE
+        },
+        initial=initial_processors(application),
+        initial_processors=(before.initial_processors if before else 0) or _recorded_processors(application),
+        generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
+        origins=origins(application.compiled),
+        cluster_id=application.snapshot.cluster_id,
+        kafka_streams=str(application.compiled.application.kafka_streams),
+        settings=document_settings(application.compiled),
+    )
+
+
+def _recorded_processors(application: ActiveApplication) -> int:
+    """Return one processor for each task of the largest sub-topology; 0 = not known yet."""
+    if application.compiled.is_observed:
+        return 0
+    return (
+        max((part.tasks for part in application.compiled.subtopologies if not part.is_global), default=0) or 1
+    )
+
+
+def _is_sink(application: ActiveApplication, action: TopicAction) -> bool:
+    if action.topic is not None:
+        return isinstance(action.topic, Sink)
+    recorded = application.record.topics.get(action.name) if application.record else None
+    return recorded is not None and recorded.is_sink
+
+
 def _in_waves(active: Sequence[ActiveApplication]) -> list[tuple[TopicAction, ...]]:
     """Return the actions of each application, with wave numbers across all applications."""
     actions = [topic_actions(application) for application in active]
@@ -158,7 +163,7 @@ def _active_plans(
             application_id=application.id,
             compiled=application.compiled,
             actions=part,
-            record=record_after(application, part),
+            record=_record_after(application, part),
             notes=tuple(_notes_of(application, part)),
             settings=setting_changes(application.compiled, application.record),
         )
@@ -237,11 +242,11 @@ def _processor_notes(application: ActiveApplication) -> Iterator[str]:
 def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:
     documents = {application.application.id: application for application in run.compiled}
     for record in run.released:
-        yield release(record, documents.get(record.application_id), run.snapshot)
+        yield release_application(record, documents.get(record.application_id), run.snapshot)
     for record in run.retiring:
-        yield retire(record, documents.get(record.application_id), run.evidence)
+        yield retire_application(record, documents.get(record.application_id), run.evidence)
     for record in run.deleted:
-        yield delete(record, run.snapshot)
+        yield delete_application(record, run.snapshot)
 
 
 def _without_ids(records: Mapping[str, SetupRecord]) -> Mapping[str, SetupRecord]:

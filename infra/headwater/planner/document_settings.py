@@ -62,12 +62,12 @@ class SettingChange:
     @property
     def text(self) -> str:
         """Return the change of the value, as `automatic → manual`; `changed` if values are not shown."""
-        if is_digest(self.before) and is_digest(self.after):
+        if _is_digest(self.before) and _is_digest(self.after):
             return CHANGED
         return " → ".join(map(_value_text, (self.before, self.after)))
 
 
-def is_digest(value: str | None) -> bool:
+def _is_digest(value: str | None) -> bool:
     """Return whether a recorded text is the digest of a value that is not recorded."""
     return value is not None and _DIGEST.fullmatch(value) is not None
 
@@ -83,11 +83,11 @@ def document_settings(compiled: CompiledApplication) -> Mapping[str, str]:
     content = topology_content(compiled.document)
     digest = f"{_TOPOLOGY_PREFIX}{_digest_of(application.id, TOPOLOGY, content)}"
     topology = {TOPOLOGY: digest} if content else {}
-    configs = redact_settings(application.id, application.config)
+    configs = _redact_settings(application.id, application.config)
     return {**configs, PROTOCOL: application.protocol.value, **processors, **topology}
 
 
-def redact_settings(application_id: str, settings: Mapping[str, str]) -> Mapping[str, str]:
+def _redact_settings(application_id: str, settings: Mapping[str, str]) -> Mapping[str, str]:
     """Return the part of `settings` that a record may have; without the keys of which it has nothing."""
     redacted = ((key, _recorded_config(application_id, key, value)) for key, value in settings.items())
     return {key: value for key, value in redacted if value is not None}
@@ -95,8 +95,8 @@ def redact_settings(application_id: str, settings: Mapping[str, str]) -> Mapping
 
 def read_settings(application_id: str, recorded: Mapping[str, str]) -> Mapping[str, str]:
     """Return recorded settings, redacted: an earlier version may have recorded more than it should."""
-    own = {key: value for key, value in recorded.items() if key in _OWN or is_digest(value)}
-    return {**redact_settings(application_id, recorded), **own}
+    own = {key: value for key, value in recorded.items() if key in _OWN or _is_digest(value)}
+    return {**_redact_settings(application_id, recorded), **own}
 
 
 def change_texts(changes: Sequence[SettingChange], latest: Mapping[str, str]) -> Mapping[str, str]:
@@ -180,7 +180,7 @@ def _digest_of(application_id: str, key: str, value: str) -> str:
 def _value_text(value: str | None) -> str:
     if value is None:
         return UNSET
-    return SET if is_digest(value) else value
+    return SET if _is_digest(value) else value
 
 
 _NO_CONTENT = (Location, Problem, UnknownDetails)

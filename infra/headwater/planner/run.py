@@ -16,7 +16,7 @@ from headwater.planner.plans import PlanPolicy, TopicAction
 
 
 def expected_cluster(records: Mapping[str, SetupRecord], policy: PlanPolicy, found: str) -> str:
-    """Return the id of the cluster that a stack belongs to; `found`, the cluster of the run, if any will do.
+    """Return the id of a stack's cluster: `found`, the cluster of the run, if none is known.
 
     The stack's `clusterId` has priority over the setup records, so that a move can be declared.
     """

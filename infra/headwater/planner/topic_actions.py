@@ -142,7 +142,7 @@ def _undeclared_topics(application: ActiveApplication) -> list[TopicAction]:
             # A topic that no run has recorded is adopted and retired at once.
             left.setdefault(name, RecordedTopic(name, live[name].topic_id, live[name].partitions))
     return [
-        untouched(topic, application.snapshot, *_end_of_leftover(application, topic))
+        untouched_topic(topic, application.snapshot, *_end_of_leftover(application, topic))
         for _, topic in sorted(left.items())
     ]
 
@@ -163,7 +163,9 @@ _ORPHANED = "the topology no longer has it; it stays unless `leftovers` retires 
 _FORGOTTEN = "no longer on the cluster: removed from the record"
 
 
-def untouched(recorded: RecordedTopic, snapshot: ClusterSnapshot, kind: ActionKind, note: str) -> TopicAction:
+def untouched_topic(
+    recorded: RecordedTopic, snapshot: ClusterSnapshot, kind: ActionKind, note: str
+) -> TopicAction:
     """Return an action that does not change a recorded topic. If it no longer exists, it is released."""
     live = snapshot.topics.get(recorded.name)
     if live is None:
@@ -187,18 +189,20 @@ def replication_factor(state: TopicState, snapshot: ClusterSnapshot) -> int:
     return factor
 
 
-def release(
+def release_application(
     record: SetupRecord, compiled: CompiledApplication | None, snapshot: ClusterSnapshot
 ) -> ApplicationPlan:
     """Return the plan that stops managing the application. All its topics stay."""
     actions = tuple(
-        untouched(topic, snapshot, ActionKind.RELEASE, "it stays") for topic in _recorded_topics(record)
+        untouched_topic(topic, snapshot, ActionKind.RELEASE, "it stays") for topic in _recorded_topics(record)
     )
     note = f"released: {counted(len(actions), 'topic')} stay and are no longer managed"
     return ApplicationPlan(record.application_id, compiled, actions, record=None, notes=(note,))
 
 
-def retire(record: SetupRecord, compiled: CompiledApplication | None, evidence: Evidence) -> ApplicationPlan:
+def retire_application(
+    record: SetupRecord, compiled: CompiledApplication | None, evidence: Evidence
+) -> ApplicationPlan:
     """Return the plan that prepares deletion: internal topics lose protection, other topics are released.
 
     The record gets the ids of the topics as they are now: the second step deletes only topics with these ids.
@@ -212,9 +216,9 @@ def retire(record: SetupRecord, compiled: CompiledApplication | None, evidence: 
         and is_internal(evidence.of(record.application_id, snapshot.topics[topic.name]))
     }
     actions = tuple(
-        untouched(topic, snapshot, ActionKind.RETIRE, "it is deleted once the document is removed")
+        untouched_topic(topic, snapshot, ActionKind.RETIRE, "it is deleted once the document is removed")
         if topic.name in deletable
-        else untouched(topic, snapshot, ActionKind.RELEASE, "it stays")
+        else untouched_topic(topic, snapshot, ActionKind.RELEASE, "it stays")
         for topic in _recorded_topics(record)
     )
     internal = {
@@ -230,10 +234,10 @@ def retire(record: SetupRecord, compiled: CompiledApplication | None, evidence: 
     return ApplicationPlan(record.application_id, compiled, actions, record=after, notes=(note,))
 
 
-def delete(record: SetupRecord, snapshot: ClusterSnapshot) -> ApplicationPlan:
+def delete_application(record: SetupRecord, snapshot: ClusterSnapshot) -> ApplicationPlan:
     """Return the plan that deletes the internal topics of a retired application."""
     actions = tuple(
-        untouched(
+        untouched_topic(
             topic, snapshot, ActionKind.RELEASE if topic.is_sink else ActionKind.DELETE, "it was retired"
         )
         for topic in _recorded_topics(record)

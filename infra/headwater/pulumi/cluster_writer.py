@@ -19,7 +19,7 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OwnershipChange, SetupRecord
 from headwater.operations.validation import refusals
 from headwater.planner import ActionKind, Plan
-from headwater.planner.claims import change_after, change_before, race, retraction
+from headwater.planner.claims import change_after, change_before, find_race, retraction
 from headwater.planner.rules.ownership_messages import refusal
 from headwater.pulumi.registration import Repair
 
@@ -113,7 +113,7 @@ def claim_applications(plan: Plan, reader: ClusterReader, writer: ClusterWriter)
         return ()
     try:
         writer.write_ownership(change)
-        lost = race(change, ownership, ownership.reread(reader.ownership().records))
+        lost = find_race(change, ownership, ownership.reread(reader.ownership().records))
         if lost:
             writer.write_ownership(retraction(change, ownership))
     except ProblemsError as error:

@@ -24,7 +24,7 @@ from headwater.report.plan_json import ApprovedPlan, plan_digest, read_approved,
 
 @attrs.frozen
 class Planned:
-    """`plan` is None if the cluster could not be read; `problems` include problems of the settings."""
+    """The plan of a stack, None if the cluster could not be read; `problems` include problems of settings."""
 
     plan: Plan | None
     problems: tuple[Problem, ...]

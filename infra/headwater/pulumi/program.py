@@ -43,58 +43,6 @@ from headwater.report.plan_comment.inputs import RISKS_HEAD
 _MOST_LINES = 60
 _MOST_PROBLEMS = 100
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
-
-
-def log_problems(problems: Iterable[Problem]) -> None:
-    """Log each problem as one message, errors first."""
-    ordered = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
-    for problem in ordered[:_MOST_PROBLEMS]:
-        _LOG[problem.severity](problem_text(problem))
-    if (more := len(ordered) - _MOST_PROBLEMS) > 0:
-        pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
-
-
-def log_risks(plan: Plan) -> None:
-    """Log all changes that can lose data or move keys as one message, if there are any."""
-    if risks := data_risks(plan):
-        lines = (f"  {risk.topic}: {risk.text}" for risk in risks)
-        pulumi.log.info("\n".join([RISKS_HEAD, *lines]))
-
-
-def log_interrupted(topics: Sequence[str]) -> None:
-    """Log the topics that an interrupted run created and that are not in the state yet, if there are any.
-
-    Pulumi keeps such a creation as a pending operation, and warns about it in every later run.
-    """
-    if topics:
-        pulumi.log.info(
-            "These topics were created by a run that was interrupted, and are added to the state now: "
-            f"{', '.join(topics)}\n"
-            "If Pulumi warns about pending operations, clear them afterwards: "
-            "pulumi refresh --clear-pending-creates"
-        )
-
-
-def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
-    """Log the plan of one application as `headwater plan` does, unless there is nothing to report."""
-    is_quiet = (
-        not application.notes
-        and not application.settings
-        and not any(action.is_change or action.drift or action.note for action in application.actions)
-    )
-    is_quiet = is_quiet and not any(action.is_change for action in application.acls)
-    if is_quiet:
-        return
-    lines = application_text(plan, application).splitlines()
-    lines += [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
-    # Topics to be deleted are always listed completely.
-    is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)
-    more = len(lines) - _MOST_LINES
-    if more > 0 and not is_ending:
-        lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
-    pulumi.log.info("\n".join(lines))
-
-
 _NAMESPACE = "headwater:"
 
 
@@ -128,7 +76,7 @@ async def deploy(
     state = await read_stack_state()
     stack = _identity_of(state)
     planned = plan_stack(settings, state, reader_for, stack=stack)
-    log_problems(planned.problems)
+    _log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
     if (differs := approval_problem(planned.plan, settings.approved_plan)) is not None:
@@ -146,7 +94,7 @@ async def deploy(
     _raise_if_any(await asyncio.to_thread(writer.refusals, planned.plan, with_permissions=not is_preview))
     if not is_preview:
         unprotected = await asyncio.to_thread(protect_records, planned.plan, writer)
-        log_problems(unprotected)
+        _log_problems(unprotected)
         _raise_if_any(errors(unprotected), is_logged=True)
         _raise_if_any(await asyncio.to_thread(claim_applications, planned.plan, reader, writer))
     target = Target(
@@ -156,7 +104,7 @@ async def deploy(
         state=state,
         stack_id=stack.id,
     )
-    log_risks(planned.plan)
+    _log_risks(planned.plan)
     guard = _deletion_guard(planned, target, lambda: reader_for(connection))
     components = _register_components(planned.plan, registrations, target, guard, opts)
     recorded = await register_all(components)
@@ -178,6 +126,56 @@ def configured_settings(inputs: ResourceInputs | None = None) -> StackSettings:
         file=f"Pulumi.{pulumi.get_stack()}.yaml",
         inputs=inputs or ResourceInputs(),
     )
+
+
+def _log_problems(problems: Iterable[Problem]) -> None:
+    """Log each problem as one message, errors first."""
+    ordered = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
+    for problem in ordered[:_MOST_PROBLEMS]:
+        _LOG[problem.severity](problem_text(problem))
+    if (more := len(ordered) - _MOST_PROBLEMS) > 0:
+        pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
+
+
+def _log_risks(plan: Plan) -> None:
+    """Log all changes that can lose data or move keys as one message, if there are any."""
+    if risks := data_risks(plan):
+        lines = (f"  {risk.topic}: {risk.text}" for risk in risks)
+        pulumi.log.info("\n".join([RISKS_HEAD, *lines]))
+
+
+def _log_interrupted(topics: Sequence[str]) -> None:
+    """Log the topics that an interrupted run created and that are not in the state yet, if there are any.
+
+    Pulumi keeps such a creation as a pending operation, and warns about it in every later run.
+    """
+    if topics:
+        pulumi.log.info(
+            "These topics were created by a run that was interrupted, and are added to the state now: "
+            f"{', '.join(topics)}\n"
+            "If Pulumi warns about pending operations, clear them afterwards: "
+            "pulumi refresh --clear-pending-creates"
+        )
+
+
+def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
+    """Log the plan of one application as `headwater plan` does, unless there is nothing to report."""
+    is_quiet = (
+        not application.notes
+        and not application.settings
+        and not any(action.is_change or action.drift or action.note for action in application.actions)
+    )
+    is_quiet = is_quiet and not any(action.is_change for action in application.acls)
+    if is_quiet:
+        return
+    lines = application_text(plan, application).splitlines()
+    lines += [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
+    # Topics to be deleted are always listed completely.
+    is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)
+    more = len(lines) - _MOST_LINES
+    if more > 0 and not is_ending:
+        lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
+    pulumi.log.info("\n".join(lines))
 
 
 async def read_stack_state() -> StackState:
@@ -208,13 +206,13 @@ def _record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: C
     try:
         record_ownership(plan, recorded, writer)
     except ProblemsError as error:
-        log_problems(error.problems)
+        _log_problems(error.problems)
         raise pulumi.RunError("the ownership records are not written: run again") from None
 
 
 def _raise_if_any(problems: Sequence[Problem], *, is_logged: bool = False) -> None:
     if problems:
-        log_problems(() if is_logged else problems)
+        _log_problems(() if is_logged else problems)
         raise pulumi.RunError(_refusal_text(problems))
 
 
@@ -236,7 +234,7 @@ def _register_components(
     for application in plan.applications:
         component = components.get(application.application_id)
         log_plan(plan, application, component.registration.repairs if component else ())
-        log_interrupted(_interrupted_topics(application, target.state))
+        _log_interrupted(_interrupted_topics(application, target.state))
     return list(components.values())
 
 

@@ -40,10 +40,11 @@ class RepairRecord:
 
 @attrs.frozen
 class StackState:
-    """`records` and `repairs` by application id, `topics` by name, `acls` with their URNs.
+    """What earlier runs left in the state of a stack.
 
-    `released` are topics that lost their protection in an earlier run. `stack_id` is the random id of the
-    stack in ownership records; empty before the first run that has written one.
+    `records` and `repairs` are by application id, `topics` by name, `acls` with their URNs. `released` are
+    topics that lost their protection in an earlier run. `stack_id` is the random id of the stack in ownership
+    records; empty before the first run that has written one.
     """
 
     records: Mapping[str, SetupRecord] = attrs.field(factory=dict)

@@ -66,7 +66,10 @@ class PartBox:
 
 @attrs.frozen
 class Graph:
-    """`topics` by name; changelog topics are in the stores of `parts`. A source pattern counts as a topic."""
+    """The sub-topologies of an application and the topics between them.
+
+    `topics` are by name; changelog topics are in the stores of `parts`. A source pattern counts as a topic.
+    """
 
     parts: tuple[PartBox, ...]
     topics: Mapping[str, TopicBox]

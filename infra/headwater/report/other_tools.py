@@ -60,7 +60,7 @@ def declared_topics(compiled: Sequence[CompiledApplication]) -> tuple[DeclaredTo
     return tuple(found[name] for name in sorted(found))
 
 
-def declared_acls(compiled: Sequence[CompiledApplication]) -> tuple[Acl, ...]:
+def _declared_acls(compiled: Sequence[CompiledApplication]) -> tuple[Acl, ...]:
     """Return the ACLs of the documents that declare `acls`, each once."""
     acls = (
         acl
@@ -87,7 +87,7 @@ def strimzi_resources(compiled: Sequence[CompiledApplication], cluster: str) -> 
         )
     resources = [_kafka_topic(topic, cluster) for topic in declared_topics(compiled)]
     acls: defaultdict[str, list[Acl]] = defaultdict(list)
-    for acl in declared_acls(compiled):
+    for acl in _declared_acls(compiled):
         acls[acl.principal].append(acl)
     users = {principal: _kafka_user(principal, each, cluster) for principal, each in sorted(acls.items())}
     names = [user["metadata"]["name"] for user in users.values()]
@@ -118,7 +118,7 @@ def jikkou_resources(compiled: Sequence[CompiledApplication]) -> str:
         for topic in declared_topics(compiled)
     ]
     principals: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for principal, host, permission, operations in _by_resource(declared_acls(compiled)):
+    for principal, host, permission, operations in _by_resource(_declared_acls(compiled)):
         principals[principal].append(
             {
                 "resource": {
@@ -163,7 +163,7 @@ def terraform_resources(compiled: Sequence[CompiledApplication]) -> dict[str, An
             for topic in topics
         }
     }
-    if acls := declared_acls(compiled):
+    if acls := _declared_acls(compiled):
         resources["kafka_acl"] = {
             _label(acl.text): {
                 "resource_name": _literal(acl.permission.name),

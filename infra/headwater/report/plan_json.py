@@ -21,7 +21,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 @attrs.frozen
 class ApprovedPlan:
-    """The digest of a plan that was approved, and its topics as `plan_values` has them, if they are known."""
+    """The digest of an approved plan, and its topics as `_plan_values` has them, if they are known."""
 
     digest: str
     topics: Mapping[str, Any] = attrs.field(factory=dict)
@@ -29,7 +29,7 @@ class ApprovedPlan:
 
 def plan_json(plan: Plan, stack: str) -> dict[str, Any]:
     """Return the plan for `headwater plan --format json`; `stack` is the name of the stack, or empty."""
-    values = plan_values(plan)
+    values = _plan_values(plan)
     return {
         "version": VERSION,
         "digest": values_digest(values),
@@ -52,10 +52,10 @@ def plan_json(plan: Plan, stack: str) -> dict[str, Any]:
 
 def plan_digest(plan: Plan) -> str:
     """Return the digest of everything that a run of the plan changes, with the ids of existing topics."""
-    return values_digest(plan_values(plan))
+    return values_digest(_plan_values(plan))
 
 
-def plan_values(plan: Plan) -> dict[str, Any]:
+def _plan_values(plan: Plan) -> dict[str, Any]:
     """Return all values that a run applies.
 
     Texts and problems are not among them: they say the same in other words. Counts of records are not,
@@ -99,7 +99,7 @@ def topic_differences(approved: ApprovedPlan, plan: Plan) -> tuple[str, ...]:
     """Return the names of the topics whose part of the plan differs from the approved plan."""
     planned = {
         name: topic
-        for application in plan_values(plan)["applications"].values()
+        for application in _plan_values(plan)["applications"].values()
         for name, topic in application["topics"].items()
     }
     if not approved.topics:

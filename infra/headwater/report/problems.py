@@ -17,12 +17,12 @@ _LABEL_WIDTH = 10
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
-def problem_text(problem: Problem, width: int = WIDTH) -> str:
-    """Return one problem as plain lines of at most `width` characters; longer words are not broken."""
-    return problem_rich(problem, width).plain
+def problem_text(problem: Problem) -> str:
+    """Return one problem as plain lines of at most 100 characters; longer words are not broken."""
+    return _problem_rich(problem).plain
 
 
-def problem_rich(problem: Problem, width: int = WIDTH) -> Text:
+def _problem_rich(problem: Problem, width: int = WIDTH) -> Text:
     """Return the lines of `problem_text` with colors for a terminal."""
     return entry_rich(problem.severity, problem.code, problem.summary, _details_of(problem), width)
 
@@ -43,9 +43,9 @@ def entry_rich(
     return Text("\n").join(lines)
 
 
-def problems_text(problems: Iterable[Problem], width: int = WIDTH) -> str:
+def problems_text(problems: Iterable[Problem]) -> str:
     """Return all problems and their number: first those without an application, then by application."""
-    return problems_rich(problems, width).plain
+    return problems_rich(problems).plain
 
 
 def problems_rich(problems: Iterable[Problem], width: int = WIDTH, most: int | None = None) -> Text:
@@ -57,12 +57,12 @@ def problems_rich(problems: Iterable[Problem], width: int = WIDTH, most: int | N
     for application, group in groupby(ordered, key=lambda problem: problem.application or ""):
         if application:
             parts.append(Text(printable(application), "bold underline"))
-        parts += [problem_rich(problem, width) for problem in group]
+        parts += [_problem_rich(problem, width) for problem in group]
     omitted = f"; {len(found) - len(ordered):,} of them are not shown" if len(ordered) < len(found) else ""
-    return Text("\n\n").join([*parts, Text(problem_count(found) + omitted)])
+    return Text("\n\n").join([*parts, Text(_problem_count(found) + omitted)])
 
 
-def problem_count(problems: Sequence[Problem]) -> str:
+def _problem_count(problems: Sequence[Problem]) -> str:
     """Return the number of problems of each severity: `2 errors, 1 warning`."""
     numbers = {severity: sum(p.severity is severity for p in problems) for severity in Severity}
     nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}

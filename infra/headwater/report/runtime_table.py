@@ -12,7 +12,7 @@ from headwater.planner.phrases import count_phrase
 from headwater.report.escaping import printable
 
 
-def processors_line(status: Mapping[str, Any]) -> str:
+def _processors_line(status: Mapping[str, Any]) -> str:
     """Return the line of the processors of `/status`; empty if the document declares no number."""
     if status["processors"] is None:
         return ""
@@ -138,7 +138,7 @@ def _processor_lines(status: Mapping[str, Any]) -> Iterator[Text]:
     processors = status.get("processors")
     if processors is None:
         return
-    if line := processors_line(processors):
+    if line := _processors_line(processors):
         yield Text(line, style="dim" if processors["target"] is None else "yellow")
     for problem in processors["problems"]:
         yield Text(

@@ -42,7 +42,29 @@ from headwater.spec.scalars import milliseconds
 from headwater.spec.versions import declared_version
 
 
-def described_topology(
+def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
+    """Return the typed document, None if its described text cannot be read, and problems."""
+    data: dict[str, Any] = raw.data
+    application = _application(raw, data)
+    sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
+    if "topology" in data:
+        steps = _Steps(raw.file).steps(data["topology"], raw.position.child("topology"), ("topology",))
+        return TopologyDocument(application, steps=steps, sinks=sinks), ()
+    if "observed" in data:
+        observed = _observed_topology(raw, data["observed"])
+        return TopologyDocument(application, observed=observed, sinks=sinks), ()
+    if "exported" in data:
+        exported, problems = exported_topology(raw, data["exported"])
+        if exported is None:
+            return None, problems
+        return TopologyDocument(application, exported=exported, sinks=sinks), problems
+    described, problems = _described_topology(raw, data["describe"], application.id)
+    if described is None:
+        return None, problems
+    return TopologyDocument(application, described=described, sinks=sinks), problems
+
+
+def _described_topology(
     raw: RawDocument, given: str | Options, application_id: str
 ) -> tuple[DescribedTopology | None, tuple[Problem, ...]]:
     """Return the described topology and problems. A file must be in or below the document's folder."""
@@ -108,7 +130,7 @@ def _detail(options: dict[str, Any]) -> StoreDetail:
     )
 
 
-def observed_topology(raw: RawDocument, options: Options) -> ObservedTopology:
+def _observed_topology(raw: RawDocument, options: Options) -> ObservedTopology:
     """Return the observed topics, with locations of topics, sources and open questions."""
     return ObservedTopology(
         topics=tuple(_topic(raw, name, given) for name, given in options["topics"].items()),
@@ -135,28 +157,6 @@ def _topic(raw: RawDocument, name: str, options: dict[str, Any]) -> ObservedTopi
 
 def _at(raw: RawDocument, *path: PathPart) -> Location:
     return raw.location(path, at_key=isinstance(path[-1], str)) or Location(raw.file)
-
-
-def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
-    """Return the typed document, None if its described text cannot be read, and problems."""
-    data: dict[str, Any] = raw.data
-    application = _application(raw, data)
-    sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
-    if "topology" in data:
-        steps = _Steps(raw.file).steps(data["topology"], raw.position.child("topology"), ("topology",))
-        return TopologyDocument(application, steps=steps, sinks=sinks), ()
-    if "observed" in data:
-        observed = observed_topology(raw, data["observed"])
-        return TopologyDocument(application, observed=observed, sinks=sinks), ()
-    if "exported" in data:
-        exported, problems = exported_topology(raw, data["exported"])
-        if exported is None:
-            return None, problems
-        return TopologyDocument(application, exported=exported, sinks=sinks), problems
-    described, problems = described_topology(raw, data["describe"], application.id)
-    if described is None:
-        return None, problems
-    return TopologyDocument(application, described=described, sinks=sinks), problems
 
 
 def _application(raw: RawDocument, data: Options) -> Application:

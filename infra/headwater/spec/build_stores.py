@@ -82,7 +82,7 @@ def build_materialized(options: Options) -> Materialized | None:
         return Materialized(store=given)
     return Materialized(
         store=given.get("store"),
-        supplier=build_supplier(given["supplier"]) if "supplier" in given else None,
+        supplier=_build_supplier(given["supplier"]) if "supplier" in given else None,
         type=StoreType(given["type"]) if "type" in given else None,
         retention_ms=read_duration(given, "retention"),
         logging=read_logging(given),
@@ -91,7 +91,7 @@ def build_materialized(options: Options) -> Materialized | None:
     )
 
 
-def build_supplier(
+def _build_supplier(
     options: Options, kind: StoreKind = StoreKind.KEY_VALUE, *, duplicates: bool = False
 ) -> StoreSupplier:
     """Return the store. `kind` and `duplicates` are defaults for what the document omits."""
@@ -106,12 +106,12 @@ def build_supplier(
 
 
 def build_join_supplier(options: Options, key: str) -> StoreSupplier | None:
-    return build_supplier(options[key], StoreKind.WINDOW, duplicates=True) if key in options else None
+    return _build_supplier(options[key], StoreKind.WINDOW, duplicates=True) if key in options else None
 
 
 def build_store(options: Options) -> StoreBuilder:
     return StoreBuilder(
-        supplier=build_supplier(options),
+        supplier=_build_supplier(options),
         logging=read_logging(options) or Logging(),
         caching=options.get("caching"),
         serdes=read_serdes(options),

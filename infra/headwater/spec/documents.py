@@ -25,7 +25,51 @@ from headwater.spec.yaml_text import read_yaml
 _LONGEST_ID = 249
 
 
-def id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
+@attrs.frozen
+class Documents:
+    """What was loaded: the documents without errors in reading order, and the problems of all documents."""
+
+    documents: tuple[TopologyDocument, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def load_documents(paths: Sequence[Path]) -> Documents:
+    """Load files, folders (with all *.yaml, *.yml and *.json files below) and glob patterns.
+
+    Invalid input raises nothing: it is in `problems`.
+    """
+    files, problems = find(paths)
+    raws: list[RawDocument] = []
+    found = list(problems)
+    for file in files:
+        text = read(file)
+        if isinstance(text, Problem):
+            found.append(text)
+        else:
+            documents, faults = _raw_documents(text, str(file))
+            raws += documents
+            found += faults
+    return _check_documents(raws, found)
+
+
+def load_text(text: str, file: str) -> Documents:
+    """Load YAML or JSON text. `file` is the name in locations; `describe.file` is relative to its folder."""
+    raws, problems = _raw_documents(text, file)
+    return _check_documents(raws, problems)
+
+
+def parse_document(data: Mapping[str, object], file: str = "") -> Documents:
+    """Check a document that is in memory, and build its typed value.
+
+    Raises:
+        TypeError, ValueError: `data` contains values that JSON does not have.
+    """
+    return _check_documents(
+        [RawDocument(file, json.loads(json.dumps(data, allow_nan=False)), NO_POSITION)], ()
+    )
+
+
+def _id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
     """Return problems for documents with the same id, and for ids that begin with another id and a hyphen."""
     first: dict[str, RawDocument] = {}
     problems: list[Problem] = []
@@ -108,51 +152,7 @@ def _location_text(raw: RawDocument) -> str:
     return str(_location_in(raw) or raw.file)
 
 
-@attrs.frozen
-class Documents:
-    """`documents` have no errors and are in reading order; `problems` are the problems of all documents."""
-
-    documents: tuple[TopologyDocument, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
 _CHECKS = (handle_problems, config_problems, topic_config_problems, version_problems)
-
-
-def load_documents(paths: Sequence[Path]) -> Documents:
-    """Load files, folders (with all *.yaml, *.yml and *.json files below) and glob patterns.
-
-    Invalid input raises nothing: it is in `problems`.
-    """
-    files, problems = find(paths)
-    raws: list[RawDocument] = []
-    found = list(problems)
-    for file in files:
-        text = read(file)
-        if isinstance(text, Problem):
-            found.append(text)
-        else:
-            documents, faults = _raw_documents(text, str(file))
-            raws += documents
-            found += faults
-    return _check_documents(raws, found)
-
-
-def load_text(text: str, file: str) -> Documents:
-    """Load YAML or JSON text. `file` is the name in locations; `describe.file` is relative to its folder."""
-    raws, problems = _raw_documents(text, file)
-    return _check_documents(raws, problems)
-
-
-def parse_document(data: Mapping[str, object], file: str = "") -> Documents:
-    """Check a document that is in memory, and build its typed value.
-
-    Raises:
-        TypeError, ValueError: `data` contains values that JSON does not have.
-    """
-    return _check_documents(
-        [RawDocument(file, json.loads(json.dumps(data, allow_nan=False)), NO_POSITION)], ()
-    )
 
 
 def _raw_documents(text: str, file: str) -> tuple[tuple[RawDocument, ...], tuple[Problem, ...]]:
@@ -181,7 +181,7 @@ def _check_documents(raws: Sequence[RawDocument], problems: Iterable[Problem]) -
             found += _name_application(raw, faults)
             if document is not None and not errors(faults):
                 documents.append(document)
-    return Documents(tuple(documents), _sort_problems((*reading, *found, *id_problems(raws))))
+    return Documents(tuple(documents), _sort_problems((*reading, *found, *_id_problems(raws))))
 
 
 def _name_application(raw: RawDocument, problems: Iterable[Problem]) -> Iterator[Problem]:

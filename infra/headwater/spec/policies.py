@@ -38,7 +38,7 @@ from headwater.spec.yaml_text import read_yaml
 
 @attrs.frozen
 class Policies:
-    """`policies` are read from files without errors; `problems` are the problems of all files."""
+    """What was loaded: the policies of the files without errors, and the problems of all files."""
 
     policies: tuple[Policy, ...] = ()
     problems: tuple[Problem, ...] = ()

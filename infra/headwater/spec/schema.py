@@ -27,7 +27,7 @@ Schema = dict[str, Any]
 
 @attrs.frozen
 class Violation:
-    """`value` at `path` does not fit the rule `keyword: requires` of `schema`."""
+    """What does not fit a schema: `value` at `path` violates the rule `keyword: requires` of `schema`."""
 
     path: tuple[PathPart, ...]
     keyword: str

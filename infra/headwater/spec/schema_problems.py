@@ -41,7 +41,7 @@ class SplitExpression:
         return ", ".join((self.start, *self.pieces))
 
 
-def split_expressions(mapping: Mapping[str, Any], allowed: Collection[str]) -> tuple[SplitExpression, ...]:
+def _split_expressions(mapping: Mapping[str, Any], allowed: Collection[str]) -> tuple[SplitExpression, ...]:
     """Return the expressions that commas split within `mapping`, whose known keys are `allowed`.
 
     Such an expression is text with an open bracket, before unknown keys that have no value.
@@ -140,7 +140,7 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
     allowed = tuple(violation.schema.get("properties", ()))
     is_step = allowed == operators()
     owner = capital(subject(violation.path))
-    splits = split_expressions(violation.value, allowed)
+    splits = _split_expressions(violation.value, allowed)
     yield from (_split_expression(violation.path, split) for split in splits)
     pieces = {piece for split in splits for piece in split.pieces}
     for key in violation.value:

@@ -47,9 +47,9 @@ def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
     return _needed_programs(cache, _JARS)
 
 
-def is_fetched(cache: Cache | None = None) -> bool:
+def is_fetched() -> bool:
     """Return whether the jars are downloaded already."""
-    return (cache or Cache()).find(_JARS.entry) is not None
+    return Cache().find(_JARS.entry) is not None
 
 
 def ensure_kafka(

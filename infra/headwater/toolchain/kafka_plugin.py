@@ -38,9 +38,9 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
     return cache.ensure(_cache_entry(), fill, progress)
 
 
-def find_plugin(cache: Cache | None = None) -> Path | None:
+def find_plugin() -> Path | None:
     """Return the folder of the installed plugin: the user's own, or the folder of the cache, or None."""
-    home = find_home(cache or Cache())
+    home = find_home(Cache())
     folders = [plugin_folder(each) for each in (users_home(), home) if each]
     return next((folder for folder in folders if folder.is_dir()), None)
 

@@ -14,7 +14,10 @@ from headwater.toolchain.commands import ToolchainError
 
 @attrs.frozen(kw_only=True)
 class Program:
-    """`version_command` prints the version; `version_pattern` finds it in either output stream."""
+    """A program that this machine should have, and how to find its version.
+
+    `version_command` prints the version; `version_pattern` finds it in either output stream.
+    """
 
     title: str
     executable: str

@@ -38,7 +38,10 @@ _COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:cop
 
 @attrs.frozen
 class MavenJars:
-    """`name` names the files in `maven/`, `title` is shown, `version` is in the cache entry's name."""
+    """A set of jars from Maven Central, pinned by a pom and checksums in `maven/`.
+
+    `name` names these two files, `title` is shown, `version` is in the cache entry's name.
+    """
 
     name: str
     title: str

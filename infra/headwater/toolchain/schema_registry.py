@@ -27,9 +27,9 @@ _START_SECONDS = 240
 _OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
-def ensure_schema_registry(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+def ensure_schema_registry() -> Path:
     """Return the registry's runnable jar, downloaded on first use; raises `ToolchainError`."""
-    cache = cache or Cache()
+    cache = Cache()
 
     def fetch(folder: Path, shown: Progress) -> None:
         maven = machine.require([machine.MAVEN])[machine.MAVEN]
@@ -50,7 +50,7 @@ def ensure_schema_registry(cache: Cache | None = None, progress: Progress | None
             _unpack(folder)
 
     entry = f"schema-registry-{REGISTRY_VERSION}-{fingerprint(_SHA256)}"
-    folder = cache.ensure(entry, fetch, progress or Progress())
+    folder = cache.ensure(entry, fetch, Progress())
     return next(folder.glob("*-runner.jar"))
 
 

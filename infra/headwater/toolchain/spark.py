@@ -24,9 +24,9 @@ def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
     return (machine.JAVA,) if cache.find(_JARS.entry) else (machine.JAVA, machine.MAVEN)
 
 
-def fetched_spark_jars(cache: Cache | None = None) -> tuple[Path, ...]:
+def fetched_spark_jars() -> tuple[Path, ...]:
     """Return the connector's jars if they are downloaded already, else none."""
-    folder = (cache or Cache()).find(_JARS.entry)
+    folder = Cache().find(_JARS.entry)
     return () if folder is None else tuple(sorted(folder.glob("*.jar")))
 
 

@@ -59,45 +59,45 @@ _SPARK_OPERATOR = GoModule(
 )
 
 
-def ensure_promtool(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+def ensure_promtool() -> Path:
     """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
     found = machine.inspect(_ON_PATH)
     if found.executable is not None and found.sufficient:
         return found.executable
-    return _built(_PROMTOOL, PROMETHEUS_VERSION, cache, progress) / "promtool"
+    return _built(_PROMTOOL, PROMETHEUS_VERSION) / "promtool"
 
 
-def ensure_actionlint(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+def ensure_actionlint() -> Path:
     """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
-    return _built(_ACTIONLINT, ACTIONLINT_VERSION, cache, progress) / "actionlint"
+    return _built(_ACTIONLINT, ACTIONLINT_VERSION) / "actionlint"
 
 
-def ensure_helm(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+def ensure_helm() -> Path:
     """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
-    return _built(_HELM, HELM_VERSION, cache, progress) / "helm"
+    return _built(_HELM, HELM_VERSION) / "helm"
 
 
-def ensure_pulumi_yaml(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+def ensure_pulumi_yaml() -> Path:
     """Return the folder of the host of YAML programs, and build it on first use; raises `ToolchainError`."""
-    return _built(_PULUMI_YAML, PULUMI_YAML_VERSION, cache, progress)
+    return _built(_PULUMI_YAML, PULUMI_YAML_VERSION)
 
 
-def ensure_pulumi_hosts(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+def ensure_pulumi_hosts() -> Path:
     """Return the folder of the hosts of programs in Go and TypeScript, and build them on first use.
 
     Raises:
         ToolchainError: Go is not installed, or the build failed.
     """
-    return _built(_PULUMI_HOSTS, PULUMI_HOSTS_VERSION, cache, progress)
+    return _built(_PULUMI_HOSTS, PULUMI_HOSTS_VERSION)
 
 
-def ensure_node_modules(project: Path, cache: Cache | None = None, progress: Progress | None = None) -> Path:
+def ensure_node_modules(project: Path) -> Path:
     """Return the folder `node_modules` of the lock in `project`, and install it on first use.
 
     Raises:
         ToolchainError: npm is not installed, or failed.
     """
-    cache = cache or Cache()
+    cache = Cache()
     names = ("package.json", "package-lock.json")
     npm = shutil.which("npm")
     if npm is None:
@@ -117,7 +117,7 @@ def ensure_node_modules(project: Path, cache: Cache | None = None, progress: Pro
             )
 
     entry = f"node-{project.parent.name}-{fingerprint(*file_contents(project, names))}"
-    return cache.ensure(entry, install, progress or Progress()) / "node_modules"
+    return cache.ensure(entry, install, Progress()) / "node_modules"
 
 
 def ensure_spark_operator() -> Path:
@@ -125,14 +125,14 @@ def ensure_spark_operator() -> Path:
     return _SPARK_OPERATOR.source_of("github.com/kubeflow/spark-operator/v2")
 
 
-def _built(module: GoModule, version: str, cache: Cache | None, progress: Progress | None) -> Path:
+def _built(module: GoModule, version: str) -> Path:
     """Return the folder with the programs of a module, and build them on first use."""
-    cache = cache or Cache()
+    cache = Cache()
 
     def build(folder: Path, progress: Progress) -> None:
         module.build(folder, cache, progress)
 
-    return cache.ensure(f"{module.name}-{version}-{module.fingerprint}", build, progress or Progress())
+    return cache.ensure(f"{module.name}-{version}-{module.fingerprint}", build, Progress())
 
 
 if __name__ == "__main__":  # before the tests, which have a time limit

@@ -38,7 +38,7 @@ def class_name(given: Class | None) -> str | None:
     return f"{module}:{name}"
 
 
-def document_options(options: Options) -> dict[str, Any]:
+def _document_options(options: Options) -> dict[str, Any]:
     """Return the given options with the keys of a document: `store_name` is `storeName`; None = not given."""
     return {_key(name): _plain(value) for name, value in options.items() if value is not None}
 
@@ -147,7 +147,7 @@ class Calls:
                 "A function that was passed as `then` has returned: its streams get no further calls. Omit "
                 "`then`, and continue with the stream that `no_default_branch` returns."
             )
-        given = document_options(options)
+        given = _document_options(options)
         if "as" in given:
             self.handles.take(given["as"])
         if source is not None and not self._is_preceding(source):

@@ -66,7 +66,7 @@ def move(
         from headwater_spark.driver.processor_move.state_move import move_state  # noqa: PLC0415 - slow
         from headwater_spark.driver.run.options import DEFAULT_FOLDER  # noqa: PLC0415 - slow
     policies = read_policies(policy_files)
-    documents = declared_documents(files)
+    documents = _declared_documents(files)
     cluster = connection(bootstrap_server, command_config)
     folder = checkpoint or str(DEFAULT_FOLDER.expanduser() / "checkpoints")
     failed: list[ProblemsError] = []
@@ -89,7 +89,7 @@ def move(
     context.exit(ExitCode.PROBLEMS if failed else ExitCode.DONE)
 
 
-def declared_documents(files: Sequence[Path]) -> Sequence[TopologyDocument]:
+def _declared_documents(files: Sequence[Path]) -> Sequence[TopologyDocument]:
     """Return the documents that declare `processors`.
 
     Raises:
@@ -133,7 +133,7 @@ def status(
     """
     with runtime_installed():
         from headwater_spark.driver.processor_move.state_move import processor_status  # noqa: PLC0415 - slow
-    documents = declared_documents(files)
+    documents = _declared_documents(files)
     cluster = connection(bootstrap_server, command_config)
     found = [processor_status(document, cluster) for document in documents]
     if form == "json":

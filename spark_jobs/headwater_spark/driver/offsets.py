@@ -27,7 +27,10 @@ _EARLIEST, _LATEST = OffsetReset(ResetKind.EARLIEST), OffsetReset(ResetKind.LATE
 
 @attrs.frozen(kw_only=True)
 class Backlog:
-    """`lag` is the number of records still to be read, `committed` the sum of the committed offsets."""
+    """How far a consumer group has read.
+
+    `lag` is the number of records still to be read, `committed` the sum of the committed offsets.
+    """
 
     lag: int | None
     committed: int

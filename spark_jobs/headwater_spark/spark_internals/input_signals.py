@@ -63,7 +63,7 @@ class InputSignal:
             arguments[at] = self._source.wrap(table) if is_table else element
         plan = relation.makeCopy(arguments)
         dataset = gateway.jvm.org.apache.spark.sql.classic.Dataset
-        return DataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - same
+        return DataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - no public way
 
 
 class InputSignals:

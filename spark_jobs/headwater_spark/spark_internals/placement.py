@@ -74,7 +74,7 @@ class RowPlacement:
             return rows
         plan = rows._jdf  # noqa: SLF001 - PySpark shows no RDD of rows
         placed = self._call("place", plan.queryExecution().toRdd(), "\n".join(locations), by_input_partition)
-        session = self._spark._jsparkSession  # noqa: SLF001 - same
+        session = self._spark._jsparkSession  # noqa: SLF001 - PySpark shows no RDD of rows
         return DataFrame(session.internalCreateDataFrame(placed, plan.schema(), False), self._spark)  # noqa: FBT003
 
     def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - py4j has no types

@@ -77,7 +77,7 @@ class DeliveryReports:
         raise RecordsRefusedError(self._failure, self._refusals)
 
 
-def refused_locally(error: KafkaException, record: OutputRecord) -> KafkaException:
+def _refused_locally(error: KafkaException, record: OutputRecord) -> KafkaException:
     """Return an error of the client, as `RecordsRefusedError` if it is about the record itself."""
     cause: KafkaError = error.args[0]
     return RecordsRefusedError(cause, [_build_refusal(cause, record)]) if cause.code() in REFUSALS else error
@@ -130,7 +130,7 @@ class RecordSender:
             except BufferError:
                 self._wait_and_send(record)
             except KafkaException as error:
-                raise refused_locally(error, record) from error
+                raise _refused_locally(error, record) from error
             if not number % _POLL_EVERY:
                 self._producer.poll(0)
         return number
@@ -165,7 +165,7 @@ class RecordSender:
                 at = len(keys) - length_hint(keys_left) - 1
                 record = (topic.topic, topic.partition, keys[at], values[at], times[at], ())
                 if isinstance(error, KafkaException):
-                    raise refused_locally(error, record) from error
+                    raise _refused_locally(error, record) from error
                 self._wait_and_send(record)
         self._producer.poll(0)
         return len(keys)
@@ -198,7 +198,7 @@ class RecordSender:
                 silence.check(is_silent=True)
                 self._producer.poll(_POLL_SECONDS)
             except KafkaException as error:
-                raise refused_locally(error, record) from error
+                raise _refused_locally(error, record) from error
             else:
                 return
 

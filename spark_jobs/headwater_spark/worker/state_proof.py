@@ -59,7 +59,7 @@ def read_records(
     return {topic: record for topic, record in records.items() if record is not None}
 
 
-def check_active(request: BatchRequest) -> None:
+def _check_active(request: BatchRequest) -> None:
     """Read whether the client that sent a batch is active.
 
     Raises:
@@ -159,7 +159,7 @@ class StateProof:
     def _prove_client(self) -> None:
         batch = self._batch
         if batch.client and boot_seconds() - batch.client_at > PROOF_SECONDS:
-            check_active(batch)
+            _check_active(batch)
 
     @property
     def _is_recent(self) -> bool:

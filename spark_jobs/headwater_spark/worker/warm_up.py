@@ -1,7 +1,8 @@
 """Restore the local state of processors that an expansion adds, before they get their partitions (KIP-287).
 
-The state has version 0 and the lineage that the cut commits for added processors. So to the task that opens
-it after the cut it is state that is only behind: the task restores the rest. If that expansion is
+An expansion ends with its cut: the pause between two batches in which added processors get their partitions.
+The restored state has version 0, and the lineage (a random number) that the cut commits for these processors.
+So the task that opens the state after the cut finds it outdated, and restores the rest. If the expansion is
 interrupted, the next one commits another lineage, and the state is deleted. A task on another machine finds
 no state.
 """
@@ -71,14 +72,14 @@ def warm_up(request: WarmUpRequest, seconds: float = _SECONDS) -> WarmUpResult:
                 warming = _WarmingTask(request, reader, program, processor)
                 try:
                     is_done = warming.restore(deadline)
-                except Exception as error:  # noqa: BLE001 - same
+                except Exception as error:  # noqa: BLE001 - returned in `failures`
                     failures.append(f"{warming.name}: {_failure_reason(error)}")
                     is_done = True
                 restored += warming.restored
                 done += is_done
                 if not is_done or time.monotonic() >= deadline:
                     break
-    except Exception as error:  # noqa: BLE001 - same
+    except Exception as error:  # noqa: BLE001 - returned in `failures`
         done, failures = len(request.tasks), [*failures, _failure_reason(error)]
     return WarmUpResult(done=done, restored=restored, failures=tuple(failures))
 

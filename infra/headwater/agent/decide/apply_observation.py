@@ -67,7 +67,7 @@ class PendingDecision:
         )
 
 
-def counts_after_metadata(
+def _counts_after_metadata(
     observed: Mapping[str, ObservedCount], counts: TopicCounts, clock_ms: int, lag_ms: int
 ) -> Mapping[str, ObservedCount]:
     """Return the observed counts after the cluster was read.
@@ -90,7 +90,7 @@ def _update_count(known: ObservedCount | None, partitions: int, clock_ms: int, l
     return ObservedCount(partitions) if clock_ms - known.lower_since_ms >= lag_ms else known
 
 
-def counts_after_attempt(
+def _counts_after_attempt(
     observed: Mapping[str, ObservedCount], results: Iterable[TopicResult]
 ) -> Mapping[str, ObservedCount]:
     """Return the observed counts after an attempt: an answer of the controller counts before the metadata."""
@@ -123,7 +123,7 @@ def requirements(
     return Requirements(documents, _select_relevant(applications, counts), applications)
 
 
-def inputs_of_fewer(
+def _inputs_of_fewer(
     applications: tuple[CompiledApplication, ...], counts: TopicCounts
 ) -> Mapping[str, TopicCounts]:
     """Return application → the inputs of its processors, where some of these may have been removed (KIP-287).
@@ -196,10 +196,10 @@ def apply_observation(observation: Observation, pending: PendingDecision) -> Pen
 
 def _apply_metadata(pending: PendingDecision, metadata: Metadata) -> PendingDecision:
     state, policy = pending.state, pending.context.policy
-    observed = counts_after_metadata(state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms)
+    observed = _counts_after_metadata(state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms)
     counts = used_counts(observed)
     required = requirements(metadata.documents, counts, state.requirements)
-    due = inputs_of_fewer(required.applications, counts)
+    due = _inputs_of_fewer(required.applications, counts)
     updated = attrs.evolve(
         state,
         observed_counts=observed,
@@ -253,7 +253,7 @@ def _apply_not_written(pending: PendingDecision, problems: tuple[Problem, ...]) 
 def _fail_expansions(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     expanding = [app for app in pending.state.applications.values() if app.phase is Phase.EXPANDING]
     return pending.with_changes(
-        *(expansions.failed(app, _summaries_of(problems), pending.context) for app in expanding)
+        *(expansions.schedule_retry(app, _summaries_of(problems), pending.context) for app in expanding)
     )
 
 
@@ -283,7 +283,9 @@ def _apply_recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEn
     if state.term is None:
         return pending
     changes = [
-        expansions.resumed(state.applications.get(id_, ApplicationState(id=id_)), entry, pending.context)
+        expansions.resume_expansion(
+            state.applications.get(id_, ApplicationState(id=id_)), entry, pending.context
+        )
         for id_, entry in entries.items()
     ]
     recovered = attrs.evolve(state, is_recovered=True, journal_problems=(), journal_retry=Retry())
@@ -292,14 +294,14 @@ def _apply_recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEn
 
 def _apply_attempt(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
     state = pending.state
-    observed = counts_after_attempt(state.observed_counts, attempt.results)
+    observed = _counts_after_attempt(state.observed_counts, attempt.results)
     pending = pending.with_state(attrs.evolve(state, observed_counts=observed))
     changes = []
     for app in state.applications.values():
         topics = {item.topic for item in app.shortfalls}
         results = tuple(result for result in attempt.results if result.topic in topics)
         if app.expansion is not None and app.phase is Phase.EXPANDING and results:
-            changes.append(expansions.attempted(app, app.expansion, results, pending.context))
+            changes.append(expansions.apply_results(app, app.expansion, results, pending.context))
     return pending.with_changes(*changes)
 
 
@@ -307,7 +309,7 @@ def _postpone_application(pending: PendingDecision, application: str) -> Pending
     app = pending.state.applications.get(application)
     if app is None or app.expansion is None:
         return pending
-    return pending.with_changes(Change(expansions.postponed(app, app.expansion, pending.context)))
+    return pending.with_changes(Change(expansions.postpone_follow_up(app, app.expansion, pending.context)))
 
 
 def _apply_called(pending: PendingDecision, application: str, error: str) -> PendingDecision:

@@ -31,7 +31,11 @@ _REFUSALS = (missing_source, over_partitioned, processors_and_partitions, unsafe
 
 @attrs.frozen(kw_only=True)
 class Assessment:
-    """`counts` of its existing internal and managed sink topics, `required` is what they should be."""
+    """How the topics of an application compare with what its document requires.
+
+    `counts` are the partition counts of its existing internal and managed sink topics, `required` the counts
+    that they should have.
+    """
 
     id: str
     is_enabled: bool

@@ -13,7 +13,7 @@ from headwater.agent.decide.apply_observation import (
     used_counts,
 )
 from headwater.agent.decide.assessment import Assessment, assess, held_back
-from headwater.agent.decide.expansions import Context, is_due, widest
+from headwater.agent.decide.expansions import Context, is_due, widest_change
 from headwater.agent.decide.phases import has_given_up, update_application
 from headwater.agent.decide.values import (
     Action,
@@ -31,98 +31,6 @@ from headwater.agent.decide.values import (
 from headwater.agent.events import AgentEvent
 from headwater.agent.state import AgentState, ApplicationState, ObservedCount, Phase, Retry, Shortfall
 from headwater.planner.waves import waves
-
-
-def next_step(state: AgentState, policy: AgentPolicy) -> tuple[Action | None, int]:
-    """Return the action, or None and the milliseconds until the next one is due.
-
-    The journal is written first: nothing is changed that is not in it. Then the cluster is read, because
-    every attempt needs metadata of its own. Numbers of processors belong to the read.
-    """
-    read_at = _next_read(state, policy)
-    times = [read_at]
-    if state.is_leader and (not state.is_recovered or state.outbox):
-        if _is_due(state.journal_retry, state.clock_ms):
-            return (Record(state.outbox) if state.is_recovered else Recover()), 0
-        times.append(state.journal_retry.at_ms or 0)
-    for application, inputs in state.due_processors.items():
-        return ReadProcessors(application, inputs), 0
-    if read_at <= state.clock_ms:
-        return Observe(), 0
-    if state.is_leader and state.is_recovered and not state.outbox:
-        action = next(_pending_notifications(state), None) or _next_expansion(state)
-        if action is not None:
-            return action, 0
-    times += _timeouts_of(state)
-    return None, max(0, min(times) - state.clock_ms)
-
-
-def _is_due(retry: Retry, clock_ms: int) -> bool:
-    return retry.at_ms is None or retry.at_ms <= clock_ms
-
-
-def _next_read(state: AgentState, policy: AgentPolicy) -> int:
-    """Return the time of the next read of the cluster."""
-    if state.read_problems:
-        return state.read_retry.at_ms or state.clock_ms
-    if state.observed_at_ms is None or state.is_read_requested:
-        return state.clock_ms
-    due = [state.observed_at_ms + policy.interval_ms(state.requirements.applications)]
-    for app in state.applications.values():
-        if app.expansion is not None:
-            times = (app.expansion.retry_at_ms, app.expansion.follow_up_at_ms)
-            due += [at for at in times if at is not None and at > state.observed_at_ms]
-    confirmation = next_confirmation(_relevant_counts(state), policy.lag_ms)
-    if confirmation is not None and confirmation > state.observed_at_ms:
-        due.append(confirmation)
-    return min(due)
-
-
-def _relevant_counts(state: AgentState) -> Iterator[ObservedCount]:
-    """Yield the counts of the topics of the applications: other topics may be deleted at any time."""
-    names = set(state.requirements.counts)
-    for app in state.applications.values():
-        names |= app.settled.keys()
-    return (state.observed_counts[name] for name in names if name in state.observed_counts)
-
-
-def _pending_notifications(state: AgentState) -> Iterator[Notify]:
-    for app in state.applications.values():
-        if app.phase is Phase.SETTLING and app.expansion is not None:
-            counts = widest(app.expansion.before, used_counts(state.observed_counts))
-            if counts and is_due(app.expansion, state.observed_at_ms):
-                yield Notify(app.id, *counts)
-
-
-def _next_expansion(state: AgentState) -> Expand | None:
-    """Return one attempt for all applications that are due, downstream topics first."""
-    shortfalls = [
-        item for app in state.applications.values() if _is_attempt_due(app, state) for item in app.shortfalls
-    ]
-    if not shortfalls:
-        return None
-    numbers = waves(state.requirements.applications, {item.topic for item in shortfalls})
-    ordered: defaultdict[int, list[Shortfall]] = defaultdict(list)
-    for item in shortfalls:
-        ordered[numbers[item.topic]].append(item)
-    return Expand(tuple(tuple(ordered[number]) for number in sorted(ordered)))
-
-
-def _is_attempt_due(app: ApplicationState, state: AgentState) -> bool:
-    """Return whether to try now: after a failure, the pause must be over and the cluster read after it."""
-    if app.phase is not Phase.EXPANDING or app.expansion is None or state.observed_at_ms is None:
-        return False
-    return app.expansion.retry_at_ms is None or app.expansion.retry_at_ms <= state.observed_at_ms
-
-
-def _timeouts_of(state: AgentState) -> list[int]:
-    """Return the times at which failing expansions are given up."""
-    return [
-        app.expansion.failing_since_ms + app.timeout_ms
-        for app in state.applications.values()
-        if app.phase is Phase.EXPANDING and app.expansion is not None
-        if app.expansion.failing_since_ms is not None
-    ]
 
 
 @attrs.frozen
@@ -196,7 +104,7 @@ def _assess_applications(pending: PendingDecision) -> PendingDecision:
 def _expire_expansions(pending: PendingDecision, assessments: Mapping[str, Assessment]) -> PendingDecision:
     """Give up where nothing has succeeded for `partition.autoscaling.timeout.ms`."""
     late = [
-        expansions.gave_up(app, app.expansion, assessments[app.id], pending.context)
+        expansions.give_up_expansion(app, app.expansion, assessments[app.id], pending.context)
         for app in pending.state.applications.values()
         if app.phase is Phase.EXPANDING and app.expansion is not None
         if app.expansion.failing_since_ms is not None
@@ -213,10 +121,102 @@ def _without_others(pending: PendingDecision, assessments: Mapping[str, Assessme
         return pending
     pending = pending.with_changes(
         *(
-            expansions.cancelled(app, app.expansion, None, pending.context, "its document was removed")
+            expansions.cancel_expansion(app, app.expansion, None, pending.context, "its document was removed")
             for app in removed
             if app.expansion is not None
         )
     )
     left = {id_: app for id_, app in pending.state.applications.items() if id_ in assessments}
     return pending.with_state(attrs.evolve(pending.state, applications=left))
+
+
+def next_step(state: AgentState, policy: AgentPolicy) -> tuple[Action | None, int]:
+    """Return the action, or None and the milliseconds until the next one is due.
+
+    The journal is written first: nothing is changed that is not in it. Then the cluster is read, because
+    every attempt needs metadata of its own. Numbers of processors belong to the read.
+    """
+    read_at = _next_read(state, policy)
+    times = [read_at]
+    if state.is_leader and (not state.is_recovered or state.outbox):
+        if _is_due(state.journal_retry, state.clock_ms):
+            return (Record(state.outbox) if state.is_recovered else Recover()), 0
+        times.append(state.journal_retry.at_ms or 0)
+    for application, inputs in state.due_processors.items():
+        return ReadProcessors(application, inputs), 0
+    if read_at <= state.clock_ms:
+        return Observe(), 0
+    if state.is_leader and state.is_recovered and not state.outbox:
+        action = next(_pending_notifications(state), None) or _next_expansion(state)
+        if action is not None:
+            return action, 0
+    times += _timeouts_of(state)
+    return None, max(0, min(times) - state.clock_ms)
+
+
+def _is_due(retry: Retry, clock_ms: int) -> bool:
+    return retry.at_ms is None or retry.at_ms <= clock_ms
+
+
+def _next_read(state: AgentState, policy: AgentPolicy) -> int:
+    """Return the time of the next read of the cluster."""
+    if state.read_problems:
+        return state.read_retry.at_ms or state.clock_ms
+    if state.observed_at_ms is None or state.is_read_requested:
+        return state.clock_ms
+    due = [state.observed_at_ms + policy.interval_ms(state.requirements.applications)]
+    for app in state.applications.values():
+        if app.expansion is not None:
+            times = (app.expansion.retry_at_ms, app.expansion.follow_up_at_ms)
+            due += [at for at in times if at is not None and at > state.observed_at_ms]
+    confirmation = next_confirmation(_relevant_counts(state), policy.lag_ms)
+    if confirmation is not None and confirmation > state.observed_at_ms:
+        due.append(confirmation)
+    return min(due)
+
+
+def _relevant_counts(state: AgentState) -> Iterator[ObservedCount]:
+    """Yield the counts of the topics of the applications: other topics may be deleted at any time."""
+    names = set(state.requirements.counts)
+    for app in state.applications.values():
+        names |= app.settled.keys()
+    return (state.observed_counts[name] for name in names if name in state.observed_counts)
+
+
+def _pending_notifications(state: AgentState) -> Iterator[Notify]:
+    for app in state.applications.values():
+        if app.phase is Phase.SETTLING and app.expansion is not None:
+            counts = widest_change(app.expansion.before, used_counts(state.observed_counts))
+            if counts and is_due(app.expansion, state.observed_at_ms):
+                yield Notify(app.id, *counts)
+
+
+def _next_expansion(state: AgentState) -> Expand | None:
+    """Return one attempt for all applications that are due, downstream topics first."""
+    shortfalls = [
+        item for app in state.applications.values() if _is_attempt_due(app, state) for item in app.shortfalls
+    ]
+    if not shortfalls:
+        return None
+    numbers = waves(state.requirements.applications, {item.topic for item in shortfalls})
+    ordered: defaultdict[int, list[Shortfall]] = defaultdict(list)
+    for item in shortfalls:
+        ordered[numbers[item.topic]].append(item)
+    return Expand(tuple(tuple(ordered[number]) for number in sorted(ordered)))
+
+
+def _is_attempt_due(app: ApplicationState, state: AgentState) -> bool:
+    """Return whether to try now: after a failure, the pause must be over and the cluster read after it."""
+    if app.phase is not Phase.EXPANDING or app.expansion is None or state.observed_at_ms is None:
+        return False
+    return app.expansion.retry_at_ms is None or app.expansion.retry_at_ms <= state.observed_at_ms
+
+
+def _timeouts_of(state: AgentState) -> list[int]:
+    """Return the times at which failing expansions are given up."""
+    return [
+        app.expansion.failing_since_ms + app.timeout_ms
+        for app in state.applications.values()
+        if app.phase is Phase.EXPANDING and app.expansion is not None
+        if app.expansion.failing_since_ms is not None
+    ]

@@ -48,7 +48,7 @@ class Context:
     observed_at_ms: int = 0
 
 
-def begin(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
+def begin_expansion(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
     """Start an expansion: partitions are missing, or another client has just added them."""
     expansion = Expansion(
         number=state.last_number + 1,
@@ -79,7 +79,7 @@ def begin(state: ApplicationState, assessment: Assessment, context: Context) -> 
     )
 
 
-def resumed(state: ApplicationState, entry: ExpansionEntry, context: Context) -> Change:
+def resume_expansion(state: ApplicationState, entry: ExpansionEntry, context: Context) -> Change:
     """Continue from the journal. It does not say how long the expansion failed: that clock starts again."""
     is_over = entry.stage is Stage.NOTIFIED
     known = attrs.evolve(
@@ -103,7 +103,7 @@ def resumed(state: ApplicationState, entry: ExpansionEntry, context: Context) ->
     return Change(attrs.evolve(known, expansion=expansion), (event,))
 
 
-def attempted(
+def apply_results(
     state: ApplicationState, expansion: Expansion, results: tuple[TopicResult, ...], context: Context
 ) -> Change:
     """Apply the results of an attempt: a success stops the failure clock, a failure starts it."""
@@ -113,7 +113,7 @@ def attempted(
         state,
         shortfalls=tuple(item for item in state.shortfalls if item.topic not in succeeded),
         expansion=attrs.evolve(
-            without_failures(expansion) if succeeded else expansion,
+            reset_failures(expansion) if succeeded else expansion,
             done=tuple(sorted(done | set(expansion.done))),
             retry_at_ms=None,
         ),
@@ -122,16 +122,16 @@ def attempted(
     reasons = [_result_text(result) for result in results if result.outcome is Outcome.FAILED]
     if len(succeeded) == len(results):
         return Change(after, (event,))
-    change = failed(after, reasons, context)
+    change = schedule_retry(after, reasons, context)
     return attrs.evolve(change, events=(event, *change.events))
 
 
-def without_failures(expansion: Expansion) -> Expansion:
+def reset_failures(expansion: Expansion) -> Expansion:
     """Reset the clock of `partition.autoscaling.timeout.ms` and the pauses between attempts."""
     return attrs.evolve(expansion, attempts=0, failing_since_ms=None)
 
 
-def failed(state: ApplicationState, reasons: Iterable[str], context: Context) -> Change:
+def schedule_retry(state: ApplicationState, reasons: Iterable[str], context: Context) -> Change:
     """Start the failure clock unless it runs, and schedule the next attempt."""
     expansion = state.expansion
     if expansion is None:
@@ -146,7 +146,7 @@ def failed(state: ApplicationState, reasons: Iterable[str], context: Context) ->
     return Change(attrs.evolve(state, expansion=failing), (event,))
 
 
-def expanded(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
+def schedule_follow_up(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
     """Schedule the final follow-up: all topics have their partitions, and the brokers will learn of it."""
     expansion = state.expansion
     if expansion is None:
@@ -163,12 +163,12 @@ def expanded(state: ApplicationState, assessment: Assessment, context: Context) 
     return Change(attrs.evolve(state, expansion=settling), (event,), (entry,))
 
 
-def continued(expansion: Expansion) -> Expansion:
+def continue_expansion(expansion: Expansion) -> Expansion:
     """Continue an expansion that was settling: a source was expanded again."""
     return attrs.evolve(expansion, follow_up_at_ms=None)
 
 
-def widest(before: TopicCounts, after: TopicCounts) -> tuple[int, int] | None:
+def widest_change(before: TopicCounts, after: TopicCounts) -> tuple[int, int] | None:
     """Return old and new count of the expanded topic that has the most partitions now, if there is one."""
     grown = [(after[name], count) for name, count in before.items() if after.get(name, 0) > count]
     if not grown:
@@ -187,13 +187,13 @@ def follow_up(
 ) -> Change:
     """End the expansion once metadata shows all new partitions and the callback was called."""
     if is_callback_called(state):
-        return finished(state, expansion, assessment, context)
+        return finish_expansion(state, expansion, assessment, context)
     if not is_due(expansion, context.observed_at_ms):
         return Change(state)
     if not is_confirmed:
-        return Change(postponed(state, expansion, context))
-    if widest(expansion.before, assessment.counts) is None:
-        return finished(state, expansion, assessment, context)
+        return Change(postpone_follow_up(state, expansion, context))
+    if widest_change(expansion.before, assessment.counts) is None:
+        return finish_expansion(state, expansion, assessment, context)
     return Change(state)
 
 
@@ -208,16 +208,16 @@ def is_due(expansion: Expansion, observed_at_ms: int | None) -> bool:
     return due is not None and observed_at_ms is not None and due <= observed_at_ms
 
 
-def postponed(state: ApplicationState, expansion: Expansion, context: Context) -> ApplicationState:
+def postpone_follow_up(state: ApplicationState, expansion: Expansion, context: Context) -> ApplicationState:
     pause = context.policy.backoff(1, context.jitter)
     return attrs.evolve(state, expansion=attrs.evolve(expansion, follow_up_at_ms=context.clock_ms + pause))
 
 
-def finished(
+def finish_expansion(
     state: ApplicationState, expansion: Expansion, assessment: Assessment, context: Context
 ) -> Change:
     """End the expansion: the callback was called, or no topic was expanded and it need not be called."""
-    counts = widest(expansion.before, assessment.counts)
+    counts = widest_change(expansion.before, assessment.counts)
     error = state.called_error if is_callback_called(state) else ""
     over = attrs.evolve(
         state,
@@ -235,7 +235,7 @@ def finished(
     return Change(over, events, (entry,))
 
 
-def gave_up(
+def give_up_expansion(
     state: ApplicationState, expansion: Expansion, assessment: Assessment, context: Context
 ) -> Change:
     """Give up after too long without a success; the same counts are not tried again."""
@@ -254,7 +254,7 @@ def gave_up(
     return Change(over, (event,), (entry,))
 
 
-def cancelled(
+def cancel_expansion(
     state: ApplicationState,
     expansion: Expansion,
     assessment: Assessment | None,

@@ -71,21 +71,21 @@ def _with_progress(state: ApplicationState, assessment: Assessment) -> Applicati
     has_grown = any(assessment.counts.get(item.topic, 0) > item.partitions for item in state.shortfalls)
     if state.expansion is None or not has_grown:
         return state
-    return attrs.evolve(state, expansion=expansions.without_failures(state.expansion))
+    return attrs.evolve(state, expansion=expansions.reset_failures(state.expansion))
 
 
 def _without_attempts(state: ApplicationState, phase: Phase) -> ApplicationState:
     """Set a phase without attempts: without attempts, the failure clock stops."""
     if state.expansion is None:
         return attrs.evolve(state, phase=phase)
-    return attrs.evolve(state, phase=phase, expansion=expansions.without_failures(state.expansion))
+    return attrs.evolve(state, phase=phase, expansion=expansions.reset_failures(state.expansion))
 
 
 def _stop_application(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
     stopped = attrs.evolve(state, phase=Phase.STOPPED, given_up={})
     if stopped.expansion is None:
         return Change(stopped)
-    return expansions.cancelled(
+    return expansions.cancel_expansion(
         stopped, stopped.expansion, assessment, context, "partition.autoscaling.enabled was switched off"
     )
 
@@ -93,13 +93,13 @@ def _stop_application(state: ApplicationState, assessment: Assessment, context: 
 def _with_shortfalls(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
     expanding = attrs.evolve(state, phase=Phase.EXPANDING)
     if state.expansion is not None and expansions.is_callback_called(state):
-        over = expansions.finished(expanding, state.expansion, assessment, context)
-        return over.then(lambda ended: expansions.begin(ended, assessment, context))
+        over = expansions.finish_expansion(expanding, state.expansion, assessment, context)
+        return over.then(lambda ended: expansions.begin_expansion(ended, assessment, context))
     if state.expansion is not None:
-        return Change(attrs.evolve(expanding, expansion=expansions.continued(state.expansion)))
+        return Change(attrs.evolve(expanding, expansion=expansions.continue_expansion(state.expansion)))
     if has_given_up(state, assessment.shortfalls):
         return Change(attrs.evolve(state, phase=Phase.GIVEN_UP))
-    return expansions.begin(expanding, assessment, context)
+    return expansions.begin_expansion(expanding, assessment, context)
 
 
 def has_given_up(state: ApplicationState, shortfalls: Iterable[Shortfall]) -> bool:
@@ -116,12 +116,12 @@ def _complete_application(
     settling = attrs.evolve(state, phase=Phase.SETTLING)
     if state.expansion is not None:
         if state.expansion.follow_up_at_ms is None:
-            return expansions.expanded(settling, assessment, context)
+            return expansions.schedule_follow_up(settling, assessment, context)
         return expansions.follow_up(settling, state.expansion, assessment, context, is_confirmed=is_confirmed)
     if not has_grown or not assessment.is_enabled:
         return Change(_keep_phase(state, assessment))
-    begun = expansions.begin(settling, assessment, context)
-    return begun.then(lambda grown: expansions.expanded(grown, assessment, context))
+    begun = expansions.begin_expansion(settling, assessment, context)
+    return begun.then(lambda grown: expansions.schedule_follow_up(grown, assessment, context))
 
 
 def _keep_phase(state: ApplicationState, assessment: Assessment) -> ApplicationState:

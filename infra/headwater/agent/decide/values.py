@@ -29,11 +29,17 @@ def advance(state: AgentState, now: Moment) -> AgentState:
     return attrs.evolve(state, clock_ms=state.clock_ms + step, monotonic_ms=now.monotonic_ms)
 
 
+_DEFAULT_POLL_MS = 300_000
+_MOST_DOUBLINGS = 20
+_JITTER = 0.2
+
+
 @attrs.frozen(kw_only=True)
 class AgentPolicy:
-    """`client_id` is written to the journal."""
+    """How an agent acts: how often it reads the cluster, when it tries again, what it must not violate."""
 
     client_id: str
+    """Name of the agent in the journal."""
     poll_ms: int | None = None
     """Time from one read of the cluster to the next; None: the least `metadata.max.age.ms`."""
     settle_ms: int = 10_000
@@ -57,11 +63,6 @@ class AgentPolicy:
         """Return the pause after the `attempts`-th failure in a row: exponential, less up to a fifth."""
         doubled = self.backoff_ms * 2 ** min(attempts - 1, _MOST_DOUBLINGS)
         return int(min(doubled, self.backoff_max_ms) * (1 - _JITTER * jitter))
-
-
-_DEFAULT_POLL_MS = 300_000
-_MOST_DOUBLINGS = 20
-_JITTER = 0.2
 
 
 @attrs.frozen

@@ -26,8 +26,48 @@ from headwater.toolchain import (
 from headwater.toolchain.kafka_streams import ensure_kafka_streams
 from headwater.toolchain.streams_library import ensure_streams_library
 
+_WIDTH_OF_FILES = 120
 
-def run_demo(
+
+@click.command()
+@click.option(
+    "--keep",
+    type=NamedPath(file_okay=False, path_type=Path),
+    help="Run in this new folder and keep it, for inspection.",
+)
+@click.pass_context
+def demo(context: click.Context, keep: Path | None) -> None:
+    """Demonstrate Headwater on a real Kafka broker.
+
+    Starts its own broker, runs the real Pulumi engine on the three example documents, changes and deletes
+    topics, runs one of the topologies on Spark, runs a Kafka Streams application with and without the
+    library, shows the results, and stops everything. Takes one to three minutes; the first run on a machine
+    also downloads or builds the tools.
+
+    \b
+    Examples:
+      headwater demo
+      headwater demo --keep /tmp/shop
+    """
+    console = Console(width=None if Console().is_terminal else _WIDTH_OF_FILES)
+    try:
+        kafka, pulumi = ensure_kafka(), ensure_pulumi()
+        spark = tuple(map(str, ensure_spark_jars()))
+        jars = Jars(spark, (ensure_streams_library(), ensure_kafka_streams() / "*"))
+        if keep is not None:
+            keep.mkdir(parents=True)
+            is_expected = _run_demo(keep.absolute(), kafka, pulumi, jars, console)
+        else:
+            with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
+                is_expected = _run_demo(Path(folder), kafka, pulumi, jars, console)
+    except ToolchainError as error:
+        raise click.ClickException(str(error)) from error
+    except FileExistsError:
+        raise click.UsageError(f"{keep} exists. Choose a folder that does not exist.") from None
+    context.exit(ExitCode.DONE if is_expected else ExitCode.PROBLEMS)
+
+
+def _run_demo(
     folder: Path,
     kafka: KafkaDistribution,
     pulumi: PulumiToolchain,
@@ -61,44 +101,3 @@ def _run_step(number: int, step: Step, environment: Environment, output: Output)
     result = Result(step, observed, time.monotonic() - start)
     output.step_result(result)
     return result
-
-
-_WIDTH_OF_FILES = 120
-
-
-@click.command()
-@click.option(
-    "--keep",
-    type=NamedPath(file_okay=False, path_type=Path),
-    help="Run in this new folder and keep it, for inspection.",
-)
-@click.pass_context
-def demo(context: click.Context, keep: Path | None) -> None:
-    """Demonstrate Headwater on a real Kafka broker.
-
-    Starts its own broker, runs the real Pulumi engine on the three example documents, changes and deletes
-    topics, runs one of the topologies on Spark, runs a Kafka Streams application with and without the
-    library, shows the results, and stops everything. Takes one to three minutes; the first run on a machine
-    also downloads or builds the tools.
-
-    \b
-    Examples:
-      headwater demo
-      headwater demo --keep /tmp/shop
-    """
-    console = Console(width=None if Console().is_terminal else _WIDTH_OF_FILES)
-    try:
-        kafka, pulumi = ensure_kafka(), ensure_pulumi()
-        spark = tuple(map(str, ensure_spark_jars()))
-        jars = Jars(spark, (ensure_streams_library(), ensure_kafka_streams() / "*"))
-        if keep is not None:
-            keep.mkdir(parents=True)
-            is_expected = run_demo(keep.absolute(), kafka, pulumi, jars, console)
-        else:
-            with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
-                is_expected = run_demo(Path(folder), kafka, pulumi, jars, console)
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from error
-    except FileExistsError:
-        raise click.UsageError(f"{keep} exists. Choose a folder that does not exist.") from None
-    context.exit(ExitCode.DONE if is_expected else ExitCode.PROBLEMS)

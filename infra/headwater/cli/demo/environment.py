@@ -33,8 +33,17 @@ from headwater.toolchain.machine import JAVA
 from headwater.toolchain.pulumi_cli import Finished, PulumiProject
 from headwater.toolchain.sessions import run_in_session
 
+STACK = "demo"
+DOCUMENTS = "topologies"
+_FILES = Path(__file__).parent / "files"
 _HOUR_MS = 3_600_000
 _POLL_SECONDS = 10.0
+_SECONDS = 30
+_PROGRAM_SECONDS = 180
+_EXCLUDED = ("HEADWATER_", "KAFKA_", "PULUMI_")  # variables that name clusters and stacks of the user
+_retry_until_true = retry(
+    retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.1), stop=stop_after_delay(_SECONDS)
+)
 
 
 @attrs.frozen
@@ -73,7 +82,7 @@ def produce_payments(servers: str, topic: str, records: Iterable[Payment], start
         raise RuntimeError(f"{topic}: the broker did not accept the payments")
 
 
-def read_revenue(servers: str, topic: str, partitions: int, start: int) -> Mapping[str, float]:
+def _read_revenue(servers: str, topic: str, partitions: int, start: int) -> Mapping[str, float]:
     """Return `CATEGORY, hour N` → revenue, from all committed records.
 
     Raises:
@@ -100,17 +109,6 @@ def read_revenue(servers: str, topic: str, partitions: int, start: int) -> Mappi
     return found
 
 
-STACK = "demo"
-DOCUMENTS = "topologies"
-_FILES = Path(__file__).parent / "files"
-_SECONDS = 30
-_PROGRAM_SECONDS = 180
-_EXCLUDED = ("HEADWATER_", "KAFKA_", "PULUMI_")  # variables that name clusters and stacks of the user
-_retry_until_true = retry(
-    retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.1), stop=stop_after_delay(_SECONDS)
-)
-
-
 @attrs.frozen
 class Jars:
     """What applications have on their class path: `spark` are paths, `streams` may be patterns of Java."""
@@ -121,7 +119,10 @@ class Jars:
 
 @attrs.frozen
 class Environment:
-    """`folder` has the Pulumi project; `first_hour` is the start of the first hour, in ms since the epoch."""
+    """A running broker, and a Pulumi project in `folder` that manages its topics.
+
+    `first_hour` is the start of the first hour of payments, in ms since the epoch.
+    """
 
     folder: Path
     broker: Broker
@@ -201,7 +202,7 @@ class Environment:
     def revenue(self, topic: str) -> Mapping[str, float]:
         """Return `CATEGORY, hour N` → revenue that the application wrote to `topic`."""
         count = self.topics()[topic].partitions
-        return read_revenue(self.broker.bootstrap_servers, topic, count, self.first_hour)
+        return _read_revenue(self.broker.bootstrap_servers, topic, count, self.first_hour)
 
     def _wait_until(self, condition: Callable[[Mapping[str, LiveTopic]], bool]) -> None:
         _retry_until_true(lambda: condition(self.topics()))()

@@ -30,12 +30,12 @@ _LOCATION = re.compile(r"^ +at +(\S+):(\d+):\d+", re.MULTILINE)
 
 @attrs.frozen(kw_only=True)
 class Observation:
-    """`errors` are the codes of problems; `location` is file and line of the first.
+    """What a step of the demo has shown; each step has an expected observation.
 
-    `planned` is kind of action → number of topics in the plan. `waves` is the number of topics in each wave
-    of an expansion. `expanded` is topic → new partition count; `replaced` are topics with a new topic id.
-    `results` are output records of the application. `lost_stores` is how many stores would lose their state
-    by an edit.
+    `errors` are the codes of problems; `location` is file and line of the first. `planned` is kind of action
+    → number of topics in the plan. `waves` is the number of topics in each wave of an expansion. `expanded`
+    is topic → new partition count; `replaced` are topics with a new topic id. `results` are output records of
+    the application. `lost_stores` is how many stores would lose their state by an edit.
     """
 
     succeeded: bool = True

@@ -50,11 +50,72 @@ if TYPE_CHECKING:
     from headwater.kafka import Connection
     from headwater.model.topology import TopologyDocument
 
-
 _OLDEST_PULUMI = (3, 250)
+_WIDTH = 110
+_NO_CLUSTER = Check(Section.CLUSTER, "connection")
 
 
-def observe_machine() -> MachineFacts:
+@click.command()
+@click.option("--stack", metavar="STACK", help="Also check this Pulumi stack, and its cluster and documents.")
+@project_option
+@cluster_options("The cluster to check. It is not changed. Default: of the stack or the environment.")
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice([purpose.value for purpose in Purpose]),
+    default=Purpose.UP.value,
+    show_default=True,
+    help="What the user is for: to plan, to run `pulumi up`, or to run applications.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def doctor(
+    context: click.Context,
+    *,
+    stack: str | None,
+    project: Path,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    purpose: str,
+    form: str,
+) -> None:
+    """Check this machine, a stack and a cluster, and say how to fix what does not work.
+
+    Checks programs and versions; the backend of the stack, what a killed run left behind, and whether its
+    documents follow its policies; connection, TLS, credentials, permissions and settings of the cluster;
+    agents and their leader. Nothing is changed.
+    Exit code 1: there is an error.
+
+    \b
+    Examples:
+      headwater doctor
+      headwater doctor --bootstrap-server localhost:9092
+      headwater doctor --stack production --for plan
+      headwater doctor --command-config client.properties --format json
+    """
+    findings = list(machine_findings(_observe_machine()))
+    observed = None
+    if stack is not None:
+        observed = _observe_stack(stack, project, findings)
+    findings += _check_separation(project, observed)
+    secrets: list[str] = []
+    try:
+        if target := _choose_connection(bootstrap_server, command_config, observed):
+            secrets += target.secrets
+            findings += _check_cluster(target, observed, Purpose(purpose))
+            if observed is not None and purpose != Purpose.RUN.value:
+                findings += _check_policies(target, observed, is_connected=_is_connected(findings))
+        else:
+            findings.append(_no_cluster(observed))
+    except ProblemsError as error:
+        findings += [_NO_CLUSTER.of_problem(problem) for problem in error.problems]
+    texts = redacted_texts(secrets, os.environ)
+    shown = [_redact_finding(finding, texts) for finding in findings]
+    _print_findings(shown, form)
+    context.exit(ExitCode.PROBLEMS if has_errors(shown) else ExitCode.DONE)
+
+
+def _observe_machine() -> MachineFacts:
     found = pulumi_cli.find_pulumi()
     return MachineFacts(
         python=sys.version_info[:3],
@@ -109,70 +170,6 @@ def _installed_version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-_WIDTH = 110
-_NO_CLUSTER = Check(Section.CLUSTER, "connection")
-
-
-@click.command()
-@click.option("--stack", metavar="STACK", help="Also check this Pulumi stack, and its cluster and documents.")
-@project_option
-@cluster_options("The cluster to check. It is not changed. Default: of the stack or the environment.")
-@click.option(
-    "--for",
-    "purpose",
-    type=click.Choice([purpose.value for purpose in Purpose]),
-    default=Purpose.UP.value,
-    show_default=True,
-    help="What the user is for: to plan, to run `pulumi up`, or to run applications.",
-)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.pass_context
-def doctor(
-    context: click.Context,
-    *,
-    stack: str | None,
-    project: Path,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    purpose: str,
-    form: str,
-) -> None:
-    """Check this machine, a stack and a cluster, and say how to fix what does not work.
-
-    Checks programs and versions; the backend of the stack, what a killed run left behind, and whether its
-    documents follow its policies; connection, TLS, credentials, permissions and settings of the cluster;
-    agents and their leader. Nothing is changed.
-    Exit code 1: there is an error.
-
-    \b
-    Examples:
-      headwater doctor
-      headwater doctor --bootstrap-server localhost:9092
-      headwater doctor --stack production --for plan
-      headwater doctor --command-config client.properties --format json
-    """
-    findings = list(machine_findings(observe_machine()))
-    observed = None
-    if stack is not None:
-        observed = _observe_stack(stack, project, findings)
-    findings += _check_separation(project, observed)
-    secrets: list[str] = []
-    try:
-        if target := _choose_connection(bootstrap_server, command_config, observed):
-            secrets += target.secrets
-            findings += _check_cluster(target, observed, Purpose(purpose))
-            if observed is not None and purpose != Purpose.RUN.value:
-                findings += _check_policies(target, observed, is_connected=_is_connected(findings))
-        else:
-            findings.append(_no_cluster(observed))
-    except ProblemsError as error:
-        findings += [_NO_CLUSTER.of_problem(problem) for problem in error.problems]
-    texts = redacted_texts(secrets, os.environ)
-    shown = [_redact_finding(finding, texts) for finding in findings]
-    _print_findings(shown, form)
-    context.exit(ExitCode.PROBLEMS if has_errors(shown) else ExitCode.DONE)
 
 
 def _no_cluster(observed: ObservedStack | None) -> Finding:

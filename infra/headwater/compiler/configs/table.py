@@ -179,10 +179,10 @@ def client_rules(release: str) -> ClientRules:
 @lru_cache(maxsize=4096)  # documents may contain any key
 def _find_config(owner: Owner, key: str, major: int, minor: int) -> ConfigType | None:
     row = _in_release(_table()[owner].get(key, ()), f"{major}.{minor}")
-    return read_row(row) if row else None
+    return _read_row(row) if row else None
 
 
-def read_row(row: Mapping[str, Any]) -> ConfigType:
+def _read_row(row: Mapping[str, Any]) -> ConfigType:
     """Return the type in a row of a table."""
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value

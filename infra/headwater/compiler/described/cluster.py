@@ -23,7 +23,50 @@ from headwater.model.topology import Application, CreatedBy, DescribedTopology, 
 _FOREVER = (1 << 63) - 1
 
 
-def live_detail(
+def complete_from_cluster(
+    described: DescribedTopology, application: Application, snapshot: ClusterSnapshot
+) -> DescribedTopology:
+    """Return `described` with details from the application's topics; existing details do not change.
+
+    Kinds, retention and overrides are derived from the configs of the changelogs. If the application has run,
+    a missing changelog means that logging is disabled or, for a source table, that the source topic is the
+    changelog. Repartition topics whose count differs from the derived one get an explicit count. If the text
+    does not show which call created a repartition topic, the counts may show it.
+    """
+    naming = live_naming(described, application)
+    if not has_run(described, application, snapshot):
+        return described
+    config = StreamsConfig.of(application)
+    described = attrs.evolve(described, stores=_details_of(described, naming, snapshot, config))
+    plain = _with_counts(described, application, naming, snapshot)
+    readings = [_with_counts(each, application, naming, snapshot) for each in _possible_readings(described)]
+    best = min(readings, key=lambda each: each.cost, default=plain)
+    is_certain = [each.cost for each in readings].count(best.cost) == 1
+    return best.described if best.cost < plain.cost or is_certain else plain.described
+
+
+def live_naming(described: DescribedTopology, application: Application) -> Naming:
+    """Return the names of the application's internal topics."""
+    config = StreamsConfig.of(application)
+    return Naming.of(described.nodes, config.topic_prefix or application.id)
+
+
+def has_run(described: DescribedTopology, application: Application, snapshot: ClusterSnapshot) -> bool:
+    """Return whether the application has run: one of its internal topics exists, or its group has members.
+
+    A topic that only begins with its id may belong to another application, and a group without members may
+    never have been one of Kafka Streams.
+    """
+    group = snapshot.groups.get(application.id)
+    if group is not None and group.is_available and group.is_active:
+        return True
+    structure, naming = Structure.of(described.nodes), live_naming(described, application)
+    return any(naming.changelog(store) in snapshot.topics for store in structure.users) or any(
+        f"{naming.prefix}-{topic}" in snapshot.topics for topic in structure.internal_topics
+    )
+
+
+def _live_detail(
     live: LiveTopic, finding: StoreFinding, structure: Structure, streams: StreamsConfig
 ) -> StoreDetail:
     """Return kind and retention that compile to the config of `live`; other settings become overrides.
@@ -88,49 +131,6 @@ _MOST_UNCLEAR = 4
 """The number of unclear repartition topics of which all combinations of calls are compared."""
 
 
-def complete_from_cluster(
-    described: DescribedTopology, application: Application, snapshot: ClusterSnapshot
-) -> DescribedTopology:
-    """Return `described` with details from the application's topics; existing details do not change.
-
-    Kinds, retention and overrides are derived from the configs of the changelogs. If the application has run,
-    a missing changelog means that logging is disabled or, for a source table, that the source topic is the
-    changelog. Repartition topics whose count differs from the derived one get an explicit count. If the text
-    does not show which call created a repartition topic, the counts may show it.
-    """
-    naming = live_naming(described, application)
-    if not has_run(described, application, snapshot):
-        return described
-    config = StreamsConfig.of(application)
-    described = attrs.evolve(described, stores=_details_of(described, naming, snapshot, config))
-    plain = _with_counts(described, application, naming, snapshot)
-    readings = [_with_counts(each, application, naming, snapshot) for each in _possible_readings(described)]
-    best = min(readings, key=lambda each: each.cost, default=plain)
-    is_certain = [each.cost for each in readings].count(best.cost) == 1
-    return best.described if best.cost < plain.cost or is_certain else plain.described
-
-
-def live_naming(described: DescribedTopology, application: Application) -> Naming:
-    """Return the names of the application's internal topics."""
-    config = StreamsConfig.of(application)
-    return Naming.of(described.nodes, config.topic_prefix or application.id)
-
-
-def has_run(described: DescribedTopology, application: Application, snapshot: ClusterSnapshot) -> bool:
-    """Return whether the application has run: one of its internal topics exists, or its group has members.
-
-    A topic that only begins with its id may belong to another application, and a group without members may
-    never have been one of Kafka Streams.
-    """
-    group = snapshot.groups.get(application.id)
-    if group is not None and group.is_available and group.is_active:
-        return True
-    structure, naming = Structure.of(described.nodes), live_naming(described, application)
-    return any(naming.changelog(store) in snapshot.topics for store in structure.users) or any(
-        f"{naming.prefix}-{topic}" in snapshot.topics for topic in structure.internal_topics
-    )
-
-
 def _details_of(
     described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot, config: StreamsConfig
 ) -> dict[str, StoreDetail]:
@@ -147,7 +147,7 @@ def _details_of(
             source = table_topic(finding.name, structure)
             details[finding.name] = StoreDetail(logging=source is not None, source_topic=source)
         elif live is not None and topic in snapshot.described:
-            found = live_detail(live, finding, structure, config)
+            found = _live_detail(live, finding, structure, config)
             if given is None:
                 details[finding.name] = found
             elif finding.missing:

@@ -73,7 +73,7 @@ def complete(
             *_unknown_names(described, structure, internal),
             *unknown,
             *unknown_problems(described, {each.name: each.missing for each in findings}, version),
-            *uncertain_topics(structure),
+            *_uncertain_topics(structure),
             *uncertain_groups(structure, windowed),
             *_uncertain_suppressions(
                 structure,
@@ -228,7 +228,7 @@ def _uncertain_suppressions(
         )
 
 
-def uncertain_topics(structure: Structure) -> Iterator[Problem]:
+def _uncertain_topics(structure: Structure) -> Iterator[Problem]:
     """Warn of topics that are treated as internal although they could be user topics."""
     for topic in structure.internal_topics:
         if not _is_certain(topic, structure):

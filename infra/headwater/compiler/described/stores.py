@@ -154,7 +154,7 @@ class StoreFinding:
             return self.kind or ChangelogKind.KEY_VALUE
         given = KINDS.get(self.detail.kind, ChangelogKind.KEY_VALUE)
         if given is ChangelogKind.WINDOWED and self.detail.retain_duplicates and self.detail.kind == "window":
-            return with_duplicates(self.version)
+            return _with_duplicates(self.version)
         return given
 
     @property
@@ -239,7 +239,7 @@ def find_stores(
     )
 
 
-def with_duplicates(version: KafkaStreamsVersion) -> ChangelogKind:
+def _with_duplicates(version: KafkaStreamsVersion) -> ChangelogKind:
     """Return how the changelog of a window store with duplicates is configured."""
     is_deleted = JOIN_CHANGELOGS_DELETED.is_in(version)
     return ChangelogKind.WINDOWED_DUPLICATES if is_deleted else ChangelogKind.WINDOWED
@@ -289,10 +289,10 @@ def _kind_of(
     if _is_auxiliary(name, users, structure, suppressing):
         return ChangelogKind.KEY_VALUE
     if structure.is_join_store(name):
-        return with_duplicates(version)
+        return _with_duplicates(version)
     if any(user.name in structure.windowed for user in users):
         has_headers = JOIN_STORES_WITH_HEADERS.is_in(version)
-        return ChangelogKind.WINDOWED if has_headers else with_duplicates(version)
+        return ChangelogKind.WINDOWED if has_headers else _with_duplicates(version)
     if any(user.name in buffering for user in users):
         return ChangelogKind.VERSIONED
     is_table = _table_topic(name, users, structure) is not None or _writes_table(users, structure)

@@ -1,6 +1,6 @@
 """Builds the node topology from the DSL and Processor API calls of a document, as Kafka Streams does.
 
-Three layers: names and the index counter (`naming`); the graph of calls with its optimizations (`graph`,
+Three layers: names and the index counter (`builder`); the graph of calls with its optimizations (`graph`,
 `calls`, `optimize`); the written topology with its checks (`write`, `topology`, `lints`). The graph mirrors
 the behavior of `InternalStreamsBuilder`, not its code. Names and sub-topologies depend on the order of
 indices, priorities, parents and groups, so that order is the same as in Kafka Streams even where it looks

@@ -43,14 +43,14 @@ class Document:
     def _call(self, step: Step, current: Handle | None) -> Handle:
         operator = step.operator
         if is_processor_api(operator):
-            return self._builder.reject(call_in_a_branch(step))
+            return self._builder.reject(_call_in_a_branch(step))
         self._check_names(operator)
         start = STARTS.get(type(operator))
         if start is not None:
             return start(self._builder, operator)
         on = self._input(step, current)
         if not isinstance(on, InvalidHandle) and call_name(operator) not in CALLS_ON[type(on)]:
-            on = self._builder.reject(call_does_not_fit(step, on))
+            on = self._builder.reject(_call_does_not_fit(step, on))
         other = self._other(operator)
         if isinstance(on, InvalidHandle) or isinstance(other, InvalidHandle):
             self._refuse_branches(operator)
@@ -91,16 +91,16 @@ class Document:
 
     def _remember(self, alias: str, handle: Handle | None) -> None:
         if alias in self._handles:
-            self._builder.reject(alias_taken(alias, self._builder.at))
+            self._builder.reject(_alias_taken(alias, self._builder.at))
             return
         self._handles[alias] = handle if handle is not None else Nothing("split")
 
     def _input(self, step: Step, current: Handle | None) -> Handle:
         handle = current if step.input is None else self._named(step.input)
         if handle is None:
-            return self._builder.reject(no_input(step))
+            return self._builder.reject(_no_input(step))
         if isinstance(handle, Nothing):
-            return self._builder.reject(follows_nothing(step, handle.call))
+            return self._builder.reject(_follows_nothing(step, handle.call))
         return handle
 
     def _other(self, operator: Operator) -> Handle | None:
@@ -110,7 +110,7 @@ class Document:
     def _named(self, name: str) -> Handle:
         if name in self._handles:
             return self._handles[name]
-        return self._builder.reject(alias_unknown(name, self._handles, self._builder.at))
+        return self._builder.reject(_alias_unknown(name, self._handles, self._builder.at))
 
 
 _NO_CALLS = {
@@ -119,7 +119,7 @@ _NO_CALLS = {
 }
 
 
-def no_input(step: Step) -> Problem:
+def _no_input(step: Step) -> Problem:
     return unsupported_call(
         f"`{call_name(step.operator)}` has no input: no call precedes it.",
         expected="`from: <alias>`, or a preceding call",
@@ -129,7 +129,7 @@ def no_input(step: Step) -> Problem:
     )
 
 
-def follows_nothing(step: Step, call: str) -> Problem:
+def _follows_nothing(step: Step, call: str) -> Problem:
     return unsupported_call(
         f"`{call_name(step.operator)}` follows `{call}`, which returns nothing.",
         expected="`from: <alias>` of an earlier result",
@@ -139,7 +139,7 @@ def follows_nothing(step: Step, call: str) -> Problem:
     )
 
 
-def alias_taken(alias: str, at: Location | None) -> Problem:
+def _alias_taken(alias: str, at: Location | None) -> Problem:
     return unsupported_call(
         f"Two results are named {alias}.",
         expected="each `as` once",
@@ -149,7 +149,7 @@ def alias_taken(alias: str, at: Location | None) -> Problem:
     )
 
 
-def alias_unknown(name: str, known: Iterable[str], at: Location | None) -> Problem:
+def _alias_unknown(name: str, known: Iterable[str], at: Location | None) -> Problem:
     aliases = sorted(known)
     near = difflib.get_close_matches(name, aliases, n=1)
     return unsupported_call(
@@ -161,7 +161,7 @@ def alias_unknown(name: str, known: Iterable[str], at: Location | None) -> Probl
     )
 
 
-def call_does_not_fit(step: Step, on: Handle) -> Problem:
+def _call_does_not_fit(step: Step, on: Handle) -> Problem:
     call = call_name(step.operator)
     *most, last = [f"a {KIND[kind]}" for kind, calls in CALLS_ON.items() if call in calls]
     takers = f"{', '.join(most)} or {last}" if most else last
@@ -176,7 +176,7 @@ def call_does_not_fit(step: Step, on: Handle) -> Problem:
     )
 
 
-def call_in_a_branch(step: Step) -> Problem:
+def _call_in_a_branch(step: Step) -> Problem:
     call = call_name(step.operator)
     return unsupported_call(
         f"`{call}` is a call on the whole topology, not on a branch.",

@@ -32,10 +32,10 @@ def with_store_serdes(before: RecordFormat, materialized: Materialized | None) -
 
 def with_new_key(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
     """Return the formats after a call that sets a new key."""
-    return with_serdes(RecordFormat(without_window(before.key), before.value), serdes)
+    return with_serdes(RecordFormat(_without_window(before.key), before.value), serdes)
 
 
-def without_window(key: Format | None) -> Format | None:
+def _without_window(key: Format | None) -> Format | None:
     """Return the format of the key without its window."""
     if key is None or key.window is None:
         return key
@@ -48,7 +48,7 @@ def with_long_value(before: RecordFormat) -> RecordFormat:
 
 def with_windowed_key(before: RecordFormat, window: Window) -> RecordFormat:
     """Return the formats of the result of a windowed aggregation."""
-    inner = without_window(before.key)
+    inner = _without_window(before.key)
     name = inner.name if inner is not None else DEFAULT_FORMAT
     kind: Literal["time", "session"] = "session" if isinstance(window, SessionWindow) else "time"
     return RecordFormat(Format(name, kind, size_of(window)), before.value)

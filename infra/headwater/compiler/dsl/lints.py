@@ -12,7 +12,7 @@ from headwater.model.problems import Location, Problem, ProblemCode, Severity
 _SHOWN = 10
 
 
-def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
+def _unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
     """Return an error if `ensure.explicit.internal.resource.naming` is set, else a warning (facts 1.8)."""
     unnamed = builder.unnamed
     lists = (
@@ -59,7 +59,7 @@ def _shorten_names(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def lost_group_members(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
+def _lost_group_members(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
     """Warn of topics that are not co-partitioned because a group does not name their source (facts 2.4)."""
     for group, at in zip(builder.copartition_groups, builder.group_origins, strict=True):
         kept = _topics_of(topology, group)
@@ -130,7 +130,7 @@ def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -
         )
 
 
-def dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) -> Iterator[Problem]:
+def _dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) -> Iterator[Problem]:
     """Report each explicit repartition that drops null keys (facts 2.2).
 
     Kafka Streams keeps them only if a join that accepts null keys is downstream.
@@ -154,9 +154,9 @@ def dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) ->
 
 
 LINTS: tuple[Callable[[Builder, TopologyUnderConstruction], Iterator[Problem]], ...] = (
-    unnamed_resources,
-    lost_group_members,
+    _unnamed_resources,
+    _lost_group_members,
     cogroups_of_sources,
-    dropped_null_keys,
+    _dropped_null_keys,
 )
 """All rules; lints of single calls (ignored retention and logging) are reported by the calls."""

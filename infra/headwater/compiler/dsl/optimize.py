@@ -20,7 +20,13 @@ from headwater.model.problems import Problem, ProblemCode
 UpwardPath = Callable[[GraphNode, GraphNode], Iterator[GraphNode]]
 
 
-def merge_repartitions(builder: Builder) -> None:
+def optimize(builder: Builder) -> None:
+    for word, rule in RULES:
+        if word is None or word in builder.config.optimizations:
+            rule(builder)
+
+
+def _merge_repartitions(builder: Builder) -> None:
     """Move repartitions up to their key change; a single one is moved, too.
 
     Where the search of Kafka Streams fails, it throws, and no further repartition is moved.
@@ -151,7 +157,7 @@ def _search_fails(repartition: GraphNode, changer: GraphNode) -> Problem:
     )
 
 
-def merge_sources(builder: Builder) -> None:
+def _merge_sources(builder: Builder) -> None:
     """Move the children of duplicate sources to the first source (`mergeDuplicateSourceNodes`)."""
     by_pattern: dict[str, GraphNode] = {}
     by_topic: dict[str, GraphNode] = {}
@@ -222,7 +228,7 @@ def _resets_differ(first: GraphNode, node: GraphNode) -> Problem:
     )
 
 
-def rewrite_self_joins(builder: Builder) -> None:
+def _rewrite_self_joins(builder: Builder) -> None:
     """Replace a join of a stream with itself by one processor with one store (`rewriteSelfJoin`)."""
     for node in reachable(builder.graph.root):
         join = node.declares
@@ -244,14 +250,8 @@ def _self_join_behavior(join: StreamJoinDeclaration) -> StreamSelfJoin | None:
 
 
 RULES: tuple[tuple[str | None, Callable[[Builder], None]], ...] = (
-    (None, merge_sources),
-    (MERGE_REPARTITIONS, merge_repartitions),
-    (SINGLE_STORE_SELF_JOIN, rewrite_self_joins),
+    (None, _merge_sources),
+    (MERGE_REPARTITIONS, _merge_repartitions),
+    (SINGLE_STORE_SELF_JOIN, _rewrite_self_joins),
 )
 """Value of `topology.optimization` (None = always) and rule. `write` reuses source topics as changelogs."""
-
-
-def optimize(builder: Builder) -> None:
-    for word, rule in RULES:
-        if word is None or word in builder.config.optimizations:
-            rule(builder)

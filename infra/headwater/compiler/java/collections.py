@@ -115,7 +115,7 @@ _LONGEST_LIST = 8
 _SMALLEST_TREE = 7
 
 
-def iteration_order(keys: Sequence[Hashed[K]], table: int = SMALLEST_TABLE) -> list[K]:
+def _iteration_order(keys: Sequence[Hashed[K]], table: int = SMALLEST_TABLE) -> list[K]:
     """Return the iteration order after inserting distinct `keys` into an empty map with `table` buckets."""
     if len(keys) == 1:
         return [keys[0][1]]
@@ -290,20 +290,20 @@ def objects_hash(*hashes: int) -> int:
 
 def hash_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> tuple[K, ...]:
     """Return the iteration order of a `HashSet` or `HashMap` to which `keys` were added one by one."""
-    return tuple(iteration_order([(spread(hash_of(key)), key) for key in dict.fromkeys(keys)]))
+    return tuple(_iteration_order([(spread(hash_of(key)), key) for key in dict.fromkeys(keys)]))
 
 
 def copy_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int | None = None) -> tuple[K, ...]:
     """Return the order of `new HashSet<>(collection)`; `size` is the collection's with duplicates."""
     hashed = [(spread(hash_of(key)), key) for key in dict.fromkeys(keys)]
     wanted = int((len(hashed) if size is None else size) / 0.75) + 1
-    return tuple(iteration_order(hashed, max(SMALLEST_TABLE, 1 << (wanted - 1).bit_length())))
+    return tuple(_iteration_order(hashed, max(SMALLEST_TABLE, 1 << (wanted - 1).bit_length())))
 
 
 def string_order_from(capacity: int, keys: Iterable[str]) -> tuple[str, ...]:
     """Return the iteration order of `new HashSet<>(capacity)` to which `keys` were added one by one."""
     hashed = [(spread(string_hash(key)), key) for key in dict.fromkeys(keys)]
-    return tuple(iteration_order(hashed, 1 << max(capacity - 1, 0).bit_length()))
+    return tuple(_iteration_order(hashed, 1 << max(capacity - 1, 0).bit_length()))
 
 
 def string_set_order(keys: Iterable[str]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Choice:
 
 @attrs.frozen
 class Repeat:
-    """`most` None = without limit."""
+    """A part that matches `least` to `most` times; `most` None = without limit."""
 
     part: "Tree"
     least: int

@@ -27,134 +27,6 @@ from headwater.planner.policies.topic_settings import tolerances
 _MISSING = (AclActionKind.GRANT, AclActionKind.RESTORE)
 
 
-def renamed(part: ApplicationPlan, evidence: Evidence, declared: Collection[str]) -> Finding | None:
-    """Return a finding if no topic of the application exists and all exist under another id's names.
-
-    `declared` are the topics that documents mention: they do not belong to an earlier id. The other id must
-    not be in use: it has no running group, and no other stack records it.
-    """
-    compiled = part.compiled
-    if compiled is None or part.recorded is not None:
-        return None
-    ids = former_ids(compiled, evidence.snapshot, declared)
-    renamed_from = compiled.application.renamed_from
-    former = next((id_ for id_ in ids if id_ == renamed_from or evidence.is_unused(id_)), None)
-    if former is None:
-        return None
-    names = [topic.name for topic in compiled.internal_topics]
-    is_declared = renamed_from == former
-    return Finding(
-        kind=FindingKind.RENAMED,
-        severity=Severity.WARNING,
-        application=part.application_id,
-        what=f"No internal topic of {part.application_id} exists, but topics of the same names exist for "
-        f"{former}, which is not running: it may have been renamed."
-        if not is_declared
-        else f"The internal topics of {part.application_id} still have the names of {former}.",
-        expected=f"{counted(len(names), 'topic')} that begin{'s' if len(names) == 1 else ''} with "
-        f"{internal_prefix(compiled)}",
-        found=f"they begin with {former}-, and no group {former} has members",
-        why="Kafka Streams names internal topics after the application id: under a new id the application "
-        "starts without its former state and offsets.",
-        fix=f"If {former} was renamed by mistake, use {former} again. If the new id is intended, "
-        + ("" if is_declared else f"declare `renamedFrom: {former}` and ")
-        + "run `pulumi up`, which creates the new topics. Rebuild the state from the source topics."
-        + ("" if is_declared else " If both are different applications, run `pulumi up`."),
-        location=compiled.application.at,
-    )
-
-
-def successors(
-    part: ApplicationPlan, snapshot: ClusterSnapshot, problems: Sequence[Problem], left: Sequence[str]
-) -> tuple[Problem, ...]:
-    """Return a problem for each topic that got another generated name.
-
-    `expected` of a problem is the old name, `topic` the new one. Without a setup record, undeclared topics on
-    the cluster (`left`) count as those that were set up.
-    """
-    recorded = tuple(problem for problem in problems if problem.code is ProblemCode.RENUMBERED)
-    if part.recorded is not None or part.compiled is None:
-        return recorded
-    live = {topic.name for topic in part.compiled.internal_topics if topic.name in snapshot.topics}
-    return renumbering_problems(dict.fromkeys((*left, *live), ""), part.compiled)
-
-
-def renumbered(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
-    """Yield the problems of `successors` as findings: one, not a missing topic and an orphaned one."""
-    for problem in moved:
-        yield _problem_finding(FindingKind.RENUMBERED, problem, part, problem.topic)
-
-
-def unavailable(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
-    """Yield a finding for each problem of partitions without a leader or with replicas not in sync."""
-    for problem in problems:
-        if problem.code is ProblemCode.UNAVAILABLE_PARTITIONS:
-            yield _problem_finding(FindingKind.UNAVAILABLE, problem, part)
-
-
-def excess(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
-    """Yield a finding for permissions with which an application could replace a lost topic."""
-    for problem in problems:
-        if problem.code is ProblemCode.EXCESS_PERMISSIONS:
-            yield _problem_finding(FindingKind.ACL, problem, part)
-
-
-def _problem_finding(
-    kind: FindingKind, problem: Problem, part: ApplicationPlan, topic: str | None = None
-) -> Finding:
-    """Return a problem of a plan as a finding; without `topic`, it concerns the whole application."""
-    return Finding(
-        kind=kind,
-        severity=problem.severity,
-        application=part.application_id,
-        topic=topic,
-        what=problem.summary,
-        expected=problem.expected or "",
-        found=problem.found or "",
-        why=problem.why,
-        fix=problem.fix,
-        location=problem.location,
-    )
-
-
-def missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
-    """Yield a finding for each declared ACL that does not exist on the cluster."""
-    for action in part.acls:
-        if action.kind in _MISSING:
-            was_held = action.kind is AclActionKind.RESTORE
-            yield Finding(
-                kind=FindingKind.ACL,
-                severity=Severity.WARNING,
-                application=part.application_id,
-                what=f"{action.acl.text}: the ACL is declared and does not exist.",
-                expected=f"{action.acl.text} ({action.reason})",
-                found="revoked since it was granted" if was_held else "none",
-                why="Unless another ACL allows the same, the application is not authorized and stops.",
-                fix="Find out who revoked it. Otherwise run `pulumi up`, which grants it again."
-                if was_held
-                else "Run `pulumi up`, which grants it.",
-                location=part.compiled.application.at if part.compiled else None,
-            )
-
-
-def former_ids(
-    compiled: CompiledApplication, snapshot: ClusterSnapshot, declared: Collection[str]
-) -> Sequence[str]:
-    """Return other ids for which all internal topics of the application exist; none exists for its own."""
-    names = [topic.name for topic in compiled.internal_topics]
-    if not names or any(name in snapshot.topics for name in names):
-        return ()
-    left = snapshot.topics.keys() - declared
-    tails = [name.removeprefix(internal_prefix(compiled)) for name in names]
-    first = f"-{tails[0]}"
-    ids = sorted(name.removesuffix(first) for name in left if name.endswith(first))
-    return [id_ for id_ in ids if id_ and all(f"{id_}-{tail}" in left for tail in tails)]
-
-
-_ORDER = {kind: number for number, kind in enumerate(FindingKind)}
-_ABSENCE = (FindingKind.MISSING, FindingKind.ORPHANED, FindingKind.SUSPECTED)
-
-
 def find_drift(
     compiled: Sequence[CompiledApplication],
     snapshot: ClusterSnapshot,
@@ -224,7 +96,7 @@ def drift_evidence_request(
     former = (
         f"{id_}-{topic.name.removeprefix(internal_prefix(each))}"
         for each in compiled
-        for id_ in former_ids(each, snapshot, declared)
+        for id_ in _former_ids(each, snapshot, declared)
         for topic in each.internal_topics
     )
     in_question = {*(name for names in left.values() for name in names), *recorded, *former}
@@ -232,6 +104,136 @@ def drift_evidence_request(
         in_question &= snapshot.topics.keys()
         return EvidenceRequest(topics=frozenset(in_question), offsets_of=None, with_ownership=True)
     return evidence_request(compiled, snapshot, records, in_question)
+
+
+def _renamed_application(
+    part: ApplicationPlan, evidence: Evidence, declared: Collection[str]
+) -> Finding | None:
+    """Return a finding if no topic of the application exists and all exist under another id's names.
+
+    `declared` are the topics that documents mention: they do not belong to an earlier id. The other id must
+    not be in use: it has no running group, and no other stack records it.
+    """
+    compiled = part.compiled
+    if compiled is None or part.recorded is not None:
+        return None
+    ids = _former_ids(compiled, evidence.snapshot, declared)
+    renamed_from = compiled.application.renamed_from
+    former = next((id_ for id_ in ids if id_ == renamed_from or evidence.is_unused(id_)), None)
+    if former is None:
+        return None
+    names = [topic.name for topic in compiled.internal_topics]
+    is_declared = renamed_from == former
+    return Finding(
+        kind=FindingKind.RENAMED,
+        severity=Severity.WARNING,
+        application=part.application_id,
+        what=f"No internal topic of {part.application_id} exists, but topics of the same names exist for "
+        f"{former}, which is not running: it may have been renamed."
+        if not is_declared
+        else f"The internal topics of {part.application_id} still have the names of {former}.",
+        expected=f"{counted(len(names), 'topic')} that begin{'s' if len(names) == 1 else ''} with "
+        f"{internal_prefix(compiled)}",
+        found=f"they begin with {former}-, and no group {former} has members",
+        why="Kafka Streams names internal topics after the application id: under a new id the application "
+        "starts without its former state and offsets.",
+        fix=f"If {former} was renamed by mistake, use {former} again. If the new id is intended, "
+        + ("" if is_declared else f"declare `renamedFrom: {former}` and ")
+        + "run `pulumi up`, which creates the new topics. Rebuild the state from the source topics."
+        + ("" if is_declared else " If both are different applications, run `pulumi up`."),
+        location=compiled.application.at,
+    )
+
+
+def _find_successors(
+    part: ApplicationPlan, snapshot: ClusterSnapshot, problems: Sequence[Problem], left: Sequence[str]
+) -> tuple[Problem, ...]:
+    """Return a problem for each topic that got another generated name.
+
+    `expected` of a problem is the old name, `topic` the new one. Without a setup record, undeclared topics on
+    the cluster (`left`) count as those that were set up.
+    """
+    recorded = tuple(problem for problem in problems if problem.code is ProblemCode.RENUMBERED)
+    if part.recorded is not None or part.compiled is None:
+        return recorded
+    live = {topic.name for topic in part.compiled.internal_topics if topic.name in snapshot.topics}
+    return renumbering_problems(dict.fromkeys((*left, *live), ""), part.compiled)
+
+
+def _renumbered_topics(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield the problems of `_find_successors` as findings: one, not a missing topic and an orphaned one."""
+    for problem in moved:
+        yield _problem_finding(FindingKind.RENUMBERED, problem, part, problem.topic)
+
+
+def _unavailable_partitions(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield a finding for each problem of partitions without a leader or with replicas not in sync."""
+    for problem in problems:
+        if problem.code is ProblemCode.UNAVAILABLE_PARTITIONS:
+            yield _problem_finding(FindingKind.UNAVAILABLE, problem, part)
+
+
+def _excess_permissions(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield a finding for permissions with which an application could replace a lost topic."""
+    for problem in problems:
+        if problem.code is ProblemCode.EXCESS_PERMISSIONS:
+            yield _problem_finding(FindingKind.ACL, problem, part)
+
+
+def _problem_finding(
+    kind: FindingKind, problem: Problem, part: ApplicationPlan, topic: str | None = None
+) -> Finding:
+    """Return a problem of a plan as a finding; without `topic`, it concerns the whole application."""
+    return Finding(
+        kind=kind,
+        severity=problem.severity,
+        application=part.application_id,
+        topic=topic,
+        what=problem.summary,
+        expected=problem.expected or "",
+        found=problem.found or "",
+        why=problem.why,
+        fix=problem.fix,
+        location=problem.location,
+    )
+
+
+def _missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield a finding for each declared ACL that does not exist on the cluster."""
+    for action in part.acls:
+        if action.kind in _MISSING:
+            was_held = action.kind is AclActionKind.RESTORE
+            yield Finding(
+                kind=FindingKind.ACL,
+                severity=Severity.WARNING,
+                application=part.application_id,
+                what=f"{action.acl.text}: the ACL is declared and does not exist.",
+                expected=f"{action.acl.text} ({action.reason})",
+                found="revoked since it was granted" if was_held else "none",
+                why="Unless another ACL allows the same, the application is not authorized and stops.",
+                fix="Find out who revoked it. Otherwise run `pulumi up`, which grants it again."
+                if was_held
+                else "Run `pulumi up`, which grants it.",
+                location=part.compiled.application.at if part.compiled else None,
+            )
+
+
+def _former_ids(
+    compiled: CompiledApplication, snapshot: ClusterSnapshot, declared: Collection[str]
+) -> Sequence[str]:
+    """Return other ids for which all internal topics of the application exist; none exists for its own."""
+    names = [topic.name for topic in compiled.internal_topics]
+    if not names or any(name in snapshot.topics for name in names):
+        return ()
+    left = snapshot.topics.keys() - declared
+    tails = [name.removeprefix(internal_prefix(compiled)) for name in names]
+    first = f"-{tails[0]}"
+    ids = sorted(name.removesuffix(first) for name in left if name.endswith(first))
+    return [id_ for id_ in ids if id_ and all(f"{id_}-{tail}" in left for tail in tails)]
+
+
+_ORDER = {kind: number for number, kind in enumerate(FindingKind)}
+_ABSENCE = (FindingKind.MISSING, FindingKind.ORPHANED, FindingKind.SUSPECTED)
 
 
 def _by_application(made: Plan) -> Mapping[str | None, list[Problem]]:
@@ -250,18 +252,18 @@ def _findings_of(
 ) -> tuple[Finding, ...]:
     """A topic with a new name is one finding, not a missing topic and an orphaned one."""
     snapshot = evidence.snapshot
-    another = renamed(part, evidence, declared)
+    another = _renamed_application(part, evidence, declared)
     own = [name for name in left if evidence.of(part.application_id, snapshot.topics[name]).is_proven]
-    moved = () if another else successors(part, snapshot, problems, own)
+    moved = () if another else _find_successors(part, snapshot, problems, own)
     explained = {name for problem in moved for name in (problem.expected, problem.topic)}
     if another and part.compiled is not None:
         explained |= {topic.name for topic in part.compiled.internal_topics}
-    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, evidence), *missing_acls(part))
+    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, evidence), *_missing_acls(part))
     findings = [
         *([another] if another else ()),
-        *renumbered(moved, part),
-        *unavailable(problems, part),
-        *excess(problems, part),
+        *_renumbered_topics(moved, part),
+        *_unavailable_partitions(problems, part),
+        *_excess_permissions(problems, part),
         *other_topology(part, snapshot),
         *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
     ]

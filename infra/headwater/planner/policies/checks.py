@@ -77,7 +77,9 @@ def check_run(run: Run) -> Iterator[Problem]:
         subject = planned(application.compiled, actions, run.snapshot)
         existing = {topic.name for topic in application.topics if topic.live is not None}
         for policy in run.policy.policies:
-            yield from group_existing(tuple(check_application(subject, (policy,))), policy, subject, existing)
+            yield from _group_existing(
+                tuple(check_application(subject, (policy,))), policy, subject, existing
+            )
 
 
 _COUNTS = (TopicPartitions, ApplicationPartitions)
@@ -138,7 +140,7 @@ def _exceeded_limits(
                     yield exceeded(policy, effect, limit, number)
 
 
-def group_existing(
+def _group_existing(
     problems: Sequence[Problem], policy: Policy, subject: Subject, existing: Collection[str]
 ) -> Iterator[Problem]:
     """Yield the problems of one policy and application, warnings about existing topics as one.

@@ -83,13 +83,10 @@ def _active_group(group: LiveGroup, what: str) -> Problem:
 
 
 def _unknown_group(group: LiveGroup, what: str) -> Problem:
-    return Problem(
-        code=ProblemCode.GROUP_ACTIVE,
-        summary=f"{group.id} is to be {what}, but Headwater cannot see whether it is running.",
-        application=group.id,
+    return _hidden_group(
+        group,
+        what,
         expected="a group without members",
-        found="a group of the streams protocol",
-        why=_WHY,
         fix=f"Make sure that no instance is running: `kafka-streams-groups.sh --describe --group {group.id} "
         "--members`.",
         severity=Severity.WARNING,
@@ -97,28 +94,44 @@ def _unknown_group(group: LiveGroup, what: str) -> Problem:
 
 
 def _undeleted_group(group: LiveGroup, what: str) -> Problem:
-    return Problem(
-        code=ProblemCode.GROUP_ACTIVE,
-        summary=f"{group.id} is to be {what}, but Headwater cannot see whether it is running.",
-        application=group.id,
+    return _hidden_group(
+        group,
+        what,
         expected="no group",
-        found="a group of the streams protocol",
-        why=_WHY,
         fix="Stop all instances and delete the group. Kafka allows that only without members: "
         f"`kafka-streams-groups.sh --bootstrap-server BROKER --delete --group {group.id}`.",
     )
 
 
 def _unavailable_group(group: LiveGroup, what: str) -> Problem:
+    return _hidden_group(
+        group,
+        what,
+        expected="a consumer group without members",
+        found="no answer of the coordinator of the group",
+        fix="Start the brokers that are stopped, and run again. A group has a coordinator only while a "
+        "replica of its partition of `__consumer_offsets` is in sync.",
+    )
+
+
+def _hidden_group(
+    group: LiveGroup,
+    what: str,
+    *,
+    expected: str,
+    fix: str,
+    found: str = "a group of the streams protocol",
+    severity: Severity = Severity.ERROR,
+) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
         summary=f"{group.id} is to be {what}, but Headwater cannot see whether it is running.",
         application=group.id,
-        expected="a consumer group without members",
-        found="no answer of the coordinator of the group",
+        expected=expected,
+        found=found,
         why=_WHY,
-        fix="Start the brokers that are stopped, and run again. A group has a coordinator only while a "
-        "replica of its partition of `__consumer_offsets` is in sync.",
+        fix=fix,
+        severity=severity,
     )
 
 

@@ -12,43 +12,6 @@ from headwater.planner.run import Run
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State
 from headwater.planner.upgrade.topology import RESET
 
-
-def unneeded_reinitialize(application: ActiveApplication) -> Problem:
-    switch = application.setup.in_stack.get("reinitialize")
-    return application.problem(
-        ProblemCode.CONFIG_HAS_NO_EFFECT,
-        f"{application.id} has `setup.reinitialize: true`, but no topic is lost.",
-        expected="`setup.reinitialize` only for the `pulumi up` that needs it",
-        found=f"no lost topic, and `{switch.label}: true`" if switch else "no lost topic",
-        why="The next time that an internal topic is lost, it would be re-created, empty, without an error.",
-        fix=switch.removal if switch else "Remove `setup.reinitialize` from the document.",
-        severity=Severity.WARNING,
-        at=switch.at if switch else None,
-    )
-
-
-def unneeded_unsafe_expansion(application: ActiveApplication) -> Problem:
-    """Return a hint if the option is in the document: the runtime on Spark and agents read it there.
-
-    The runtime needs it until each task has committed its number of processors with the new partitions.
-    """
-    switch = application.setup.in_stack.get("allowUnsafeExpansion")
-    fix = switch.removal if switch else _REMOVAL
-    if switch is None and application.config.autoscaling:
-        fix += " Keep it only if an agent must expand the application although its state is lost."
-    return application.problem(
-        ProblemCode.CONFIG_HAS_NO_EFFECT,
-        f"{application.id} has `setup.allowUnsafeExpansion: true`, but no expansion needs it.",
-        expected="`setup.allowUnsafeExpansion` only for the `pulumi up` that needs it",
-        found=f"no topic to expand, and `{switch.label}: true`" if switch else "no topic to expand",
-        why="The next time that source topics are expanded, keys may move away from their state without an "
-        "error.",
-        fix=fix,
-        severity=Severity.WARNING if switch else Severity.INFO,
-        at=switch.at if switch else None,
-    )
-
-
 _REMOVAL = (
     "Remove `setup.allowUnsafeExpansion` from the document. An application on Spark does not start without "
     "it until it has run with the new partition counts."
@@ -129,7 +92,21 @@ def reinitialize_stays_on(application: ActiveApplication) -> Iterator[Problem]:
     if not application.setup.reinitialize or application.record is None:
         return
     if not application.has_losses:
-        yield unneeded_reinitialize(application)
+        yield _unneeded_reinitialize(application)
+
+
+def _unneeded_reinitialize(application: ActiveApplication) -> Problem:
+    switch = application.setup.in_stack.get("reinitialize")
+    return application.problem(
+        ProblemCode.CONFIG_HAS_NO_EFFECT,
+        f"{application.id} has `setup.reinitialize: true`, but no topic is lost.",
+        expected="`setup.reinitialize` only for the `pulumi up` that needs it",
+        found=f"no lost topic, and `{switch.label}: true`" if switch else "no lost topic",
+        why="The next time that an internal topic is lost, it would be re-created, empty, without an error.",
+        fix=switch.removal if switch else "Remove `setup.reinitialize` from the document.",
+        severity=Severity.WARNING,
+        at=switch.at if switch else None,
+    )
 
 
 def unsafe_expansion_stays_on(application: ActiveApplication) -> Iterator[Problem]:
@@ -139,7 +116,29 @@ def unsafe_expansion_stays_on(application: ActiveApplication) -> Iterator[Proble
     if application.has_losses or any(state.missing_partitions for state in application.internal):
         return
     if not any(refused_without_the_switch(application)):
-        yield unneeded_unsafe_expansion(application)
+        yield _unneeded_unsafe_expansion(application)
+
+
+def _unneeded_unsafe_expansion(application: ActiveApplication) -> Problem:
+    """Return a hint if the option is in the document: the runtime on Spark and agents read it there.
+
+    The runtime needs it until each task has committed its number of processors with the new partitions.
+    """
+    switch = application.setup.in_stack.get("allowUnsafeExpansion")
+    fix = switch.removal if switch else _REMOVAL
+    if switch is None and application.config.autoscaling:
+        fix += " Keep it only if an agent must expand the application although its state is lost."
+    return application.problem(
+        ProblemCode.CONFIG_HAS_NO_EFFECT,
+        f"{application.id} has `setup.allowUnsafeExpansion: true`, but no expansion needs it.",
+        expected="`setup.allowUnsafeExpansion` only for the `pulumi up` that needs it",
+        found=f"no topic to expand, and `{switch.label}: true`" if switch else "no topic to expand",
+        why="The next time that source topics are expanded, keys may move away from their state without an "
+        "error.",
+        fix=fix,
+        severity=Severity.WARNING if switch else Severity.INFO,
+        at=switch.at if switch else None,
+    )
 
 
 def id_overlap(run: Run) -> Iterator[Problem]:

@@ -99,10 +99,7 @@ def _fix_of_replaced(application: ActiveApplication, severity: Severity) -> str:
             "Restore the topic while the application is stopped, or rebuild the state by reprocessing the "
             "source topics. Then start the application again."
         )
-    return (
-        "Restore the topic from a backup. To continue without its data, stop the application and set "
-        "`setup.reinitialize: true` for one `pulumi up`."
-    )
+    return _RESTORE
 
 
 _SINK = (

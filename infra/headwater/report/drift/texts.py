@@ -155,14 +155,14 @@ def drift_markdown(drift: Drift) -> str:
     """Return a document: a summary line, then a section for each application."""
     parts = [f"**{prose(summary(drift))}**\n", f"Cluster {code(drift.cluster_id)}\n"]
     for application in drift.applications:
-        parts += application_markdown(application)
+        parts += _application_markdown(application)
     if drift.problems:
         parts.append("### Not compared\n")
         parts += [block(problem_text(problem)) for problem in drift.problems]
     return "\n".join(parts)
 
 
-def application_markdown(part: ApplicationDrift) -> Iterator[str]:
+def _application_markdown(part: ApplicationDrift) -> Iterator[str]:
     """Yield the section of one application."""
     yield f"### {code(part.id)}: {application_summary(part)}\n"
     for group in groups(part.findings):

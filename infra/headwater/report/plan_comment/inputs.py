@@ -42,9 +42,10 @@ class Step:
 
 @attrs.frozen
 class Preview:
-    """`stack` is `project/stack`. `texts` is application id → the text of its plan.
+    """What a Pulumi preview printed: the plan of a stack.
 
-    `recreated` and `reconfigured` are read from Headwater's messages, because Pulumi does not know them.
+    `stack` is `project/stack`. `texts` is application id → the text of its plan. `recreated` and
+    `reconfigured` are read from Headwater's messages, because Pulumi does not know them.
     """
 
     stack: str
@@ -226,7 +227,10 @@ def _texts_of(document: Mapping[str, Any], severity: Severity) -> tuple[str, ...
 
 @attrs.frozen
 class ReportedDrift:
-    """`findings` and `graphs` (Mermaid texts) by application id; `problems` are their summaries."""
+    """What `headwater drift` printed as JSON.
+
+    `findings` and `graphs` (Mermaid texts) are by application id; `problems` are the summaries of problems.
+    """
 
     findings: Mapping[str, tuple[Finding, ...]]
     graphs: Mapping[str, str]

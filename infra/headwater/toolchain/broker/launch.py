@@ -37,12 +37,13 @@ class Tls:
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """`overrides` are server properties that win over all others.
+    """How a broker is started.
 
-    There is always a PLAINTEXT listener, for this package itself; its user (ANONYMOUS) is a super user.
-    With `authorizer`, all other users need ACLs. `sasl_users` add a SASL_PLAINTEXT listener, `tls` adds an
-    SSL listener, both together also a SASL_SSL listener. A broker for `sustained_load` starts more slowly
-    and is faster afterwards; increase its memory, too.
+    `overrides` are server properties that win over all others. There is always a PLAINTEXT listener, for this
+    package itself; its user (ANONYMOUS) is a super user. With `authorizer`, all other users need ACLs.
+    `sasl_users` add a SASL_PLAINTEXT listener, `tls` adds an SSL listener, both together also a SASL_SSL
+    listener. A broker for `sustained_load` starts more slowly and is faster afterwards; increase its memory,
+    too.
     """
 
     heap_mb: int = 256

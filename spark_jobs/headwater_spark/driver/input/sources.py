@@ -132,10 +132,10 @@ def batch_end_offsets(checkpoint: str, batch: int) -> Mapping[TopicPartition, in
         text = log.read_text(encoding="utf-8")
     except OSError:
         return {}
-    return parse_offsets(text)
+    return _parse_offsets(text)
 
 
-def parse_offsets(text: str) -> Mapping[TopicPartition, int]:
+def _parse_offsets(text: str) -> Mapping[TopicPartition, int]:
     """Return the offsets in a file of a checkpoint's offset log; raises `ValueError`."""
     ends: dict[TopicPartition, int] = {}
     for line in text.splitlines()[
@@ -165,7 +165,7 @@ class Checkpoint:
         with suppress(Py4JError, ValueError):
             batches = [int(name) for name in self._folder.list_names("commits") if name.isdecimal()]
             if batches:
-                return parse_offsets(self._folder.read_text(f"offsets/{max(batches)}"))
+                return _parse_offsets(self._folder.read_text(f"offsets/{max(batches)}"))
         return {}
 
     def delete(self) -> None:

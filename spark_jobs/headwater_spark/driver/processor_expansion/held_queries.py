@@ -66,7 +66,7 @@ def all_held(
             query.request_hold()
             held.callback(query.cancel_hold)
         for name, query in queries.items():
-            if not await_batch(query, seconds, stopping):
+            if not _await_batch(query, seconds, stopping):
                 raise BatchRunsError(name)
             held.callback(lambda name, query: query.release(committed.get(name)), name, query)
         try:
@@ -77,7 +77,7 @@ def all_held(
             raise
 
 
-def await_batch(query: HeldQuery, seconds: float, stopping: Event) -> bool:
+def _await_batch(query: HeldQuery, seconds: float, stopping: Event) -> bool:
     """Hold a query when its batch ends; return False if that takes longer. Raises `StoppedError`."""
     deadline = time.monotonic() + seconds
     while not query.hold(_HOLD_SECONDS):
@@ -116,9 +116,9 @@ class OlderBatches:
         self._await_partitions()
         for name, query in self.queries.items():
             started = _now()
-            if not await_batch(query, _SILENT_SECONDS, self.stopping):
+            if not _await_batch(query, _SILENT_SECONDS, self.stopping):
                 self.delayed(problems.older_batch_runs(self.move, name, started))
-                await_batch(query, float("inf"), self.stopping)
+                _await_batch(query, float("inf"), self.stopping)
             query.release()
 
     def _await_partitions(self) -> None:

@@ -7,6 +7,7 @@ from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable
 
 _PROCESS = "Start the application with `processors: {before}`, wait until it has processed its input, stop it"
+_KEEP = "Keep the number of processors. Or process the input again with more of them."
 _AGAIN = " and run `headwater processors move --offline` again."
 _LIVE = (
     "Wait until the application has processed its input, and until all producers know the added partitions "
@@ -162,7 +163,7 @@ def other_owner(move: Move, topic: str, partition: int, owner: int) -> Problem:
         found="another assignment in the offset metadata",
         why="The application ran with another number of processors, so the state of the partition's keys is "
         "in several partitions of the changelog topics. Nothing was changed.",
-        fix="Keep the number of processors. Or process the input again with more of them.",
+        fix=_KEEP,
     )
 
 
@@ -195,7 +196,7 @@ def misplaced_entry(move: Move, store: MovedStore, partition: int, owner: int) -
         found="another key",
         why="The input is not partitioned as declared, or a key is written with other bytes than the input "
         "has. So it is not known which entries have to move. Nothing was changed.",
-        fix="Keep the number of processors. Or process the input again with more of them.",
+        fix=_KEEP,
     )
 
 

@@ -127,7 +127,7 @@ class StateMove:
 
 @attrs.frozen
 class MoveResult:
-    """`before` = `after`: there was nothing to do. `copied` is the number of entries that were copied."""
+    """What a move did: the numbers of processors, the same if there was nothing to do, and copied entries."""
 
     application: str
     before: int

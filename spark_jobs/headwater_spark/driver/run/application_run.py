@@ -42,7 +42,7 @@ from headwater_spark.driver.preflight import (
 )
 from headwater_spark.driver.queries.progress import Records
 from headwater_spark.driver.run.options import RunOptions, folder_of
-from headwater_spark.driver.run.starting import StartingApplication
+from headwater_spark.driver.run.starting_application import StartingApplication
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.jvm import JvmStart, jvm_end
 from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages, start_session

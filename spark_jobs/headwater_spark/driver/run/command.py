@@ -72,7 +72,7 @@ def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: AN
     """
     with runtime_installed():
         from headwater_spark.driver.run.options import RunOptions  # noqa: PLC0415 - imports PySpark
-        from headwater_spark.driver.run.start import start  # noqa: PLC0415 - same
+        from headwater_spark.driver.run.start import start  # noqa: PLC0415 - imports PySpark
     fields = {
         "file": options["document"],
         "connection": connection(options["bootstrap_server"], options["command_config"]),

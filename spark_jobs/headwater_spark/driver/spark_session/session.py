@@ -81,8 +81,9 @@ _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 @attrs.frozen(kw_only=True)
 class SessionSettings:
-    """`master` None = set by `spark-submit`. `jars` contain Spark's Kafka connector, unless Spark has it.
+    """How the session of an application is created.
 
+    `master` None = set by `spark-submit`. `jars` contain Spark's Kafka connector, unless Spark has it.
     `shuffle_partitions` applies to Spark SQL's own shuffles only; tasks are assigned by their partition.
     `conf` overrides every other setting.
     """

@@ -20,7 +20,10 @@ def thread_name(client_id: str, index: int) -> str:
 
 @attrs.frozen(kw_only=True)
 class StreamThread:
-    """`serial` tells a thread from a later one that reuses its index. `batches` run on the thread."""
+    """A stream thread, with the batches that run on it.
+
+    `serial` distinguishes it from a later thread that reuses its index.
+    """
 
     serial: int
     index: int

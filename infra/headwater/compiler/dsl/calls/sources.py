@@ -31,13 +31,13 @@ TABLE_SOURCE = "KTABLE-SOURCE-"
 
 def stream(builder: Builder, call: op.ReadStream) -> Handle:
     name = builder.named(call.name, SOURCE)
-    reads = reads_of(call)
+    reads = _reads_of(call)
     declares = SourceDeclaration(call.topics.names, call.topics.pattern, call.offset_reset, reads)
     node = builder.add(name, declares)
     return Stream(name, frozenset({name}), node, record=reads.format)
 
 
-def reads_of(call: op.ReadStream | op.ReadTable) -> SourceSettings:
+def _reads_of(call: op.ReadStream | op.ReadTable) -> SourceSettings:
     materialized = call.materialized if isinstance(call, op.ReadTable) else None
     record = with_serdes(with_store_serdes(RecordFormat(), materialized), call.serdes)
     return SourceSettings(record, call.offset_reset, call.timestamp)
@@ -49,7 +49,7 @@ def table(builder: Builder, call: op.ReadTable) -> Handle:
     store_name = builder.store_name(call.materialized, call.topic + "-")
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
-    reads = reads_of(call)
+    reads = _reads_of(call)
     lazy_store = lazy_store_of(store_name, call, reads.format)
     old_values = OldValues(source=lazy_store)
     declares = TableSourceDeclaration(

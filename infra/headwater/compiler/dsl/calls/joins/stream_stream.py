@@ -46,7 +46,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     window = call.window
     if window is None:
         return builder.reject(_missing_window(call, builder.at))
-    builder.problems.extend(join_window_problems(call, window, builder.at))
+    builder.problems.extend(_join_window_problems(call, window, builder.at))
     this, that = _copartition_sides(builder, on, call, other)
     names = _take_names(builder, call)
     this_store, other_store, shared = _take_stores(builder, call, window, names, (this, that))
@@ -197,7 +197,7 @@ def _missing_window(call: op.Join, at: Location | None) -> Problem:
     )
 
 
-def join_window_problems(call: op.Join, window: JoinWindow, at: Location | None) -> Iterator[Problem]:
+def _join_window_problems(call: op.Join, window: JoinWindow, at: Location | None) -> Iterator[Problem]:
     """Return the problems that `JoinWindows` and `KStreamImplJoin` report, and ignored logging settings."""
     if window.before_ms + window.after_ms < 0 or window.grace_ms < 0:
         yield topology_error(

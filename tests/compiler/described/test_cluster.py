@@ -1,4 +1,4 @@
-"""Imported texts are completed by the topics of a cluster, and compared with them."""
+"""Imported texts are completed by the topics of a cluster."""
 
 import attrs
 import pytest
@@ -9,8 +9,7 @@ from headwater.compiler import compile_document
 from headwater.compiler.described import compare_with_cluster, complete_from_cluster, find_unknown
 from headwater.describe import read_description
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import ProblemCode, Severity
+from headwater.model.problems import ProblemCode
 from headwater.model.topology import (
     Application,
     CreatedBy,
@@ -20,20 +19,8 @@ from headwater.model.topology import (
     TopologyDocument,
 )
 from tests.compiler.applications import codes, compiled, counts, topic
-from tests.compiler.imported_texts import AGGREGATION, AT, compile_described, imported
+from tests.compiler.imported_texts import AGGREGATION, AT, cluster, compile_described, imported
 from tests.describe.texts import recorded_texts
-
-
-def cluster(application: CompiledApplication, sources: dict[str, int], **changed: int) -> ClusterSnapshot:
-    """Return a cluster with the application's internal topics."""
-    topics = {name: LiveTopic(name, name, count, 1) for name, count in sources.items()}
-    for internal in application.internal_topics:
-        short = internal.name.removeprefix("app-")
-        topics[internal.name] = LiveTopic(
-            internal.name, internal.name, changed.get(short, internal.partitions), 1, internal.config
-        )
-    return ClusterSnapshot("c", 1, topics, described=frozenset(topics))
-
 
 EVERYTHING = """
 application:
@@ -180,50 +167,6 @@ def test_a_cogroup_of_a_named_group_takes_no_count_of_other_topics() -> None:
     compiled_text = compile_document(TopologyDocument(application, described=described), {"t1": 4})
     assert counts(compiled_text) == counts(compiled(GROUPED_BY_NAME, {"t1": 4}))
     assert find_unknown(described, application, {}).created_by == ("n10-repartition",)
-
-
-def test_each_difference_from_the_cluster_is_reported() -> None:
-    truth = compiled(AGGREGATION, {"in": 4})
-    described = imported(AGGREGATION, stores={"counts": StoreDetail("keyValue")})
-    application = compile_document(TopologyDocument(truth.application, described=described), {"in": 4})
-    live = dict(cluster(truth, {"in": 4}).topics)
-    by = live["app-by-repartition"]
-    live["app-by-repartition"] = attrs.evolve(by, partitions=5, config={**by.config, "retention.ms": "1000"})
-    del live["app-counts-changelog"]
-    live |= {name: LiveTopic(name, "id", 3, 1) for name in ("app-old-changelog", "app-eu-c-changelog")}
-    groups = {"app": LiveGroup("app", "Stable", 1)}
-    snapshot = ClusterSnapshot("c", 1, live, groups=groups, described=frozenset(live))
-    assert [
-        (p.code, p.severity, p.topic, p.expected, p.found)
-        for p in compare_with_cluster(application, described, snapshot, ["app-old-changelog"])
-    ] == [
-        (ProblemCode.DIFFERS_FROM_CLUSTER, Severity.WARNING, topic, expected, found)
-        for topic, expected, found in (
-            ("app-by-repartition", "4 partitions", "5 partitions"),
-            ("app-by-repartition", "retention.ms=-1", "retention.ms=1000"),
-            ("app-counts-changelog", "4 partitions", "no topic"),
-            ("app-old-changelog", "no topic", "3 partitions"),
-        )
-    ]
-    assert list(compare_with_cluster(application, described, ClusterSnapshot("c", 1))) == []
-
-
-def test_a_setting_that_equals_the_brokers_default_is_no_difference() -> None:
-    truth = compiled(AGGREGATION, {"in": 4})
-    described = imported(AGGREGATION, stores={"counts": StoreDetail("keyValue")})
-    snapshot = cluster(truth, {"in": 4})
-    live = {
-        name: attrs.evolve(
-            each, config={key: value for key, value in each.config.items() if "timestamp" not in key}
-        )
-        for name, each in snapshot.topics.items()
-    }
-    live["app-counts-changelog"] = attrs.evolve(
-        live["app-counts-changelog"], config={"cleanup.policy": "compact", "retention.ms": "604800000"}
-    )
-    defaults = {"message.timestamp.type": "CreateTime", "retention.ms": "604800000"}
-    snapshot = attrs.evolve(snapshot, topics=live, topic_defaults=defaults)
-    assert list(compare_with_cluster(truth, described, snapshot)) == []
 
 
 LIVE_CONFIGS = {

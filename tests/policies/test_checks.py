@@ -1,56 +1,19 @@
 """Each rule: what complies with it, what violates it, and the complete text of the problem."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 import pytest
 
-from headwater.compiler.java import regular_languages
-from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology
-from headwater.model.nodes import ChangelogKind
-from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemCode, Severity, errors
-from headwater.model.topology import Lifecycle, Sink
-from headwater.planner import Plan, PlanPolicy
+from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.planner.policies import check_application, declared
 from headwater.report import problems_text
-from headwater.spec.policies import load_policies_text
-from tests.planner.simulated_cluster import SimulatedCluster, application, changelog, repartition
+from tests.planner.simulated_cluster import SimulatedCluster, application, changelog
+from tests.policies.policy_cases import planned, policies, shop
 
 GOLDEN = Path(__file__).parent / "golden"
 POLICY = ProblemCode.POLICY_VIOLATED
-CONFIG = {"cleanup.policy": "compact,delete", "retention.ms": "86400000", "min.insync.replicas": "2"}
-
-
-def policies(text: str) -> tuple[Policy, ...]:
-    loaded = load_policies_text(f"policies:\n  - {text}\n", "policies.yaml")
-    assert loaded.problems == ()
-    return loaded.policies
-
-
-def shop() -> CompiledApplication:
-    """Return orders(4) → by-customer → counts and hourly, with a generated store and a managed sink."""
-    topics: Sequence[InternalTopic] = (
-        attrs.evolve(repartition("orders-by-customer-repartition", 4), node="by-customer-repartition-sink"),
-        attrs.evolve(changelog("orders-counts-changelog", 4), node="counts"),
-        attrs.evolve(changelog("orders-Hourly-changelog", 4, ChangelogKind.WINDOWED), node="Hourly"),
-        attrs.evolve(
-            changelog("orders-KSTREAM-REDUCE-STATE-STORE-0000000007-changelog", 4),
-            node="KSTREAM-REDUCE-STATE-STORE-0000000007",
-            generated=True,
-        ),
-    )
-    compiled = application(topics=topics, sink=Sink("totals", 4, CONFIG, 3))
-    *parts, last = compiled.subtopologies
-    last = attrs.evolve(last, stores=("counts", "Lookups"))
-    return attrs.evolve(compiled, subtopologies=(*parts, last))
-
-
-def planned(text: str, cluster: SimulatedCluster | None = None) -> Plan:
-    return (cluster or SimulatedCluster()).plan(shop(), policy=PlanPolicy(policies=policies(text)))
-
-
 VIOLATED = {
     "application-id": 'applicationId: {pattern: "shop-[a-z]+", message: Quotas are set by this prefix.}',
     "store-name": 'storeName: {pattern: "[a-z]+"}',
@@ -168,61 +131,6 @@ def test_declared_values_are_checked_offline() -> None:
     assert len(offline('storeName: {pattern: "[a-z]+"}')) == 2
 
 
-def delete_topics(cluster: SimulatedCluster, *names: str) -> SimulatedCluster:
-    for name in names:
-        del cluster.topics[name]
-    return cluster
-
-
-def test_re_created_topics_are_limited() -> None:
-    cluster = delete_topics(
-        SimulatedCluster.set_up(shop()), "orders-counts-changelog", "orders-Hourly-changelog"
-    )
-    (problem,) = errors(planned("blastRadius: {recreatedTopics: 1}", cluster).problems)
-    assert (problem.code, problem.found) == (ProblemCode.BLAST_RADIUS, "2 topics re-created after a loss")
-
-
-def test_deletions_of_a_retired_application_are_limited() -> None:
-    cluster = SimulatedCluster.set_up(shop())
-    retired = attrs.evolve(shop(), application=attrs.evolve(shop().application, lifecycle=Lifecycle.RETIRED))
-    cluster.up(retired)
-    limited = PlanPolicy(policies=policies("blastRadius: {deletedTopics: 3}"))
-    (problem,) = cluster.plan(policy=limited).problems
-    assert (problem.code, problem.found) == (ProblemCode.BLAST_RADIUS, "4 deleted topics")
-    assert cluster.plan(policy=PlanPolicy(policies=policies("blastRadius: {deletedTopics: 4}"))).is_applicable
-
-
-def test_settings_that_remove_records_are_limited() -> None:
-    cluster = SimulatedCluster.set_up(shop())
-    cluster.configure("orders-Hourly-changelog", retention_ms="999999999999")
-    (problem,) = errors(planned("blastRadius: {removingSettings: 0}", cluster).problems)
-    assert (problem.code, problem.found) == (
-        ProblemCode.BLAST_RADIUS,
-        "1 topic with settings that remove records",
-    )
-    assert not errors(planned("blastRadius: {removingSettings: 1}", cluster).problems)
-
-
-@pytest.mark.timeout(20)
-@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "(.*a){12}", "([a-z]+)*[0-9]"])
-def test_patterns_with_nested_repetitions_are_matched_in_linear_time(pattern: str) -> None:
-    compiled = application(id_="a" * 200, topics=[])
-    text = f'applicationId: {{pattern: "{pattern}", applications: "{pattern}|.*"}}'
-    assert len(list(check_application(declared(compiled), policies(text)))) <= 1
-
-
-def test_a_pattern_that_needs_too_much_memory_matches_no_name_and_exempts_no_application(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pattern = "(.*b.{60})*(.*c.{50})*"
-    loaded = policies(f"applicationId: {{pattern: '{pattern}'}}") + policies(
-        f"applicationId: {{pattern: x, applications: '{pattern}'}}"
-    )
-    monkeypatch.setattr(regular_languages, "_MOST_EXPRESSIONS", 20)
-    violations = check_application(declared(application(id_="cbbccbcbb", topics=[])), loaded)
-    assert len(list(violations)) == 2
-
-
 def test_five_thousand_topics_are_checked() -> None:
     topics = [changelog(f"orders-s{number}-changelog", 4) for number in range(5_000)]
     compiled = application(topics=topics)
@@ -232,7 +140,6 @@ def test_five_thousand_topics_are_checked() -> None:
 
 def test_an_application_without_sub_topologies_is_checked() -> None:
     """An observed application has no sub-topologies."""
-    parts: tuple[SubTopology, ...] = ()
-    observed = attrs.evolve(shop(), subtopologies=parts, is_observed=True)
+    observed = attrs.evolve(shop(), subtopologies=(), is_observed=True)
     violations = check_application(declared(observed), policies('storeName: {pattern: "[a-z]+"}'))
     assert [problem.node for problem in violations] == ["Hourly"]

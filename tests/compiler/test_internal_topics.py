@@ -2,8 +2,8 @@
 
 import pytest
 
-from headwater.model.problems import ProblemCode, Severity, errors
-from tests.compiler.applications import codes, compiled, problems_without_lints, topic
+from tests.compiler.applications import compiled, topic
+from tests.compiler.windowed_counts import count
 
 REPARTITION = {
     "cleanup.policy": "delete",
@@ -16,17 +16,6 @@ COMPACTED = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"
 
 def windowed(retention: str, policy: str = "compact,delete") -> dict[str, str]:
     return {"cleanup.policy": policy, "message.timestamp.type": "CreateTime", "retention.ms": retention}
-
-
-def count(window: str, materialized: str = "counts", config: str = "") -> str:
-    return f"""
-    application: {{id: app, config: {{{config}}}}}
-    topology:
-      - stream: {{topic: in}}
-      - groupByKey: {{}}
-      - windowedBy: {{{window}}}
-      - count: {{materialized: {materialized}}}
-    """
 
 
 @pytest.mark.parametrize(
@@ -42,20 +31,6 @@ def count(window: str, materialized: str = "counts", config: str = "") -> str:
 def test_windowed_changelogs(window: str, retention: str) -> None:
     application = compiled(count(window), {"in": 1})
     assert topic(application, "counts-changelog").config == windowed(retention)
-
-
-@pytest.mark.parametrize(
-    "window",
-    [
-        "tumbling: {size: 9223372036854775000, grace: 10000}",
-        "sliding: {difference: 9223372036854775000}",
-        "session: {gap: 9223372036854775805, grace: 5}",
-    ],
-)
-def test_a_retention_that_does_not_fit_into_a_long_is_an_error(window: str) -> None:
-    application = compiled(count(window), {"in": 1})
-    assert "IllegalArgumentException" in problems_without_lints(application)[0].why
-    assert not errors(compiled(count("session: {gap: 9223372036854775805, grace: 2}"), {"in": 1}).problems)
 
 
 def test_additional_retention_is_added_once() -> None:
@@ -124,29 +99,7 @@ def test_a_reused_source_topic_is_no_internal_topic() -> None:
     assert application.subtopologies[0].source_changelogs == ("in",)
 
 
-def test_settings_that_kafka_streams_computes_are_reported() -> None:
-    config = "topic.retention.ms: 90000000, topic.min.compaction.lag.ms: 5"
-    computed = compiled(count("tumbling: {size: 1h}", config=config), {"in": 1})
-    assert problems_without_lints(computed) == ()  # equal to the computed value, and no versioned store
-    other = compiled(count("tumbling: {size: 1h}", config="topic.retention.ms: 5"), {"in": 1})
-    (warning,) = problems_without_lints(other)
-    assert (warning.code, warning.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.WARNING)
-    assert warning.found == "retention.ms 90000000 (counts)"
-    assert topic(other, "counts-changelog").config["retention.ms"] == "90000000"
-
-
 def test_another_prefix() -> None:
     config = "__internal.override.topic.prefix__: other"
     application = compiled(count("tumbling: {size: 1h}", config=config), {"in": 1})
     assert [t.name for t in application.internal_topics] == ["other-counts-changelog"]
-
-
-def test_invalid_topic_names_are_errors() -> None:
-    text = (
-        f"topology: [{{stream: {{topic: in}}}}, {{repartition: {{name: {'n' * 240}}}}}, {{to: {{topic: o}}}}]"
-    )
-    application = compiled(text, {"in": 1})
-    assert codes(problems_without_lints(application)) == [ProblemCode.INVALID_NAME]
-    assert problems_without_lints(application)[0].found == "it has 256 characters"
-    spaced = "topology: [{stream: {topic: in}}, {repartition: {name: a b}}, {to: {topic: o}}]"
-    assert ProblemCode.INVALID_NAME in codes(problems_without_lints(compiled(spaced, {"in": 1})))

@@ -1,0 +1,105 @@
+"""The first setup of an application, and options of setup that a document declares without need."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from headwater.model.problems import Location, ProblemCode, Severity
+from headwater.model.topology import Setup, StackSwitch
+from headwater.planner import ActionKind
+from tests.planner.plans import codes, kinds, warnings
+from tests.planner.simulated_cluster import (
+    AUTOMATIC,
+    CHANGELOG,
+    MANUAL,
+    REPARTITION,
+    SimulatedCluster,
+    application,
+)
+
+
+def cluster_with_all_topics() -> SimulatedCluster:
+    cluster = SimulatedCluster()
+    for topic in application().internal_topics:
+        cluster.create(topic.name, topic.partitions, topic.config)
+    return cluster
+
+
+def test_existing_topics_are_an_error_when_set_up_manually() -> None:
+    plan = cluster_with_all_topics().plan(application(config=MANUAL))
+    assert codes(plan) == [ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP]
+    assert "setup.adopt" in plan.problems[0].fix
+
+
+@pytest.mark.parametrize(
+    ("mode", "setup"), [(MANUAL, Setup(adopt=True)), (AUTOMATIC, Setup())], ids=["manual", "automatic"]
+)
+def test_existing_topics_are_adopted_with_a_note_in_the_plan(mode: Mapping[str, str], setup: Setup) -> None:
+    cluster = cluster_with_all_topics()
+    compiled = application(config=mode, setup=setup)
+    plan = cluster.up(compiled)
+    assert set(kinds(plan).values()) == {ActionKind.ADOPT}
+    assert plan.applications[0].notes[-1] == (
+        "2 topics that Headwater did not create: adopted, settings unchanged"
+    )
+    assert cluster.records["orders"].topics[CHANGELOG].topic_id == cluster.topics[CHANGELOG].topic_id
+    assert not cluster.plan(compiled).has_changes
+
+
+def cluster_without_changelog() -> SimulatedCluster:
+    cluster = cluster_with_all_topics()
+    del cluster.topics[CHANGELOG]
+    return cluster
+
+
+def test_an_incomplete_setup_is_an_error_for_each_missing_topic_when_set_up_manually() -> None:
+    plan = cluster_without_changelog().plan(application(config=MANUAL))
+    assert codes(plan) == [ProblemCode.MISSING_INTERNAL_TOPICS]
+    assert plan.problems[0].topic == CHANGELOG
+
+
+@pytest.mark.parametrize(
+    ("mode", "setup"),
+    [(MANUAL, Setup(if_incomplete=True)), (AUTOMATIC, Setup())],
+    ids=["manual", "automatic"],
+)
+def test_an_incomplete_setup_is_completed(mode: Mapping[str, str], setup: Setup) -> None:
+    cluster = cluster_without_changelog()
+    plan = cluster.up(application(config=mode, setup=setup))
+    assert kinds(plan) == {REPARTITION: ActionKind.ADOPT, CHANGELOG: ActionKind.CREATE}
+    assert not cluster.plan(application(config=mode)).has_changes
+
+
+def test_an_unnecessary_reinitialize_is_a_warning() -> None:
+    cluster = SimulatedCluster.set_up(application(config=MANUAL))
+    plan = cluster.plan(application(config=MANUAL, setup=Setup(reinitialize=True)))
+    assert [problem.code for problem in warnings(plan)] == [ProblemCode.CONFIG_HAS_NO_EFFECT]
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"partition.autoscaling.enabled": "true"}], ids=["alone", "for an agent"]
+)
+def test_an_unnecessary_unsafe_expansion_in_the_document_is_a_hint(config: dict[str, str]) -> None:
+    """The runtime on Spark reads the document, and does not start without the option after an expansion."""
+    compiled = application(config=config, setup=Setup(allow_unsafe_expansion=True))
+    [problem] = SimulatedCluster.set_up(compiled).plan(compiled).problems
+    assert (problem.code, problem.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.INFO)
+    assert "does not start without it until it has run with the new partition counts" in problem.fix
+    assert ("Keep it only if an agent" in problem.fix) == bool(config)
+    assert not SimulatedCluster().plan(compiled).problems
+
+
+def test_an_unnecessary_unsafe_expansion_in_the_stack_is_a_warning() -> None:
+    switch = StackSwitch("headwater:setup", Location("Pulumi.prod.yaml"), "Remove it.")
+    setup = Setup(allow_unsafe_expansion=True, in_stack={"allowUnsafeExpansion": switch})
+    [problem] = SimulatedCluster.set_up(application()).plan(application(setup=setup)).problems
+    assert (problem.code, problem.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.WARNING)
+    assert problem.fix == switch.removal
+
+
+def test_an_unsafe_expansion_that_a_run_needs_is_not_reported() -> None:
+    config = {"partition.autoscaling.enabled": "true"}
+    cluster = SimulatedCluster.set_up(application(config=config))
+    setup = Setup(allow_unsafe_expansion=True)
+    compiled = application(sources={"orders-in": 6}, config=config, setup=setup)
+    assert not cluster.plan(compiled).problems
