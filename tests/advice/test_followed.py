@@ -78,7 +78,8 @@ NOT_FOLLOWED = {
     "Write the copies to the same partitions before the application starts again": "Followed together "
     "with the "
     "sentence before it.",
-    "Make sure that no instance is running: `kafka-streams-groups.sh --describe --group": _UNSEEN,
+    "Make sure that no instance is running: `kafka-streams-groups.sh --bootstrap-server BROKER --describe "
+    "--group": _UNSEEN,
     "Kafka allows that only without members: `kafka-streams-groups.sh --bootstrap-server BROKER --delete "
     "--group": "The command of the sentence before it.",
     "correct its name in the document": "The compiler reports a topic that is missing, with its own fix.",
@@ -98,7 +99,7 @@ NOT_FOLLOWED = {
     "Have the application print `Topology#describe()` with Kafka Streams": _REPORT,
     "and compare the texts": _REPORT,
     "To continue without the state, reset the application": _REPORT,
-    "Reset the application: stop it, run `kafka-streams-application-reset`, delete its local state, and "
+    "Reset the application: stop it, run `kafka-streams-application-reset.sh`, delete its local state, and "
     "start the "
     "new version": _REPORT,
     "Restart the application with the new version": _REPORT,

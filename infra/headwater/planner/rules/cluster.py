@@ -90,8 +90,8 @@ def _unknown_group(group: LiveGroup, what: str) -> Problem:
         expected="a group without members",
         found="a group of the streams protocol",
         why=_WHY,
-        fix=f"Make sure that no instance is running: `kafka-streams-groups.sh --describe --group {group.id} "
-        "--members`.",
+        fix=f"Make sure that no instance is running: `kafka-streams-groups.sh --bootstrap-server BROKER "
+        f"--describe --group {group.id} --members`.",
         severity=Severity.WARNING,
     )
 
@@ -150,8 +150,8 @@ def _missing_authorizer(application: ActiveApplication, expected: str, found: st
         why="The brokers reject the application's first heartbeat with UNSUPPORTED_VERSION: it does not "
         "start.",
         fix="Set `group.protocol: classic`. Or, with brokers of Kafka 4.2 or later, add `streams` to "
-        "`group.coordinator.rebalance.protocols` and run `kafka-features.sh upgrade --feature "
-        f"{_FEATURE}=1`.",
+        "`group.coordinator.rebalance.protocols` and run `kafka-features.sh --bootstrap-server BROKER "
+        f"upgrade --feature {_FEATURE}=1`.",
     )
 
 
