@@ -12,6 +12,7 @@ from headwater.model.problems import Problem, ProblemCode
 from tests.advice.counts import COUNTS
 from tests.advice.evidence import EVIDENCE
 from tests.advice.fix_texts import alternatives, literals
+from tests.advice.forms import FORMS
 from tests.advice.lifecycle import LIFECYCLE
 from tests.advice.ownership import OWNERSHIP
 from tests.advice.policies import POLICIES
@@ -20,7 +21,18 @@ from tests.advice.settings import SETTINGS
 from tests.advice.trial import Advice, Fault
 from tests.advice.versions import VERSIONS
 
-ADVICE = (*EVIDENCE, *LIFECYCLE, *COUNTS, *SETTINGS, *OWNERSHIP, *POLICIES, *PROCESSORS, *TOPICS, *VERSIONS)
+ADVICE = (
+    *EVIDENCE,
+    *FORMS,
+    *LIFECYCLE,
+    *COUNTS,
+    *SETTINGS,
+    *OWNERSHIP,
+    *POLICIES,
+    *PROCESSORS,
+    *TOPICS,
+    *VERSIONS,
+)
 
 EXPLAINS = (
     "A star at the end of a name stands for all names with this prefix",

@@ -9,7 +9,7 @@ from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
 from headwater.planner.acls.application import incomplete_needs
 from headwater.planner.application import ActiveApplication
-from headwater.planner.phrases import listed
+from headwater.planner.phrases import counted, listed
 from headwater.planner.run import Run
 
 
@@ -75,7 +75,7 @@ def _active_group(group: LiveGroup, what: str) -> Problem:
         summary=f"{group.id} is to be {what} while it is running.",
         application=group.id,
         expected="a consumer group without members",
-        found=f"state {group.state}, {group.members} members",
+        found=f"state {group.state}, {counted(group.members or 0, 'member')}",
         why=_WHY,
         fix="Stop all instances of the application and wait until its consumer group is empty. Then run "
         "`pulumi up` again.",
