@@ -107,7 +107,10 @@ class RunningStreams:
         return has_stopped
 
     def stop(self) -> None:
-        """Complete running batches, and stop. The session continues. Does nothing the second time."""
+        """Stop; running batches are aborted, and repeated at the next start. The session continues.
+
+        Does nothing the second time.
+        """
         self._application.close()
         self._resources.close()
 

@@ -62,6 +62,14 @@ def _processors(trial: Trial) -> None:
     trial.settings()["processors"] = 4
 
 
+def _resharded(trial: Trial) -> None:
+    """Add the missing partitions, and move each key with its state, as `headwater reshard` does."""
+    for application in trial.compile()[1]:
+        for topic in application.internal_topics:
+            trial.cluster.change(topic.name, partitions=topic.partitions)
+            trial.fill(topic.name)
+
+
 def _unsafe(trial: Trial) -> None:
     _with_autoscaling(trial)
     trial.switch(allowUnsafeExpansion=True)
@@ -118,6 +126,16 @@ SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
 
 COUNTS = (
     # a source topic was expanded
+    Advice(
+        says="To keep the state, stop the application and run `headwater reshard`",
+        make=lambda: _source_expanded(set_up(), 6),
+        follow=_resharded,
+    ),
+    Advice(
+        says="To keep the state, stop the application and run `headwater reshard`",
+        make=lambda: changed(_source_expanded(set_up(), 6), _with_autoscaling),
+        follow=_resharded,
+    ),
     Advice(
         says="To add the partitions, set `partition.autoscaling.enabled: true`",
         make=lambda: _source_expanded(set_up(COPY)),

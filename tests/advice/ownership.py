@@ -218,7 +218,8 @@ OWNERSHIP = (
         follow=lambda t: t.configure(group_protocol="classic"),
     ),
     Advice(
-        says="add `streams` to `group.coordinator.rebalance.protocols` and run `kafka-features.sh upgrade",
+        says="add `streams` to `group.coordinator.rebalance.protocols` and run `kafka-features.sh "
+        "--bootstrap-server BROKER upgrade",
         make=lambda: _streams(begin(), {"classic", "consumer"}, {}),
         follow=_upgrade_brokers,
     ),

@@ -12,6 +12,7 @@ from headwater.model.problems import Problem, ProblemCode
 from tests.advice.counts import COUNTS
 from tests.advice.evidence import EVIDENCE
 from tests.advice.fix_texts import alternatives, literals
+from tests.advice.forms import FORMS
 from tests.advice.lifecycle import LIFECYCLE
 from tests.advice.ownership import OWNERSHIP
 from tests.advice.policies import POLICIES
@@ -20,7 +21,18 @@ from tests.advice.settings import SETTINGS
 from tests.advice.trial import Advice, Fault
 from tests.advice.versions import VERSIONS
 
-ADVICE = (*EVIDENCE, *LIFECYCLE, *COUNTS, *SETTINGS, *OWNERSHIP, *POLICIES, *PROCESSORS, *TOPICS, *VERSIONS)
+ADVICE = (
+    *EVIDENCE,
+    *FORMS,
+    *LIFECYCLE,
+    *COUNTS,
+    *SETTINGS,
+    *OWNERSHIP,
+    *POLICIES,
+    *PROCESSORS,
+    *TOPICS,
+    *VERSIONS,
+)
 
 EXPLAINS = (
     "A star at the end of a name stands for all names with this prefix",
@@ -78,7 +90,8 @@ NOT_FOLLOWED = {
     "Write the copies to the same partitions before the application starts again": "Followed together "
     "with the "
     "sentence before it.",
-    "Make sure that no instance is running: `kafka-streams-groups.sh --describe --group": _UNSEEN,
+    "Make sure that no instance is running: `kafka-streams-groups.sh --bootstrap-server BROKER --describe "
+    "--group": _UNSEEN,
     "Kafka allows that only without members: `kafka-streams-groups.sh --bootstrap-server BROKER --delete "
     "--group": "The command of the sentence before it.",
     "correct its name in the document": "The compiler reports a topic that is missing, with its own fix.",
@@ -98,7 +111,7 @@ NOT_FOLLOWED = {
     "Have the application print `Topology#describe()` with Kafka Streams": _REPORT,
     "and compare the texts": _REPORT,
     "To continue without the state, reset the application": _REPORT,
-    "Reset the application: stop it, run `kafka-streams-application-reset`, delete its local state, and "
+    "Reset the application: stop it, run `kafka-streams-application-reset.sh`, delete its local state, and "
     "start the "
     "new version": _REPORT,
     "Restart the application with the new version": _REPORT,

@@ -88,10 +88,18 @@ def test_invalid_security_settings(headwater: Headwater, tmp_path: Path) -> None
     assert "error[InvalidConfig]" in done.stderr
 
 
-def test_unwritable_output_file(headwater: Headwater) -> None:
-    done = headwater("compile", _DOCUMENT, "--partitions", "payments=4", "-o", "no/such/folder.txt")
-    assert done.returncode == ExitCode.PROBLEMS
-    assert "cannot be written" in done.stderr
+def test_unwritable_output_file(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for output in ("file/below.txt", "/proc/no/such/folder.txt"):
+        done = headwater("compile", _DOCUMENT, "--partitions", "payments=4", "-o", output)
+        assert done.returncode == ExitCode.PROBLEMS
+        assert "cannot be written" in done.stderr
+
+
+def test_the_folder_of_an_output_file_is_created(headwater: Headwater, tmp_path: Path) -> None:
+    done = headwater("compile", _DOCUMENT, "--partitions", "payments=4", "-o", "reports/today/plan.txt")
+    assert done.returncode == ExitCode.DONE
+    assert "payments" in (tmp_path / "reports" / "today" / "plan.txt").read_text()
 
 
 def test_closed_output_pipe_is_not_an_error() -> None:

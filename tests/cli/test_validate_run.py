@@ -66,3 +66,23 @@ def test_what_prevents_a_start_is_an_error_with_its_line(
     assert f"error[{code}]" in done.stderr
     assert text in done.stderr
     assert "app.yaml:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("handler", "text"),
+    [("shop_rules:Missing", "shop_rules has no Missing"), ("shop_rules:Broken", "no subclass of Uncaught")],
+)
+def test_a_handler_of_failed_threads_that_cannot_be_loaded_prevents_a_start(
+    validate: Validate, headwater: Headwater, handler: str, text: str
+) -> None:
+    validate()  # writes the modules and the document
+    document = Path("app.yaml").read_text()
+    config = f"application: {{id: app, config: {{uncaught.exception.handler: '{handler}'}}}}"
+    Path("app.yaml").write_text(document.replace("application: {id: app}", config))
+
+    assert headwater("validate", "app.yaml").returncode == ExitCode.DONE
+    done = headwater("validate", "app.yaml", "--run")
+
+    assert done.returncode == ExitCode.PROBLEMS
+    assert text in " ".join(done.stderr.split())
+    assert "app.yaml:1:" in done.stderr

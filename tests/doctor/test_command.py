@@ -194,6 +194,19 @@ def test_the_permissions_that_headwater_acls_prints_are_enough(
     assert {created, configured} & set(denied) == ({created, configured} if purpose is Purpose.UP else set())
 
 
+def test_documents_with_acls_need_permissions_on_the_cluster(cluster: SecuredCluster, tmp_path: Path) -> None:
+    (tmp_path / "shop.yaml").write_text(f"{_DOCUMENT}acls: {{principals: ['User:shop']}}\n")
+    documents = load_documents([tmp_path / "shop.yaml"]).documents
+    printed = headwater_needs(acls.Purpose.UP, compile_documents(documents, {"orders": 2}))
+    cluster.set_acls(_PRINCIPAL, [need.permission for need in printed])
+    assert problems_of(cluster, documents, Purpose.UP) == []
+    others = [need.permission for need in printed if need.permission.kind is not ResourceKind.CLUSTER]
+    cluster.set_acls(_PRINCIPAL, others)
+    denied = [f"The brokers deny {each} on the cluster." for each in ("Describe", "Alter")]
+    assert problems_of(cluster, documents, Purpose.UP) == denied
+    assert problems_of(cluster, documents, Purpose.PLAN) == denied[:1]
+
+
 def test_the_permissions_of_an_application_are_enough_to_run_it(
     cluster: SecuredCluster, documents: Sequence[TopologyDocument]
 ) -> None:

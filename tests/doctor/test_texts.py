@@ -184,6 +184,10 @@ def permissions() -> Iterator[Iterable[Finding]]:
     for purpose in Purpose:
         yield permission_findings(PermissionFacts(purpose=purpose, checked=checked))
         yield permission_findings(PermissionFacts(purpose=purpose, denied=denied))
+    of_acls = {Right.ALTER_ACLS: ("cluster",)}
+    yield permission_findings(
+        PermissionFacts(purpose=Purpose.UP, checked=checked, denied=of_acls, has_acls=True)
+    )
     unknown = {Right.DESCRIBE_GROUPS: "there has been no consumer group on this cluster yet"}
     yield permission_findings(
         PermissionFacts(

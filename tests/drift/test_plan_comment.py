@@ -80,12 +80,21 @@ def test_the_summary_counts_re_created_and_reconfigured_topics_of_the_plan() -> 
 def test_risks_of_a_preview_come_first() -> None:
     risks = "Changes that can lose data or move keys:\n  a: is deleted\n  b: 2 → 64 partitions: keys move"
     comment = plan_comment(read_preview(_document([_step("shop", "a")], ("info", f"info: {risks}"))))
+    assert comment.splitlines()[1] == "### 🟠 Kafka topics: 1 to create"
     assert comment.splitlines()[3:7] == [
         "⚠️ **2 changes can lose data or move keys:**",
         "",
         "- `a: is deleted`",
         "- `b: 2 → 64 partitions: keys move`",
     ]
+
+
+def test_errors_of_a_refused_plan_come_before_its_risks() -> None:
+    risks = "info: Changes that can lose data or move keys:\n  a: is deleted"
+    preview = read_preview(_document([], ("info", risks), ("error", "error[BlastRadius] Too many topics.")))
+    comment = plan_comment(preview)
+    assert comment.splitlines()[1].startswith("### 🔴 Kafka topics: refused, 1 error")
+    assert comment.index("error[BlastRadius]") < comment.index("1 change can lose data")
 
 
 def test_without_the_text_of_the_plan_the_comment_has_a_table() -> None:

@@ -14,6 +14,7 @@ from headwater.planner.edits import Verdict
 from headwater.report.edits.page import edit_page
 from headwater.report.edits.texts import edit_markdown, edit_text
 from headwater.report.edits.to_json import edit_json, read_edit
+from headwater.report.escaping import grouped_names
 from headwater.report.plan_comment import plan_comment, read_preview
 from headwater.report.plan_comment.comment import LIMIT
 from tests.edits.change_command import FILTERED, SCHEMA, headwater, write
@@ -98,6 +99,8 @@ def test_the_comment_on_a_pull_request_shows_the_edit_before_the_topics(tmp_path
     assert done.exit_code == same.exit_code == ExitCode.DONE
     summary = "<details><summary>⚠️ Change of the topology: 2 stores lose their state in 1 application."
     assert summary in done.stdout
+    assert "### 🟠 Kafka topics: no changes" in done.stdout
+    assert "### ⚪ Kafka topics: no changes" in unchanged.stdout
     assert f"`materialized: {COUNT}`" in done.stdout
     assert "Change of the topology: nothing changes for state and topics" in unchanged.stdout
     assert "<details>" not in unchanged.stdout
@@ -122,3 +125,9 @@ def test_a_file_that_is_no_report_is_a_problem(tmp_path: Path) -> None:
 
     assert done.exit_code == ExitCode.PROBLEMS
     assert "is not the output of `headwater change --format json`" in done.stderr
+
+
+def test_reasons_name_their_rows_unless_all_rows_have_the_same() -> None:
+    assert list(grouped_names([("lost", "a"), ("lost", "b")])) == [("lost", "")]
+    rows = [("lost", name) for name in "abcde"] + [("moved", "x|y")]
+    assert list(grouped_names(rows)) == [("lost", " (`a`, `b`, `c` and 2 more)"), ("moved", " (`x\\|y`)")]

@@ -118,3 +118,9 @@ def _with_source(name: str) -> tuple[CompiledApplication, ...]:
     (first, *_) = compiled_examples()
     part = attrs.evolve(first.subtopologies[0], sources=(name,), sinks=(name,), nodes=(name,), stores=(name,))
     return (attrs.evolve(first, subtopologies=(part,)),)
+
+
+def test_a_sub_topology_that_spark_sql_evaluates_says_so() -> None:
+    text = "application: {id: copy}\ntopology:\n  - stream: {topic: orders}\n  - to: {topic: out}\n"
+    compiled = compile_documents(load_text(text, "copy.yaml").documents, {"orders": 2})
+    assert "sub-topology 0  2 tasks, in Spark SQL with headwater run\n" in compile_text(compiled)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.problems import Location, Problem, ProblemCode, Severity
+from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity
 from headwater.report import problem_text, problems_text
 from headwater.report.problems import problems_rich
 
@@ -90,3 +90,12 @@ def test_of_too_many_problems_errors_are_shown_first() -> None:
     assert "Hint 1." not in text
     assert text.endswith("1 error, 5 hints; 4 of them are not shown")
     assert problems_rich(hints, most=5).plain == problems_text(hints)
+
+
+def test_the_exception_says_how_to_fix_each_problem() -> None:
+    first = problem("Topic a does not exist.", fix="Run `pulumi up`.")
+    second = problem("Topic b does not exist.", fix="Create it.", code=ProblemCode.MISSING_SOURCE_TOPIC)
+    assert str(ProblemsError([first, second])) == (
+        "Timeout: Topic a does not exist. Run `pulumi up`.\n"
+        "MissingSourceTopic: Topic b does not exist. Create it."
+    )

@@ -298,8 +298,9 @@ def test_a_wrong_document_is_not_written(tmp_path: Path) -> None:
 def test_a_written_document_is_read_again(tmp_path: Path) -> None:
     builder = StreamsBuilder()
     builder.stream(["a", "b"]).to("out")
-    builder.document("app").write(tmp_path / "app.yaml")
-    loaded = load_text((tmp_path / "app.yaml").read_text(), "app.yaml")
+    file = tmp_path / "topologies" / "app.yaml"
+    builder.document("app").write(file)
+    loaded = load_text(file.read_text(), "app.yaml")
     assert not loaded.problems
     assert loaded.documents[0].application.id == "app"
 

@@ -51,7 +51,7 @@ def protect_records(connection: Connection, topic: str, client_id: str) -> None:
             _log.info("coordination topic reconfigured", topic=topic, settings=_text(changes))
     except KafkaException as error:
         fix = (
-            f"grant AlterConfigs on {topic}, or run once: kafka-configs.sh --bootstrap-server SERVERS "
+            f"grant AlterConfigs on {topic}, or run once: kafka-configs.sh --bootstrap-server BROKER "
             f"--alter --entity-type topics --entity-name {topic} --add-config {_text(TOPIC_CONFIG)}"
         )
         reason = error.args[0].name()

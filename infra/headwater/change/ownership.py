@@ -98,7 +98,7 @@ def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
     is_denied = is_denial(error)
     right = f"{Operation.ALTER_CONFIGS} on topic {OWNERSHIP_TOPIC}"
     by_hand = (
-        "kafka-configs.sh --bootstrap-server SERVERS --alter --entity-type topics --entity-name "
+        "kafka-configs.sh --bootstrap-server BROKER --alter --entity-type topics --entity-name "
         f"{OWNERSHIP_TOPIC} --add-config {pairs}"
     )
     return Problem(

@@ -30,7 +30,8 @@ _FORMATS = ("text", "json", "commands")
     type=click.Choice([purpose.value for purpose in Purpose]),
     default=Purpose.UP.value,
     show_default=True,
-    help="With --self, the use: plan (plan, drift, preview), `pulumi up`, deletion of topics, or the agent.",
+    help="With --self, the use: plan (plan, drift, preview), up (`pulumi up`), retire (deletion of topics), "
+    "agent, or reshard (reshard, state copy).",
 )
 @click.option(
     "--principal",

@@ -90,6 +90,7 @@ def json_text(document: Mapping[str, Any]) -> str:
 def write(text: str, output: Path | None) -> None:
     """Write exactly `text` to standard output or to a file, as UTF-8 whatever the locale is.
 
+    The folder of the file is created if it does not exist.
     File names that are not UTF-8 are written with escapes. If the reader of standard output is gone, the
     output is discarded: the exit code still says what the command found.
 
@@ -100,6 +101,7 @@ def write(text: str, output: Path | None) -> None:
         _write_standard_output(text)
         return
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
     except OSError as error:
         raise click.ClickException(

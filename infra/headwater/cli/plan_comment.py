@@ -38,9 +38,9 @@ def plan_comment(
     """Write a pull request comment from a plan.
 
     PLAN is the output of `headwater plan --format json` or `pulumi preview --json`; the default - is standard
-    input. Changes that can lose data are shown first. The comment begins with a hidden marker, by which
-    `headwater publish` finds and replaces an older comment. Connects to no cluster and reads no stack. Exit
-    code 0 also if the plan was refused; the comment reports that.
+    input. Errors are shown first, then changes that can lose data. The comment begins with a hidden marker,
+    by which `headwater publish` finds and replaces an older comment. Connects to no cluster and reads no
+    stack. Exit code 0 also if the plan was refused; the comment reports that.
 
     \b
     Examples:

@@ -77,7 +77,7 @@ def pushed_topology(group: StreamsGroup) -> NodeTopology:
 def without_prefix(topology: NodeTopology, application_id: str) -> NodeTopology:
     """Return `topology` with the names of internal topics that a text of the application has.
 
-    The text of `kafka-streams-groups.sh --describe --topology` has their full names. A topic loses the id
+    The text of `kafka-streams-groups.sh` has their full names. A topic loses the id
     only if names of nodes or of the topic show that Kafka Streams creates it: a user's topic may begin with
     the id, too.
     """

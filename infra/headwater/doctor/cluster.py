@@ -277,8 +277,9 @@ def _check_placement(facts: ClusterFacts) -> Iterator[Finding]:
             f"{_partition_phrase(replicas.in_one_rack)} all replicas in one rack, of "
             f"{len(brokers.racks) if brokers else 0}.",
             why="If this rack fails, these partitions cannot be read or written, and their data may be lost.",
-            fix="Move replicas to brokers of other racks: `kafka-reassign-partitions.sh --generate` proposes "
-            "a plan that spreads them.",
+            fix="Move replicas to brokers of other racks: `kafka-reassign-partitions.sh --bootstrap-server "
+            "BROKER --generate --broker-list IDS --topics-to-move-json-file FILE` proposes a plan that "
+            "spreads them, `--execute` starts it.",
         )
 
 
@@ -303,8 +304,9 @@ def _streams_groups(facts: ClusterFacts) -> Finding:
     return check.error(
         f"Applications use `group.protocol: streams`, but {' and '.join(missing)}.",
         why="The brokers reject these applications: they do not start.",
-        fix="Set `group.protocol: classic`. Or, with brokers of Kafka 4.2 or later, enable both: "
-        "kafka-features.sh upgrade --feature streams.version=1",
+        fix="Set `group.protocol: classic`. Or, with brokers of Kafka 4.2 or later, add `streams` to "
+        "`group.coordinator.rebalance.protocols` and run `kafka-features.sh --bootstrap-server BROKER "
+        "upgrade --feature streams.version=1`.",
     )
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 import attrs
 
 from headwater.doctor.findings import Check, Finding, Section
+from headwater.model.acls import Operation
 
 _FEW = 3
 
@@ -30,6 +31,8 @@ class Right(StrEnum):
     ALTER = "alter-topics"
     ALTER_CONFIGS = "alter-configs"
     DESCRIBE_GROUPS = "describe-groups"
+    LIST_ACLS = "list-acls"
+    ALTER_ACLS = "alter-acls"
     READ_GROUPS = "read-groups"
     WRITE_TRANSACTIONS = "transactional-ids"
 
@@ -49,12 +52,22 @@ _TEXTS = {
     Right.ALTER: _Text("Alter", "topic", "add partitions"),
     Right.ALTER_CONFIGS: _Text("AlterConfigs", "topic", "change settings of topics"),
     Right.DESCRIBE_GROUPS: _Text("Describe", "group", "see whether applications are running"),
+    Right.LIST_ACLS: _Text("Describe", "cluster", "see which ACLs exist"),
+    Right.ALTER_ACLS: _Text("Alter", "cluster", "grant and revoke the ACLs of documents"),
     Right.READ_GROUPS: _Text("Read", "group", "commit offsets"),
     Right.WRITE_TRANSACTIONS: _Text("Write", "transactional id", "process exactly once"),
 }
+CLUSTER_RIGHTS: Mapping[Right, Operation] = {
+    Right.LIST_ACLS: Operation.DESCRIBE,
+    Right.ALTER_ACLS: Operation.ALTER,
+}
+"""Operations on the cluster; they are needed only if documents have `acls`."""
 REQUIRED: Mapping[Purpose, Sequence[Right]] = {
-    Purpose.PLAN: (Right.DESCRIBE, Right.DESCRIBE_GROUPS),
-    Purpose.UP: (Right.DESCRIBE, Right.CREATE, Right.ALTER, Right.ALTER_CONFIGS, Right.DESCRIBE_GROUPS),
+    Purpose.PLAN: (Right.DESCRIBE, Right.DESCRIBE_GROUPS, Right.LIST_ACLS),
+    Purpose.UP: (
+        *(Right.DESCRIBE, Right.CREATE, Right.ALTER, Right.ALTER_CONFIGS),
+        *(Right.DESCRIBE_GROUPS, Right.LIST_ACLS, Right.ALTER_ACLS),
+    ),
     Purpose.RUN: (Right.DESCRIBE, Right.DESCRIBE_GROUPS, Right.READ_GROUPS, Right.WRITE_TRANSACTIONS),
 }
 
@@ -73,6 +86,8 @@ class PermissionFacts:
     checked: Mapping[Right, int] = attrs.field(factory=dict)
     is_example: bool = False
     has_authorizer: bool = True
+    has_acls: bool = False
+    """Whether a document has `acls`."""
 
 
 def permission_findings(facts: PermissionFacts) -> Iterator[Finding]:
@@ -82,7 +97,21 @@ def permission_findings(facts: PermissionFacts) -> Iterator[Finding]:
         )
         return
     for right in REQUIRED[facts.purpose]:
-        yield _check_right(right, facts)
+        if right not in CLUSTER_RIGHTS:
+            yield _check_right(right, facts)
+        elif facts.has_acls:
+            yield _check_cluster_right(right, facts)
+
+
+def _check_cluster_right(right: Right, facts: PermissionFacts) -> Finding:
+    check, text = Check(Section.PERMISSIONS, right.value), _TEXTS[right]
+    if facts.denied.get(right):
+        return check.error(
+            f"The brokers deny {text.operation} on the cluster.",
+            why=f"Documents have `acls`. Without this permission, this user cannot {text.action}.",
+            fix=f"Grant this user {text.operation} on the cluster. {_acls_text(facts)}",
+        )
+    return check.ok(f"this user can {text.action}")
 
 
 def _check_right(right: Right, facts: PermissionFacts) -> Finding:

@@ -94,7 +94,7 @@ def unread_problem(group: str, committed: TopicPartition) -> Problem | None:
         fix="Use the version of Headwater that has committed it, or a later one."
         if is_later
         else "Find out who commits for the group, and remove the permission. Then reset the application: "
-        "`kafka-streams-application-reset`.",
+        "`kafka-streams-application-reset.sh`.",
     )
 
 

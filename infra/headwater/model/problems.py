@@ -181,11 +181,14 @@ def shorten_text(text: str) -> str:
 
 
 class ProblemsError(Exception):
-    """Raised once, by the command line or the Pulumi program, with all collected problems."""
+    """Raised once, by the command line or the Pulumi program, with all collected problems.
+
+    Its text is for users of the Python interface: what is wrong, and how to fix it.
+    """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__(f"{len(self.problems)} problem(s): " + "; ".join(p.summary for p in self.problems))
+        super().__init__("\n".join(f"{each.code}: {each.summary} {each.fix}" for each in self.problems))
 
     @property
     def is_temporary(self) -> bool:

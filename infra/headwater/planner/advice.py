@@ -99,24 +99,39 @@ def _is_logged(application: CountedApplication, part: SubTopology) -> bool:
 
 def partitioner_key(application: CountedApplication) -> str:
     """Return the config that declares a static partitioner; the JVM does not read the config of Spark."""
-    is_on_jvm = application.config.without_partitioner
+    document = application.compiled.document
+    is_exported = document is not None and document.exported is not None
+    is_on_jvm = is_exported or application.config.without_partitioner
     return "`producer.partitioner.class`" if is_on_jvm else "`static.partitioner.class`"
 
 
-def how_to_expand(application: CountedApplication) -> str:
-    """Return how to add the missing partitions of internal topics, without autoscaling so far."""
+def how_to_expand(application: CountedApplication, *, follows_sources: bool = False) -> str:
+    """Return how to add the missing partitions of internal topics, without autoscaling so far.
+
+    With `follows_sources`, they are missing because source topics were expanded.
+    """
     if not moves_keys(application):
         return f"To add the partitions, set {AUTOSCALING} in the application's config."
     return (
         f"If the producers partition statically, set {AUTOSCALING} and {partitioner_key(application)}. "
-        f"{with_processors(application)}To expand and lose the connection to the old state, set "
-        f"{AUTOSCALING} "
+        f"{with_reshard(application) if follows_sources else ''}{with_processors(application)}"
+        f"To expand and lose the connection to the old state, set {AUTOSCALING} "
         "and `setup.allowUnsafeExpansion: true`."
     )
 
 
+def with_reshard(application: CountedApplication) -> str:
+    """Return how the state moves with its keys; nothing if its topology is not known, or has processors."""
+    if application.compiled.is_observed or application.compiled.application.processors is not None:
+        return ""
+    return "To keep the state, stop the application and run `headwater reshard`. "
+
+
 def with_processors(application: CountedApplication) -> str:
     """Return how a number of processors avoids the loss; nothing if the application cannot have one."""
+    document = application.compiled.document
+    if document is not None and not document.has_calls:
+        return ""
     parts = [part for part in application.compiled.subtopologies if part.is_stateful]
     live = set(live_changelogs(application).values())
     if len(live) != 1 or any(part.source_changelogs or not _is_logged(application, part) for part in parts):

@@ -148,7 +148,7 @@ def _application_lines(compiled: CompiledApplication) -> Iterator[Text]:
 
 def _subtopology_lines(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator[Text]:
     kind = "global sub-topology" if part.is_global else "sub-topology"
-    native = ", native" if part.backend is Backend.NATIVE else ""
+    native = ", in Spark SQL with headwater run" if part.backend is Backend.NATIVE else ""
     yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {parallelism(part)}{native}")
     patterns = tuple(f"/{pattern}/" for pattern in part.source_patterns)
     for label, names in (("reads", (*patterns, *part.sources)), ("writes", part.sinks)):

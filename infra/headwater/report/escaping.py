@@ -1,7 +1,12 @@
 """Escapes texts of other people for terminals and Markdown."""
 
 import re
+from collections.abc import Hashable, Iterable, Iterator
 from html import escape
+from typing import TypeVar
+
+_Reason = TypeVar("_Reason", bound=Hashable)
+_MOST_NAMES = 3
 
 
 def printable(text: str) -> str:
@@ -49,3 +54,17 @@ def block(text: str, language: str = "") -> str:
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
+
+
+def grouped_names(pairs: Iterable[tuple[_Reason, str]]) -> Iterator[tuple[_Reason, str]]:
+    """Yield each reason once, with the rows of a table that it is about: ` (`a`, `b` and 2 more)`.
+
+    Empty if all rows have the same reason. `pairs` has the reason and the name of each row.
+    """
+    names: dict[_Reason, list[str]] = {}
+    for reason, name in pairs:
+        names.setdefault(reason, []).append(code(name))
+    for reason, found in names.items():
+        more = len(found) - _MOST_NAMES
+        text = ", ".join(found[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+        yield reason, f" ({text})" if len(names) > 1 else ""

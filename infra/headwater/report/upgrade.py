@@ -14,7 +14,7 @@ from headwater.model.problems import Severity
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from headwater.report.compiled import location_json, problem_json
-from headwater.report.escaping import block, code, printable, prose
+from headwater.report.escaping import block, code, grouped_names, printable, prose
 from headwater.report.problems import entry_rich, problem_text, problems_rich
 
 SEVERITY_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
@@ -160,9 +160,10 @@ def _application_markdown(part: ApplicationUpgrade) -> Iterator[str]:
         for change in part.changes:
             yield _row(change)
         yield ""
-        for why, first in dict.fromkeys((change.why, change.first) for change in part.changes):
-            yield f"*Why it matters*: {prose(why)}\n"
-            yield f"*Do first*: {prose(first)}\n"
+        reasons = (((change.why, change.first), change.topic or change.kind) for change in part.changes)
+        for (why, first), names in grouped_names(reasons):
+            yield f"*Why it matters*{names}: {prose(why)}\n"
+            yield f"*Do first*{names}: {prose(first)}\n"
 
 
 def _row(change: Change) -> str:

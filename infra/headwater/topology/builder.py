@@ -25,8 +25,9 @@ class BuiltDocument:
         return document_yaml(self.data)
 
     def write(self, file: str | Path) -> None:
-        """Write the document to a YAML file, which all commands take."""
+        """Write the document to a YAML file, which all commands take; create its folder if necessary."""
         self.checked()
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
         Path(file).write_text(self.yaml(), encoding="utf-8")
 
     def checked(self) -> TopologyDocument:

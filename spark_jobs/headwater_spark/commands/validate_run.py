@@ -21,6 +21,7 @@ def run_problems(documents: Sequence[TopologyDocument]) -> tuple[Problem, ...]:
 def _problems(document: TopologyDocument) -> Iterator[Problem]:
     # Imports PySpark.
     from headwater_spark.driver.preflight import check_runnable, class_not_loaded  # noqa: PLC0415
+    from headwater_spark.driver.threads.uncaught_exceptions import load_handler  # noqa: PLC0415
     from headwater_spark.engine.program.classes import load_class, named_classes  # noqa: PLC0415
 
     application = document.application
@@ -36,3 +37,7 @@ def _problems(document: TopologyDocument) -> Iterator[Problem]:
         except Exception as error:  # noqa: BLE001 - importing a user's module may raise anything
             failure = f"{type(error).__name__}: {error}"
             yield class_not_loaded(application.id, name, user, location, failure)
+    try:
+        load_handler(application)
+    except ProblemsError as error:
+        yield from error.problems

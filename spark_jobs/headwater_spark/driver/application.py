@@ -251,7 +251,7 @@ class StreamsApplication:
         self._lifecycle.stop_with(problems)
 
     def close(self) -> None:
-        """Stop, and wait for the stop. Running batches are completed if Spark's time-out permits."""
+        """Stop, and wait for the stop. Running batches are aborted; the next start repeats them."""
         self._lifecycle.stopping.set()
         if self._thread.is_alive():
             self._thread.join()

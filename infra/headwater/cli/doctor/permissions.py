@@ -9,7 +9,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # 
 
 from headwater.change import admin_client, request_config_changes, request_new_partitions, request_new_topics
 from headwater.cli.doctor.kafka_cluster import TIMEOUT_SECONDS
-from headwater.doctor.permissions import REQUIRED, PermissionFacts, Purpose, Right
+from headwater.doctor.permissions import CLUSTER_RIGHTS, REQUIRED, PermissionFacts, Purpose, Right
 from headwater.kafka import Connection, snapshot_request
 from headwater.kafka.acl_bindings import acl_of
 from headwater.kafka.group_admin import GroupAdmin
@@ -99,6 +99,13 @@ def observe_permissions(
         denied |= _denied_groups(admin, names.groups)
     else:
         unknown |= dict.fromkeys((Right.DESCRIBE_GROUPS, Right.READ_GROUPS), _NO_GROUPS)
+    has_acls = any(document.application.acls is not None for document in documents)
+    if has_acls:
+        operations = admin.request_cluster_operations().result()
+        denied |= {
+            right: [] if operation in operations else ["cluster"]
+            for right, operation in CLUSTER_RIGHTS.items()
+        }
     if Right.WRITE_TRANSACTIONS in required:
         ids = [document.application.id for document in documents] or [_EXAMPLE]
         denied[Right.WRITE_TRANSACTIONS], reason = _check_transactions(connection, admin, ids)
@@ -109,6 +116,7 @@ def observe_permissions(
         unknown=unknown,
         checked=_count_rights(names),
         is_example=not documents,
+        has_acls=has_acls,
     )
 
 

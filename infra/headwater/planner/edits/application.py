@@ -65,10 +65,10 @@ def new_group_step(id_: str) -> str:
     """Return how to replace the group of a stopped application by a new one, and to keep its offsets."""
     return (
         f"Record the committed offsets of {id_}, and delete the group "
-        f"(`kafka-streams-groups.sh --delete --group {id_}`): with `group.protocol: streams` "
-        "brokers refuse another topology in an existing group (KAFKA-20170). Set the recorded offsets of "
-        "the new group before it starts; otherwise it reads the source topics again from their offset "
-        "reset, and records are processed twice."
+        f"(`kafka-streams-groups.sh --bootstrap-server BROKER --delete --group {id_}`): with "
+        "`group.protocol: streams` brokers refuse another topology in an existing group (KAFKA-20170). "
+        "Set the recorded offsets of the new group before it starts; otherwise it reads the source topics "
+        "again from their offset reset, and records are processed twice."
     )
 
 
@@ -185,7 +185,8 @@ def steps(
     ):
         yield (
             "Stop what writes to the source topics. Wait until "
-            f"`kafka-consumer-groups.sh --describe --group {sides.before.id}` shows a lag of 0."
+            f"`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {sides.before.id}` "
+            "shows a lag of 0."
         )
     if why or needs_new_group:
         yield "Stop all instances."

@@ -9,7 +9,7 @@ from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
 from headwater.planner.acls.application import incomplete_needs
 from headwater.planner.application import ActiveApplication
-from headwater.planner.phrases import listed
+from headwater.planner.phrases import counted, listed
 from headwater.planner.run import Run
 
 
@@ -75,7 +75,7 @@ def _active_group(group: LiveGroup, what: str) -> Problem:
         summary=f"{group.id} is to be {what} while it is running.",
         application=group.id,
         expected="a consumer group without members",
-        found=f"state {group.state}, {group.members} members",
+        found=f"state {group.state}, {counted(group.members or 0, 'member')}",
         why=_WHY,
         fix="Stop all instances of the application and wait until its consumer group is empty. Then run "
         "`pulumi up` again.",
@@ -87,8 +87,8 @@ def _unknown_group(group: LiveGroup, what: str) -> Problem:
         group,
         what,
         expected="a group without members",
-        fix=f"Make sure that no instance is running: `kafka-streams-groups.sh --describe --group {group.id} "
-        "--members`.",
+        fix=f"Make sure that no instance is running: `kafka-streams-groups.sh --bootstrap-server BROKER "
+        f"--describe --group {group.id} --members`.",
         severity=Severity.WARNING,
     )
 
@@ -163,8 +163,8 @@ def _missing_authorizer(application: ActiveApplication, expected: str, found: st
         why="The brokers reject the application's first heartbeat with UNSUPPORTED_VERSION: it does not "
         "start.",
         fix="Set `group.protocol: classic`. Or, with brokers of Kafka 4.2 or later, add `streams` to "
-        "`group.coordinator.rebalance.protocols` and run `kafka-features.sh upgrade --feature "
-        f"{_FEATURE}=1`.",
+        "`group.coordinator.rebalance.protocols` and run `kafka-features.sh --bootstrap-server BROKER "
+        f"upgrade --feature {_FEATURE}=1`.",
     )
 
 

@@ -34,7 +34,8 @@ def expanded_sources(application: CountedApplication, state: CountedTopic, have:
         expected=expected_partitions(application, state),
         found=counted(have, "partition"),
         why=_WHY,
-        fix=f"{how_to_expand(application)} Kafka cannot remove partitions of source topics.",
+        fix=f"{how_to_expand(application, follows_sources=True)} Kafka cannot remove partitions of source "
+        "topics.",
     )
 
 

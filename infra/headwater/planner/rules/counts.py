@@ -8,7 +8,7 @@ import attrs
 from headwater.compiler.streams_config import LINEAR_HASH
 from headwater.model.linear_hashing import round_start
 from headwater.model.problems import Problem, ProblemCode
-from headwater.planner.advice import moves_keys, partitioner_key, with_processors
+from headwater.planner.advice import moves_keys, partitioner_key, with_processors, with_reshard
 from headwater.planner.application import ActiveApplication
 from headwater.planner.counts import CountedApplication
 from headwater.planner.phrases import counted, listed
@@ -97,8 +97,8 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
         why="With more partitions Kafka's partitioner sends most keys to another partition. Their state "
         "stays in the old one: counts start from zero, joins miss records.",
         fix=f"If the producers partition statically, set {partitioner_key(application)}. "
-        f"{with_processors(application)}To expand and lose the connection to the old state, set "
-        "`setup.allowUnsafeExpansion: true`.",
+        f"{with_reshard(application)}{with_processors(application)}To expand and lose the connection to the "
+        "old state, set `setup.allowUnsafeExpansion: true`.",
     )
 
 

@@ -1,7 +1,5 @@
 """Problems of topics that are missing or replaced, or whose settings endanger data."""
 
-from collections.abc import Mapping
-
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
@@ -131,7 +129,7 @@ def misconfigured_topic(
 ) -> Problem:
     key, declared = fault.change.key, fault.change.declared
     option = f"--delete-config {key}" if declared is None else f"--add-config {key}={declared}"
-    intended = _declaration_fix(state, key, application.snapshot.topic_defaults)
+    intended = _declaration_fix(application, state, key)
     return application.problem(
         ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
         f"Setting {key} of internal topic {state.name} endangers its data.",
@@ -148,19 +146,26 @@ def misconfigured_topic(
     )
 
 
-def _declaration_fix(state: TopicState, key: str, defaults: Mapping[str, str]) -> str:
+def _declaration_fix(application: ActiveApplication, state: TopicState, key: str) -> str:
     """Return how the document declares the live value: of one store, or of all internal topics."""
-    value = Settings(state.live, defaults).effective(key) if state.live else None
+    defaults, document = application.snapshot.topic_defaults, application.compiled.document
+    value = _quote_value(Settings(state.live, defaults).effective(key) if state.live else None)
     topic = state.declared
-    if isinstance(topic, InternalTopic) and topic.kind is TopicKind.CHANGELOG:
+    if application.compiled.is_observed:
+        return f"declare it for {state.name} below `observed.topics`: `config: {{{key}: {value}}}`."
+    if not isinstance(topic, InternalTopic) or topic.kind is not TopicKind.CHANGELOG:
+        return f"declare it in the application's config, for all internal topics: `topic.{key}: {value}`."
+    if document is not None and document.exported is not None:
         return (
-            f"declare it at store {topic.node}: `logging: {{{key}: {_quote_value(value)}}}` next to the name "
-            "of the store."
+            f"set {key}={value} in the code, where store {topic.node} is created (`withLoggingEnabled`), and "
+            "export the document again."
         )
-    return (
-        "declare it in the application's config, for all internal topics: "
-        f"`topic.{key}: {_quote_value(value)}`."
-    )
+    if document is not None and document.described is not None:
+        return (
+            f"declare it below `describe.stores`: `{topic.node}: {{overrides: {{{key}: {value}}}}}`, in "
+            "addition to what is there."
+        )
+    return f"declare it at store {topic.node}: `logging: {{{key}: {value}}}` next to the name of the store."
 
 
 def _quote_value(value: str | None) -> str:

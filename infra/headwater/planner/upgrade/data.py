@@ -84,9 +84,9 @@ def group_refusals(versions: Versions) -> Iterator[Change]:
         why="A streams group keeps the topology of its first members, with the settings of its internal "
         "topics. Instances of the new version stop with an exception, also if no other instance is running.",
         first="Run the new version under a new application id, which begins without state and offsets. Or "
-        "stop all instances and delete the group: `kafka-streams-groups.sh --delete --group "
-        f"{application.id}`. That deletes its committed offsets: note them before, and set them again before "
-        "the first start.",
+        "stop all instances and delete the group: `kafka-streams-groups.sh --bootstrap-server BROKER "
+        f"--delete --group {application.id}`. That deletes its committed offsets: note them before, and set "
+        "them again before the first start.",
         location=application.at,
     )
 

@@ -88,10 +88,10 @@ def _compare_topics(old: InternalTopic, new: InternalTopic) -> Iterator[Change]:
             after=f"{new.partitions} partitions",
             why="Kafka Streams does not start if an internal topic exists with another count, and keys move "
             "to other partitions than their state.",
-            first="Reset the application: stop it, run `kafka-streams-application-reset`, delete its local "
-            "state, and start the new version. Run the tool with `--dry-run` first: it also deletes internal "
-            "topics of applications whose ids begin with this id and a hyphen, unless `--internal-topics` "
-            "names the topics to delete.",
+            first="Reset the application: stop it, run `kafka-streams-application-reset.sh`, delete its "
+            "local state, and start the new version. Run the tool with `--dry-run` first: it also deletes "
+            "internal topics of applications whose ids begin with this id and a hyphen, unless "
+            "`--internal-topics` names the topics to delete.",
             state=State.LOST if old.kind is TopicKind.CHANGELOG else None,
             location=new.at,
         )

@@ -9,7 +9,7 @@ from headwater.model.compiled import TopicKind
 from headwater.model.problems import Severity
 from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, TopicEdit, Verdict
 from headwater.planner.phrases import counted, few, listed
-from headwater.report.escaping import block, code, printable, prose
+from headwater.report.escaping import block, code, grouped_names, printable, prose
 from headwater.report.problems import entry_rich, problem_text, problems_rich
 
 _SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
@@ -132,8 +132,8 @@ def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
         if len(topics) > len(topics[:rows]):
             yield f"\n… and {len(topics) - len(topics[:rows]):,} more"
         yield ""
-        for why in dict.fromkeys(topic.why for topic in topics[:rows]):
-            yield f"*Why it matters*: {prose(why)}\n"
+        for why, subjects in grouped_names((topic.why, topic.topic) for topic in topics[:rows]):
+            yield f"*Why it matters*{subjects}: {prose(why)}\n"
     if rows == 0:
         return
     if names := kept(part):

@@ -39,12 +39,13 @@ def plan_comment(
     Its first line is a hidden marker that is the same for all comments about a stack: `headwater publish`
     finds the comment to replace by it.
     """
-    head = "\n".join([marker(preview), f"### {_headline_of(preview)}\n"])
+    head = "\n".join([marker(preview), f"### {_headline_of(preview, edit)}\n"])
     sections = [
+        *_error_sections(preview),
         *_risk_sections(preview),
         *_edit_section(edit),
         *_digest_section(preview),
-        *_message_sections(preview),
+        *_warning_sections(preview),
         *_application_sections(preview, drift),
         *_drift_section(drift),
     ]
@@ -70,11 +71,12 @@ def _drop_sections(head: str, texts: Sequence[str], limit: int) -> str:
         if remaining < 0:
             break
         kept.append(text)
-    more = f"*{counted(len(texts) - len(kept), 'more section')}: see `pulumi preview`.*\n"
+    more = f"*{counted(len(texts) - len(kept), 'more section')}: see `headwater plan`.*\n"
     return "\n".join([head, *kept, more])
 
 
-def _headline_of(preview: Preview) -> str:
+def _headline_of(preview: Preview, edit: Edit | None) -> str:
+    """Return the summary. Its color says what to read first: nothing that can lose data is green."""
     others = (
         (preview.recreated, "⚠️ {} of them re-created after a loss"),
         (preview.reconfigured, f"{{}} to {ActionKind.RECONFIGURE.value}"),
@@ -85,7 +87,12 @@ def _headline_of(preview: Preview) -> str:
     if preview.errors:
         return f"🔴 Kafka topics: refused, {counted(len(preview.errors), 'error')}; nothing will be changed"
     changes = ", ".join(text for text in counts if text)
-    return f"🟢 Kafka topics: {changes}" if changes else "⚪ Kafka topics: no changes"
+    color = "🟠" if preview.risks or _loses_data(edit) else "🟢" if changes else "⚪"
+    return f"{color} Kafka topics: {changes or 'no changes'}"
+
+
+def _loses_data(edit: Edit | None) -> bool:
+    return edit is not None and any(topic.loses_data for topic in edit.topics)
 
 
 def _counts_text(steps: Sequence[Step]) -> str:
@@ -103,7 +110,7 @@ def _counts_text(steps: Sequence[Step]) -> str:
 
 
 def _risk_sections(preview: Preview) -> Iterator[Section]:
-    """Yield the changes that endanger data, before everything else: a long plan must not hide them."""
+    """Yield the changes that endanger data, before the others: a long plan must not hide them."""
     if preview.risks:
         title = f"⚠️ **{counted(len(preview.risks), 'change')} can lose data or move keys:**\n"
         yield Section(tuple(f"{title}\n{_item_lines(preview.risks, rows)}" for rows in (None, None, 100, 30)))
@@ -113,7 +120,7 @@ def _edit_section(edit: Edit | None) -> Iterator[Section]:
     """Yield what the pull request does to the state of applications, before the topics of the plan."""
     if edit is None:
         return
-    sign = "⚠️ " if any(topic.loses_data for topic in edit.topics) else ""
+    sign = "⚠️ " if _loses_data(edit) else ""
     title = f"{sign}{inline_html(edit_summary(edit))}"
     if not edit.has_changes and edit.is_complete:
         yield Section((f"{title}\n",))
@@ -133,9 +140,13 @@ def _digest_section(preview: Preview) -> Iterator[Section]:
         yield Section((f"Plan {code(preview.digest)}\n",))
 
 
-def _message_sections(preview: Preview) -> Iterator[Section]:
+def _error_sections(preview: Preview) -> Iterator[Section]:
+    """Yield the errors: a refused plan changes nothing before they are fixed."""
     if preview.errors:
         yield Section(tuple(_message_blocks(preview.errors, rows) for rows in (None, None, 20, 3)))
+
+
+def _warning_sections(preview: Preview) -> Iterator[Section]:
     if preview.warnings:
         title = f"⚠️ {counted(len(preview.warnings), 'warning')}"
         yield Section(

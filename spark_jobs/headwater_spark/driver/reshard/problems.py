@@ -319,7 +319,7 @@ def unreadable_journal(application: str, reason: str) -> Problem:
         found=reason,
         why="It says how far the state has moved.",
         fix="Find out who commits for the group, and remove the permission. Then reset the application: "
-        "`kafka-streams-application-reset`.",
+        "`kafka-streams-application-reset.sh`.",
     )
 
 

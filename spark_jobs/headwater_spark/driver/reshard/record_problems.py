@@ -32,7 +32,8 @@ def missing_offset(application: str, topic: str, partition: int) -> Problem:
         why="Without an offset, `auto.offset.reset` decides which records are processed. " + UNCHANGED,
         fix="Start the application, let it process its input, stop it, and run the command again. If it "
         "never commits the partition (`auto.offset.reset: latest`), commit its end: "
-        "`kafka-consumer-groups.sh --reset-offsets --to-latest`.",
+        "`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-latest --execute "
+        f"--group {application} --topic {topic}:{partition}`.",
     )
 
 
@@ -46,8 +47,9 @@ def no_offsets(application: str) -> Problem:
         why="Brokers forget the offsets of a group without members after `offsets.retention.minutes`, a week "
         "by default. The application would process its input again, in addition to its state. " + UNCHANGED,
         fix="If you know up to where the application has processed its input, commit these offsets: "
-        "`kafka-consumer-groups.sh --reset-offsets`. Otherwise reset the application: "
-        "`kafka-streams-application-reset`.",
+        "`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-offset OFFSET --execute "
+        f"--group {application} --topic TOPIC:PARTITION`. Otherwise reset the application: "
+        "`kafka-streams-application-reset.sh`.",
     )
 
 
@@ -60,7 +62,8 @@ def replaced_timestamps(application: str, topic: str) -> Problem:
         expected="`message.timestamp.type: CreateTime`, which Kafka Streams sets for its topics",
         found="`message.timestamp.type: LogAppendTime`",
         why="Entries that are written again would have other timestamps than before. " + UNCHANGED,
-        fix=f"Set `message.timestamp.type=CreateTime` for {topic}: `kafka-configs.sh --alter`. Then run the "
+        fix=f"Set `message.timestamp.type=CreateTime` for {topic}: `kafka-configs.sh --bootstrap-server "
+        f"BROKER --alter --topic {topic} --add-config message.timestamp.type=CreateTime`. Then run the "
         "command again.",
     )
 

@@ -85,7 +85,7 @@ final class Expansion {
             context.metrics.countFailure();
         }
         LOG.warn("Gave up the expansion of internal topics after {} ms without success ({}): {}. Expand them"
-                + " (kafka-topics.sh --alter, or pulumi up), then restart an instance.",
+                + " (kafka-topics.sh, or pulumi up), then restart an instance.",
             context.config.timeoutMs, SupplierConfig.AUTOSCALING_TIMEOUT, tooFew);
     }
 

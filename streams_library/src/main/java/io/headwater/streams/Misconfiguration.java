@@ -20,7 +20,8 @@ final class Misconfiguration {
 
     String sentence() {
         return "Topic " + topic + ": " + config + " is " + found + ", but " + reason + ". Set " + config + "=" + repaired
-            + " (kafka-configs.sh --alter --topic " + topic + " --add-config '" + config + "=" + bracketed() + "').";
+            + " (kafka-configs.sh --bootstrap-server BROKER --alter --topic " + topic
+            + " --add-config '" + config + "=" + bracketed() + "').";
     }
 
     private String bracketed() {

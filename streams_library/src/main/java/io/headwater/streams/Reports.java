@@ -46,8 +46,8 @@ final class Reports {
         if (!found.tooFew.isEmpty()) {
             sentences.add(found.tooFew.stream().map(TopicComparison.Count::toString).collect(Collectors.joining(", "))
                 + ". Set " + SupplierConfig.AUTOSCALING + "=true, run pulumi up, or expand them: "
-                + found.tooFew.stream().map(count -> "kafka-topics.sh --alter --topic " + count.topic + " --partitions "
-                    + count.expected).collect(Collectors.joining("; "))
+                + found.tooFew.stream().map(count -> "kafka-topics.sh --bootstrap-server BROKER --alter --topic "
+                    + count.topic + " --partitions " + count.expected).collect(Collectors.joining("; "))
                 + ". Keys stay on their partitions only with static partitioning or in stateless applications.");
         }
         return String.join(" ", sentences);
