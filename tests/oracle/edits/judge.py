@@ -8,7 +8,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -25,13 +25,15 @@ from headwater.planner.edits import (
     find_edit,
 )
 from headwater.spec import parse_document
-from tests.oracle.edits.random_edits import Json, RandomEdit, random_edit
+from tests.oracle.edits.random_edits import Json, RandomEdit, RandomEditor
 from tests.oracle.kafka_streams import built_program
 from tests.oracle.random_topologies.stores import Choices
 
 _MAIN = "headwater.oracle.Edits"
 _SECONDS = 300
 _KEYS, _RECORDS = 5, 14
+MOST_EDITS = 4
+_ATTEMPTS = 3
 _FIRST_MS = round(time.time() * 1000) - 60_000  # brokers delete older records of windows
 _QUERYABLE = {"keyValue": "keyValue", "timestampedKeyValue": "keyValue", "timestampedWindow": "window"}
 
@@ -52,10 +54,53 @@ class Trial:
         return self.predicted.id
 
 
-def make_trial(seed: int, id_: str, version: str) -> Trial | None:
-    """Return a random edit that both sides build; None if Headwater refuses one of them."""
+@attrs.frozen
+class Series:
+    """Edits of one application, each of the document that the one before has made."""
+
+    trials: tuple[Trial, ...]
+    request: Json
+
+    @property
+    def id(self) -> str:
+        return self.trials[0].id
+
+
+def make_series(seed: int, id_: str, version: str, most: int = MOST_EDITS) -> Series | None:
+    """Return up to `most` random edits that both sides build; None if there is none.
+
+    A series ends before an edit whose topics exist already without being used, which only a topology before
+    shows, and after an edit that Kafka Streams may refuse.
+    """
     chance = random.Random(seed)  # noqa: S311 - a repeatable example
-    edit = random_edit(Choices(chance.randrange), id_)
+    editor = RandomEditor(Choices(chance.randrange), id_)
+    trials: list[Trial] = []
+    earlier = set[str]()
+    for _ in range(_ATTEMPTS * most):
+        document = copy.deepcopy(editor.document)
+        trial = _make_trial(editor, chance, version, len(trials))
+        if trial is None:
+            editor.document = document
+            continue
+        (old,), (new,) = trial.before.of.values(), trial.after.of.values()
+        if (earlier - old.topics.keys()) & new.topics.keys():
+            break
+        earlier |= old.topics.keys() | new.topics.keys()
+        trials.append(trial)
+        editor.document = trial.edit.after
+        is_risk = any(topic.verdict in (Verdict.RESET, Verdict.MOVED) for topic in trial.predicted.topics)
+        if is_risk or len(trials) == most:
+            break
+    if not trials:
+        return None
+    sides = [(trials[0].before, trials[0].edit.before), *((each.after, each.edit.after) for each in trials)]
+    topics = sorted({topic for side, document in sides for topic in _inputs(side, document)})
+    return series_of(trials, _records(chance, topics, _RECORDS))
+
+
+def _make_trial(editor: RandomEditor, chance: random.Random, version: str, number: int) -> Trial | None:
+    """Return a random edit that both sides build; None if Headwater refuses one of them."""
+    edit = editor.edit()
     before, after = (
         compiled_side(document, edit.partitions, version) for document in (edit.before, edit.after)
     )
@@ -74,7 +119,10 @@ def make_trial(seed: int, id_: str, version: str) -> Trial | None:
         assert named is not None, "the document with the advised lines has errors"
         after, applied = named, len(predicted.lines)
         (predicted,) = find_edit(before, after).applications
-    return Trial(edit, predicted, before, after, _request(edit, predicted, before, after, chance), applied)
+    request = _request(
+        edit, predicted, before, after, _records(chance, _inputs(after, edit.after), 4, (number + 1) * 100)
+    )
+    return Trial(edit, predicted, before, after, request, applied)
 
 
 def _reads_own_output(side: Topologies) -> bool:
@@ -120,35 +168,9 @@ def with_lines(document: Json, predicted: ApplicationEdit) -> Json:
 
 
 def _request(
-    edit: RandomEdit,
-    predicted: ApplicationEdit,
-    before: Topologies,
-    after: Topologies,
-    chance: random.Random,
+    edit: RandomEdit, predicted: ApplicationEdit, before: Topologies, after: Topologies, records: list[Json]
 ) -> Json:
     (old,), (new,) = before.of.values(), after.of.values()
-    read_before, read_after = (
-        sorted(
-            {topic for part in each.compiled.subtopologies if not part.is_global for topic in part.sources}
-        )
-        for each in (old, new)
-    )
-    inputs = sorted(
-        {
-            *old.compiled.external_sources,
-            *new.compiled.external_sources,
-            *old.compiled.global_topics,
-            *new.compiled.global_topics,
-        }
-    )
-    # Kafka Streams cannot restore a global store of the Processor API from records without serdes.
-    filled = {
-        step["addGlobalStore"]["topic"]
-        for document in (edit.before, edit.after)
-        for step in document["topology"]
-        if "addGlobalStore" in step
-    }
-    written = {topic for each in (old, new) for part in each.compiled.subtopologies for topic in part.sinks}
     internal = {*old.topics, *new.topics}
     kept = {
         topic.store: _QUERYABLE[layout.kind]
@@ -158,27 +180,56 @@ def _request(
         if topic.topic in internal
     }
     return {
-        "id": predicted.id,
-        "before": edit.before,
-        "after": edit.after,
-        "topics": {topic: edit.partitions.get(topic, 1) for topic in sorted({*inputs, *written} - internal)},
-        "input": [
-            _record(chance, topic, number)
-            for topic in inputs
-            if topic not in filled
-            for number in range(_RECORDS)
-        ],
-        "more": [
-            _record(chance, topic, number + 100)
-            for topic in inputs
-            if topic not in filled
-            for number in range(4)
-        ],
-        "readBefore": read_before,
-        "readAfter": read_after,
+        "document": edit.after,
+        "reads": _read_topics(after),
+        "input": records,
         "repartitions": sorted(topic.name for topic in old.repartitions.values()),
         "kept": kept,
     }
+
+
+def series_of(trials: Sequence[Trial], records: Sequence[Json]) -> Series:
+    """Return the series of edits; `records` are the input before them."""
+    first = trials[0]
+    counts = first.edit.partitions
+    sides = [first.before, *(trial.after for trial in trials)]
+    topologies = [topology for side in sides for topology in side.of.values()]
+    internal = {topic for topology in topologies for topic in topology.topics}
+    written = {topic for each in topologies for part in each.compiled.subtopologies for topic in part.sinks}
+    read = {
+        topic
+        for each in topologies
+        for topic in (*each.compiled.external_sources, *each.compiled.global_topics)
+    }
+    request = {
+        "id": first.id,
+        "topics": {topic: counts.get(topic, 1) for topic in sorted({*read, *written} - internal)},
+        "document": first.edit.before,
+        "reads": _read_topics(first.before),
+        "input": list(records),
+        "edits": [trial.request for trial in trials],
+    }
+    return Series(tuple(trials), request)
+
+
+def _read_topics(side: Topologies) -> list[str]:
+    (topology,) = side.of.values()
+    parts = topology.compiled.subtopologies
+    return sorted({topic for part in parts if not part.is_global for topic in part.sources})
+
+
+def _inputs(side: Topologies, document: Json) -> list[str]:
+    """Return the user topics that an application reads, without those of `addGlobalStore`.
+
+    Kafka Streams cannot restore a global store of the Processor API from records without serdes.
+    """
+    (topology,) = side.of.values()
+    filled = {step["addGlobalStore"]["topic"] for step in document["topology"] if "addGlobalStore" in step}
+    return sorted({*topology.compiled.external_sources, *topology.compiled.global_topics} - filled)
+
+
+def _records(chance: random.Random, topics: Sequence[str], number: int, first: int = 0) -> list[Json]:
+    return [_record(chance, topic, first + each) for topic in topics for each in range(number)]
 
 
 def _record(chance: random.Random, topic: str, number: int) -> Json:
@@ -316,19 +367,20 @@ class EditsProgram:
     answers: "queue.Queue[str]"
 
     def run(
-        self, bootstrap_servers: str, trials: Sequence[Trial], parallel: int = 4
+        self, bootstrap_servers: str, series: Iterable[Series], parallel: int = 4
     ) -> Iterator[tuple[Trial, Json]]:
-        """Yield each trial with what Kafka Streams did, in the order in which they end."""
+        """Yield each edit with what Kafka Streams did, in the order in which they end."""
+        chosen = list(series)
         request = {
             "bootstrapServers": bootstrap_servers,
             "parallel": parallel,
-            "edits": [trial.request for trial in trials],
+            "series": [each.request for each in chosen],
         }
         self.requests.write(json.dumps(request) + "\n")
         self.requests.flush()
-        waiting = {trial.id: trial for trial in trials}
+        waiting = {(each.id, number): trial for each in chosen for number, trial in enumerate(each.trials, 1)}
         while waiting:
             line = self.answers.get(timeout=_SECONDS)
             assert line, "the Java program has ended"
             found: Json = json.loads(line)
-            yield waiting.pop(found["id"]), found
+            yield waiting.pop((found["id"], found["number"])), found
