@@ -14,10 +14,13 @@ from headwater.planner.edits.application import (
     remarks,
     steps,
 )
+from headwater.planner.edits.calls import calls_without_effect
 from headwater.planner.edits.edited_operators import edited_operators
+from headwater.planner.edits.edited_stores import edited_stores
 from headwater.planner.edits.names import lines_to_keep, with_instruction
 from headwater.planner.edits.observed import observed_edit
 from headwater.planner.edits.partitioners import joins_of_other_partitioners
+from headwater.planner.edits.settings import edited_settings
 from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Topologies, Topology
 from headwater.planner.edits.values import ApplicationEdit, Edit
@@ -133,22 +136,28 @@ def _application_edit(
     topics = tuple(with_instruction(sides, topic, lines, still_lost) for topic in topics)
     why = obstacle(sides, topics)
     needs_new_group = new_group_is_needed(sides)
+    operators = (
+        *edited_operators(old, new, topics),
+        *edited_stores(sides),
+        *joins_of_other_partitioners(new, sides.partitioner_changes),
+    )
     return ApplicationEdit(
         id=new.id,
         former_id=None if old.id == new.id else old.id,
         before=old.application.kafka_streams,
         after=new.application.kafka_streams,
         topics=topics,
-        operators=(
-            *edited_operators(old, new, topics),
-            *joins_of_other_partitioners(new, sides.partitioner_changes),
-        ),
+        operators=operators,
+        settings=edited_settings(old.document, new.document),
         obstacle=why,
         is_known=is_known(sides),
         needs_new_group=needs_new_group,
         lines=lines,
         still_lost=still_lost,
-        remarks=tuple(remarks(sides, topics, needs_new_group=needs_new_group)),
+        remarks=(
+            *remarks(sides, topics, needs_new_group=needs_new_group),
+            *calls_without_effect(old.document, new.document, topics, operators),
+        ),
         steps=tuple(steps(sides, topics, lines, why, needs_new_group=needs_new_group)),
         location=new.application.at,
     )

@@ -135,11 +135,24 @@ def _serdes_of(record: RecordFormat, config: Mapping[str, str], of_value: str) -
 
 
 def serde_name(format_: Format | None, config: Mapping[str, str], part: str) -> str:
-    default = config.get(f"default.{part}.serde", "the default serde")
+    """Return the name of a serde; a default one has the settings that decide what it writes."""
+    default = _default_serde(config, part)
     if format_ is None:
         return default
     name = default if format_.name == DEFAULT_FORMAT else format_.name
     return name if format_.window is None else f"{format_.window}-windowed {name}"
+
+
+def _default_serde(config: Mapping[str, str], part: str) -> str:
+    name = config.get(f"default.{part}.serde", "the default serde")
+    kind = name.rpartition(".")[2].rpartition("$")[2]
+    keys = {
+        "ListSerde": (f"default.list.{part}.serde.inner", f"default.list.{part}.serde.type"),
+        "TimeWindowedSerde": ("windowed.inner.class.serde", "window.size.ms"),
+        "SessionWindowedSerde": ("windowed.inner.class.serde",),
+    }.get(kind, ())
+    settings = [f"{key}={config[key]}" for key in keys if key in config]
+    return f"{name} ({', '.join(settings)})" if settings else name
 
 
 @attrs.frozen

@@ -84,10 +84,12 @@ class TopicEdit:
 
 @attrs.frozen(kw_only=True)
 class OperatorEdit:
-    """An operator that does something else afterwards, by its name afterwards.
+    """An operator or store that does something else afterwards, by its name afterwards.
 
-    `aspect` is what changes, with its text before and afterwards; None = not set. `why` names the
-    consequence, `stores` are the stores after the operator that keep their state.
+    `aspect` is what changes, with its text before and afterwards; None = not set. The aspect `operator`
+    without text before is an added operator, without text afterwards a removed one, by its name before; the
+    same holds for `store`. `why` names the consequence, `stores` are the stores after the operator that keep
+    their state.
     """
 
     operator: str
@@ -96,6 +98,26 @@ class OperatorEdit:
     after: str | None
     why: str
     stores: tuple[str, ...] = ()
+    location: Location | None = None
+
+    @property
+    def is_on_one_side(self) -> bool:
+        """Return whether the operator or store was added or removed."""
+        texts = (self.before, self.after)
+        return None in texts and self.operator in texts
+
+
+@attrs.frozen(kw_only=True)
+class SettingEdit:
+    """A setting of the application that was edited; None = not set, the default.
+
+    `why` says what the setting decides. A value that may be secret is `set` before and afterwards.
+    """
+
+    key: str
+    before: str | None
+    after: str | None
+    why: str
     location: Location | None = None
 
 
@@ -161,10 +183,10 @@ class ApplicationEdit:
     """The edit of one application.
 
     `obstacle` says why instances before and after must not run together; empty = a rolling restart is safe.
-    `operators` do something else. `lines` are names that keep topics: all together, in a document that was
-    compiled with them. `still_lost` are topics that change although the lines are added. `remarks` are facts
-    about offsets and records, `steps` are instructions in order. `needs_new_group`: with
-    `group.protocol: streams`, brokers refuse the changed topology (KAFKA-20170).
+    `operators` do something else, `settings` have other values. `lines` are names that keep topics: all
+    together, in a document that was compiled with them. `still_lost` are topics that change although the
+    lines are added. `remarks` are facts about offsets and records, `steps` are instructions in order.
+    `needs_new_group`: with `group.protocol: streams`, brokers refuse the changed topology (KAFKA-20170).
     """
 
     id: str
@@ -173,6 +195,7 @@ class ApplicationEdit:
     after: KafkaStreamsVersion
     topics: tuple[TopicEdit, ...]
     operators: tuple[OperatorEdit, ...] = ()
+    settings: tuple[SettingEdit, ...] = ()
     obstacle: str = ""
     is_known: bool = True
     needs_new_group: bool = False
