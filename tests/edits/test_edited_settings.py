@@ -17,7 +17,7 @@ topology:
   - count: {materialized: {store: counts, caching: true, type: in-memory}}
   - globalTable: {topic: table, materialized: countries}
 """
-_COMMITTED = "It counts only for partitions without a committed offset"
+_COMMITTED = "It counts only for partitions without a valid committed offset"
 
 
 def _with_config(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import IO, Any
 import attrs
 
 from headwater.model.compiled import TopicKind
-from headwater.model.problems import errors
+from headwater.model.problems import ProblemCode, errors
 from headwater.planner.edits import (
     ApplicationEdit,
     TopicEdit,
@@ -106,7 +106,7 @@ def _make_trial(editor: RandomEditor, chance: random.Random, version: str, numbe
     )
     if before is None or after is None or edit.before == edit.after:
         return None
-    if any(_reads_own_output(side) for side in (before, after)):
+    if any(_reads_own_output(side) or _leaves_partitions(side) for side in (before, after)):
         return None
     found = find_edit(before, after)
     if found.problems or not found.applications:
@@ -132,6 +132,12 @@ def _reads_own_output(side: Topologies) -> bool:
         for topology in side.of.values()
         for part in topology.compiled.subtopologies
     )
+
+
+def _leaves_partitions(side: Topologies) -> bool:
+    """Return whether Kafka Streams starts, but reads not all partitions, so that it never becomes idle."""
+    problems = (problem for topology in side.of.values() for problem in topology.compiled.problems)
+    return any(problem.code is ProblemCode.UNCHECKED_COPARTITIONING for problem in problems)
 
 
 def compiled_side(document: Json, partitions: Mapping[str, int], version: str) -> Topologies | None:

@@ -6,14 +6,25 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from headwater.compiler.configs.table import is_public, known_keys
+from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Location
-from headwater.model.topology import Application, TopologyDocument
-from headwater.planner.document_settings import SET, redact_url
+from headwater.model.records import SetupRecord
+from headwater.model.topology import TopologyDocument
+from headwater.planner.document_settings import (
+    PROTOCOL,
+    SET,
+    TOPOLOGY,
+    VERSION,
+    is_digest,
+    redact_url,
+    setting_changes,
+)
 from headwater.planner.edits.values import SettingEdit
 
 OFFSET_RESET = (
-    "It counts only for partitions without a committed offset: new topics and partitions, a new group, and "
-    "offsets that have expired. All others continue at their committed offsets."
+    "It counts only for partitions without a valid committed offset: new topics and partitions, a new group, "
+    "and offsets that have expired or whose records are deleted. All others continue at their committed "
+    "offsets."
 )
 """What another offset reset means for an application that has run."""
 _IN_VERDICTS = "What it changes for stores and topics is in their verdicts."
@@ -39,6 +50,7 @@ _OWN: Mapping[str, str] = {
     "setup": _OF_RUNS,
     "exported": "It is the name that the code gave to the topology; it begins no name of a topic.",
 }
+_IN_REPORT = (TOPOLOGY, VERSION, PROTOCOL)
 _OF_CONFIGS: tuple[tuple[str, str], ...] = (
     (r"(restore|global)\.consumer\.auto\.offset\.reset", _BY_CLIENT),
     (r"((main\.)?consumer\.)?auto\.offset\.reset", OFFSET_RESET),
@@ -73,10 +85,26 @@ def edited_settings(before: TopologyDocument, after: TopologyDocument) -> tuple[
             before=_shown(key, old.get(key)),
             after=_shown(key, new.get(key)),
             why=_why(key),
-            location=_location(after, key),
+            location=after.application.locate_config(key),
         )
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
+    )
+
+
+def settings_since_setup(compiled: CompiledApplication, record: SetupRecord) -> tuple[SettingEdit, ...]:
+    """Return the recorded settings that differ, by key; a record has no values that may be secret."""
+    application = compiled.application
+    return tuple(
+        SettingEdit(
+            key=change.key,
+            before=SET if is_digest(change.before) else change.before,
+            after=SET if is_digest(change.after) else change.after,
+            why=_why(change.key),
+            location=application.locate_config(change.key),
+        )
+        for change in setting_changes(compiled, record)
+        if change.key not in _IN_REPORT
     )
 
 
@@ -154,8 +182,3 @@ def _why(key: str) -> str:
     if found is not None:
         return found
     return _NO_EFFECT if key in known_keys() else _OF_CODE
-
-
-def _location(document: TopologyDocument, key: str) -> Location | None:
-    application: Application = document.application
-    return application.config_locations.get(key, application.at)
