@@ -20,6 +20,8 @@ def calls_without_effect(
     Such an option is ignored, such as `retention` of a key-value store, or decides only the format of records
     that no store and no topic has.
     """
+    if not (before.has_calls and after.has_calls):
+        return
     if operators or not all(topic.is_unchanged for topic in topics):
         return
     if topology_content(before) == topology_content(after):

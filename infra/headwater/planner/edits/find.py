@@ -22,7 +22,7 @@ from headwater.planner.edits.observed import observed_edit
 from headwater.planner.edits.partitioners import joins_of_other_partitioners
 from headwater.planner.edits.settings import edited_settings
 from headwater.planner.edits.sides import Sides
-from headwater.planner.edits.topologies import Topologies, Topology
+from headwater.planner.edits.topologies import Topologies, Topology, as_described
 from headwater.planner.edits.values import ApplicationEdit, Edit
 from headwater.planner.edits.verdicts import topic_edits
 
@@ -123,15 +123,24 @@ def _refusal_problems(old: Topology, new: Topology) -> Iterator[Problem]:
             yield problem.located(application=new.id, location=new.application.at)
 
 
+def _whole(topology: Topology) -> Topology:
+    return topology
+
+
 def _application_edit(
     old: Topology, new: Topology, after: Topologies, snapshot: ClusterSnapshot | None
 ) -> ApplicationEdit:
     if old.document.observed is not None or new.document.observed is not None:
         return observed_edit(old, new, snapshot)
+    is_half_described = old.document.has_calls is not new.document.has_calls
+    shown = as_described if is_half_described else _whole
+    old, new = shown(old), shown(new)
     sides = Sides(old, new, snapshot)
     topics = topic_edits(sides)
     lines, still_lost = (
-        lines_to_keep(sides, topics, after.with_document) if new.document.has_calls else ((), ())
+        lines_to_keep(sides, topics, lambda document: shown(after.with_document(document)))
+        if new.document.has_calls
+        else ((), ())
     )
     topics = tuple(with_instruction(sides, topic, lines, still_lost) for topic in topics)
     why = obstacle(sides, topics)

@@ -77,7 +77,12 @@ _OF_CONFIGS: tuple[tuple[str, str], ...] = (
 
 
 def edited_settings(before: TopologyDocument, after: TopologyDocument) -> tuple[SettingEdit, ...]:
-    """Return the settings that differ, by key; id, version and group protocol are in the report itself."""
+    """Return the settings that differ, by key; id, version and group protocol are in the report itself.
+
+    A text or code without any config does not show that there is none.
+    """
+    if not all(each.has_calls or each.application.config for each in (before, after)):
+        return ()
     old, new = _settings(before), _settings(after)
     return tuple(
         SettingEdit(

@@ -23,7 +23,7 @@ from headwater.model.behaviors import (
     StreamAggregate,
 )
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
-from headwater.model.nodes import ChangelogKind, NodeTopology, SourceNode, StateStore
+from headwater.model.nodes import ChangelogKind, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
 from headwater.model.problems import OFFLINE, Caller
 from headwater.model.topology import Application, TopologyDocument
 from headwater.planner.edits.graph import Graph
@@ -234,6 +234,20 @@ class Topology:
     def short(self, topic: str) -> str:
         """Return the name of an internal topic without the prefix of the application."""
         return topic.removeprefix(f"{self._naming.prefix}-") if topic in self.topics else topic
+
+
+def as_described(topology: Topology) -> Topology:
+    """Return a topology of calls with what a text of `Topology#describe()` shows of it.
+
+    If the other side is a text, what only one side shows is no difference.
+    """
+    hidden = {SourceNode: "reads", ProcessorNode: "behavior", SinkNode: "writes"}
+    nodes = attrs.evolve(
+        topology.nodes,
+        nodes=tuple(attrs.evolve(node, **{hidden[type(node)]: None}) for node in topology.nodes.nodes),
+        stores=tuple(attrs.evolve(store, keeps=None) for store in topology.nodes.stores),
+    )
+    return attrs.evolve(topology, nodes=nodes)
 
 
 @attrs.frozen

@@ -17,6 +17,9 @@ DRAIN = (
 )
 """The instruction for records in flight that nothing processes after the edit."""
 
+OTHER_COUNT = "Kafka Streams does not start while the topic has another count."
+"""What an existing topic with another partition count means."""
+
 
 class Verdict(StrEnum):
     """What happens to the data of a store or repartition topic, the worst first."""
@@ -171,7 +174,7 @@ class Subject:
             Verdict.MOVED,
             Severity.WARNING if is_static else Severity.ERROR,
             what=f"{self.name} has {after} partitions instead of {before}.",
-            why=f"{moves} Kafka Streams does not start while the topic has another count.",
+            why=f"{moves} {OTHER_COUNT}",
             first="Expand the topic before the start (`headwater plan` shows how)."
             if is_static and after > before
             else "Keep the count, or move the state (`headwater reshard`), or reset the application.",

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
+import attrs
+
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Location, Severity
 from headwater.planner.edits.kept import edit_of_kept_topic
 from headwater.planner.edits.partitioners import edit_of_other_partitioner
 from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Layout
-from headwater.planner.edits.values import DRAIN, NOTHING, Subject, TopicEdit, Verdict
+from headwater.planner.edits.values import DRAIN, NOTHING, OTHER_COUNT, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
 KEEP_NAME = "Keep the name, or undo the part of the edit that shifts it."
@@ -135,6 +137,15 @@ def _layouts_of(sides: Sides, old: str, new: str, *, is_store: bool) -> tuple[La
 
 def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool) -> TopicEdit:
     """Return the verdict for a topic that both sides use under one name."""
+    edit = _edit_of_same_name(sides, topic, name, is_store=is_store)
+    count = sides.count(sides.before.topics[topic.name])
+    if count == topic.partitions or OTHER_COUNT in edit.why:
+        return edit
+    counts = f"It has {topic.partitions} partitions instead of {count}, too: {OTHER_COUNT}"
+    return attrs.evolve(edit, why=f"{edit.why} {counts}")
+
+
+def _edit_of_same_name(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool) -> TopicEdit:
     before, after = _layouts_of(sides, name, name, is_store=is_store)
     difference = _difference(before, after)
     owner = sides.origins.get((is_store, name))
