@@ -37,7 +37,7 @@ def _exchanged(text: str, first: str, second: str) -> str:
     return text.replace(first, "EXCHANGED").replace(second, first).replace("EXCHANGED", second)
 
 
-def _aspects(operators: tuple[OperatorEdit, ...]) -> list[tuple[str, tuple[str, ...]]]:
+def _aspects(operators: list[OperatorEdit]) -> list[tuple[str, tuple[str, ...]]]:
     return [(each.aspect, each.stores) for each in operators]
 
 

@@ -143,7 +143,7 @@ def _parts(key: str, value: object) -> Iterator[tuple[str, str]]:
     """Yield the fields of a value that differ from their default, without locations."""
     if value is None:
         return
-    for field in attrs.fields(type(value)):
+    for field in attrs.fields(type(value)):  # type: ignore[arg-type]  # all values of a document are of attrs
         part = getattr(value, field.name)
         if not isinstance(part, Location) and field.eq and part != field.default:
             unit = " ms" if field.name.endswith("_ms") else ""

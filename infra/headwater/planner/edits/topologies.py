@@ -23,7 +23,15 @@ from headwater.model.behaviors import (
     StreamAggregate,
 )
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
-from headwater.model.nodes import ChangelogKind, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
+from headwater.model.nodes import (
+    ChangelogKind,
+    Node,
+    NodeTopology,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StateStore,
+)
 from headwater.model.problems import OFFLINE, Caller
 from headwater.model.topology import Application, TopologyDocument
 from headwater.planner.edits.graph import Graph
@@ -241,13 +249,22 @@ def as_described(topology: Topology) -> Topology:
 
     If the other side is a text, what only one side shows is no difference.
     """
-    hidden = {SourceNode: "reads", ProcessorNode: "behavior", SinkNode: "writes"}
     nodes = attrs.evolve(
         topology.nodes,
-        nodes=tuple(attrs.evolve(node, **{hidden[type(node)]: None}) for node in topology.nodes.nodes),
+        nodes=tuple(map(_node_of_text, topology.nodes.nodes)),
         stores=tuple(attrs.evolve(store, keeps=None) for store in topology.nodes.stores),
     )
     return attrs.evolve(topology, nodes=nodes)
+
+
+def _node_of_text(node: Node) -> Node:
+    match node:
+        case SourceNode():
+            return attrs.evolve(node, reads=None)
+        case SinkNode():
+            return attrs.evolve(node, writes=None)
+        case ProcessorNode():
+            return attrs.evolve(node, behavior=None)
 
 
 @attrs.frozen
