@@ -15,6 +15,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.KafkaStreams;
@@ -45,6 +46,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -164,6 +166,7 @@ public final class Edits {
             final List<NewTopic> topics = new ArrayList<>();
             Call.mapping(series.options().get("topics")).forEach((name, count) -> topics.add(new NewTopic(name, ((Number) count).intValue(), (short) 1)));
             admin.createTopics(topics).all().get();
+            createTopicsOfExtractors();
             produce(series.list("input"));
             run = new Run(series);
             run.start();
@@ -199,6 +202,19 @@ public final class Edits {
                 answers.accept(answer);
                 if (!run.failures.isEmpty() || !run.isIdle) {
                     return;
+                }
+            }
+        }
+
+        /** Creates the topics of {@link Functions#topic}, which all series share: without them, a task waits until it times out. */
+        private void createTopicsOfExtractors() throws Exception {
+            for (final String value : List.of("", "a")) {
+                try {
+                    admin.createTopics(List.of(new NewTopic(Functions.topic(value), 1, (short) 1))).all().get();
+                } catch (final ExecutionException error) {
+                    if (!(error.getCause() instanceof TopicExistsException)) {
+                        throw error;
+                    }
                 }
             }
         }
