@@ -126,10 +126,14 @@ class SettingEdit:
 
 @attrs.frozen
 class Subject:
-    """A topic afterwards, and the store whose changelog it is (None = a repartition topic)."""
+    """A topic afterwards, and the store whose changelog it is (None = a repartition topic).
+
+    `also` is a sentence that belongs to the reason of each verdict.
+    """
 
     topic: InternalTopic
     store: str | None
+    also: str = ""
 
     @property
     def name(self) -> str:
@@ -155,7 +159,7 @@ class Subject:
             store=self.store,
             former=former,
             what=what or kept,
-            why=why,
+            why=f"{why} {self.also}".rstrip(),
             first=first,
             location=self.topic.at,
         )

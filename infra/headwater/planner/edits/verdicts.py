@@ -137,21 +137,13 @@ def _layouts_of(sides: Sides, old: str, new: str, *, is_store: bool) -> tuple[La
 
 def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool) -> TopicEdit:
     """Return the verdict for a topic that both sides use under one name."""
-    edit = _edit_of_same_name(sides, topic, name, is_store=is_store)
-    count = sides.count(sides.before.topics[topic.name])
-    if count == topic.partitions or OTHER_COUNT in edit.why:
-        return edit
-    counts = f"It has {topic.partitions} partitions instead of {count}, too: {OTHER_COUNT}"
-    return attrs.evolve(edit, why=f"{edit.why} {counts}")
-
-
-def _edit_of_same_name(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool) -> TopicEdit:
     before, after = _layouts_of(sides, name, name, is_store=is_store)
     difference = _difference(before, after)
     owner = sides.origins.get((is_store, name))
     old = sides.before.topics[topic.name]
     count = sides.count(old)
-    subject = Subject(topic, name if is_store else None)
+    counts = "" if count == topic.partitions else _counts_sentence(count, topic.partitions)
+    subject = Subject(topic, name if is_store else None, counts)
     if owner != name and (owner is not None or (is_store, name) in sides.continued):
         return _edit_of_taken_topic(sides, subject, owner)
     if difference:
@@ -159,11 +151,17 @@ def _edit_of_same_name(sides: Sides, topic: InternalTopic, name: str, *, is_stor
     if owner is None or _is_doubtful(sides, name, before, after, is_store=is_store):
         return _edit_of_unproven_topic(sides, subject)
     if count != topic.partitions:
-        return subject.moved(count, is_static=sides.after.config.is_statically_partitioned)
+        return attrs.evolve(subject, also="").moved(
+            count, is_static=sides.after.config.is_statically_partitioned
+        )
     change = sides.partitioner_changes.get((is_store, name))
     if change is not None and change.verdict is not Verdict.KEPT:
         return edit_of_other_partitioner(subject, change)
     return edit_of_kept_topic(sides, subject, before, after)
+
+
+def _counts_sentence(before: int, after: int) -> str:
+    return f"It has {after} partitions instead of {before}, too: {OTHER_COUNT}"
 
 
 def _is_doubtful(
