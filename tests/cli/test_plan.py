@@ -177,3 +177,27 @@ def test_plan_and_drift_estimate_what_an_expansion_of_processors_takes(
     assert note in planned.stdout
     for shown in (planned.stderr, found.stdout):
         assert "reads about 340 changelog records for it (about 10 seconds)" in " ".join(shown.split())
+
+
+def test_compile_with_a_cluster_reports_another_count_of_an_internal_topic_that_is_read_by_name(
+    headwater: Headwater,
+    kafka: LocalBroker,
+    names: tuple[str, str],
+    topics: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    id_, source = names
+    repartition = f"{id_}-by-k-repartition"
+    document = tmp_path / "app.yaml"
+    text = document.read_text(encoding="utf-8")
+    document.write_text(
+        f"{text}  - stream: {{topic: {repartition}}}\n  - to: {source}-copy\n", encoding="utf-8"
+    )
+    topics(source, 3)
+    topics(repartition, 7)
+
+    for command in ("compile", "plan"):
+        refused = headwater(command, "app.yaml", "--bootstrap-server", kafka.bootstrap_servers)
+        assert refused.returncode != ExitCode.DONE, refused
+        assert repartition in refused.stderr
+        assert "7 partitions" in refused.stderr

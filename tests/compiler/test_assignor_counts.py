@@ -8,7 +8,7 @@ import pytest
 from headwater.compiler import build_nodes, compile_document
 from headwater.compiler.pipeline import compile_nodes
 from headwater.model.nodes import RepartitionTopic
-from headwater.model.problems import OFFLINE, ProblemCode, Severity
+from headwater.model.problems import COMPILE, OFFLINE, ProblemCode, Severity
 from headwater.model.topology import Protocol
 from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints, topic
 
@@ -90,6 +90,24 @@ def test_without_a_cluster_another_count_of_a_repartition_topic_is_an_error() ->
     assert problems_without_lints(compile_document(document(followed), given, OFFLINE)) == ()
     # a plan compares the count of the topic with its setup record
     assert problems_without_lints(compiled(READ_BY_NAME, given)) == ()
+
+
+def test_with_a_cluster_another_count_of_a_repartition_topic_is_an_error_without_a_plan() -> None:
+    given = {"a": 3, "app-r-repartition": 7}
+    (problem,) = problems_without_lints(compile_document(document(READ_BY_NAME), given, COMPILE))
+    assert (problem.code, problem.topic) == (ProblemCode.CONFLICTING_PARTITIONS, "app-r-repartition")
+    assert problem.fix == "Set `partitions: 7` at its `repartition`."
+
+    followed = READ_BY_NAME.replace("{name: r}", "{name: r, partitions: 7}")
+    assert problems_without_lints(compile_document(document(followed), given, COMPILE)) == ()
+
+
+@pytest.mark.parametrize(("count", "is_refused"), [(1, False), (7, True)])
+def test_with_a_static_partitioner_the_next_run_adds_partitions(count: int, is_refused: bool) -> None:  # noqa: FBT001
+    config = "application: {id: app, config: {static.partitioner.class: initial-hash}}"
+    given = {"a": 3, "app-r-repartition": count}
+    found = problems_without_lints(compile_document(document(f"{config}{READ_BY_NAME}"), given, COMPILE))
+    assert [problem.code for problem in found] == [ProblemCode.CONFLICTING_PARTITIONS] * is_refused
 
 
 def test_a_global_table_may_read_a_repartition_topic_that_the_plan_creates() -> None:

@@ -7,6 +7,7 @@ from headwater.model.problems import errors
 from headwater.planner.edits import (
     ApplicationEdit,
     Edit,
+    OperatorEdit,
     TopicEdit,
     Topologies,
     compile_topologies,
@@ -47,6 +48,11 @@ def of_one(before: str, after: str) -> ApplicationEdit:
     assert not found.problems, found.problems
     (application,) = found.applications
     return application
+
+
+def changed(application: ApplicationEdit) -> list[OperatorEdit]:
+    """Return the operators that do something else, without those that only have another name or are new."""
+    return [each for each in application.operators if each.aspect != "name" and not each.is_on_one_side]
 
 
 def verdicts(application: ApplicationEdit) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 
 from headwater.model.behaviors import Behavior, SinkSettings, SourceSettings
 from headwater.planner.edits.declared import DECLARED
-from tests.edits.sides import of_one
+from tests.edits.sides import changed, of_one
 
 _DOCUMENT = """
 application: {id: app}
@@ -33,7 +33,7 @@ _MAP, _AGGREGATE, _NOT = (
 
 def _edited(before: str, after: str) -> str:
     """Return the operators that do something else, separated by commas."""
-    return ", ".join(dict.fromkeys(each.operator for each in of_one(before, after).operators))
+    return ", ".join(dict.fromkeys(each.operator for each in changed(of_one(before, after))))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_a_revision_of_git_is_compared_with_the_working_tree(
 
     assert set(verdicts(found).values()) == {"renamed"}
     assert unknown.exit_code == ExitCode.PROBLEMS
-    assert "Git finds no revision no-such-branch" in unknown.stderr
+    assert "Git finds no revision `no-such-branch`" in unknown.stderr
     assert option.exit_code == ExitCode.PROBLEMS
     assert not (repository / "hacked").exists()
 

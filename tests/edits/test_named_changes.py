@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.planner.edits import OperatorEdit
-from tests.edits.sides import of_one
+from tests.edits.sides import changed, of_one
 
 _STREAM = """
 application: {id: app}
@@ -49,7 +49,7 @@ def _changes(before: str, *edits: tuple[str, str]) -> list[OperatorEdit]:
     for old, new in edits:
         assert old in after
         after = after.replace(old, new)
-    return list(of_one(before, after).operators)
+    return list(changed(of_one(before, after)))
 
 
 def _texts(operators: list[OperatorEdit]) -> list[tuple[str, str | None, str | None]]:
@@ -107,7 +107,7 @@ def test_the_default_timestamp_extractor_is_a_timestamp_of_sources() -> None:
 def test_another_joined_table_is_named() -> None:
     found = of_one(_JOINED, _JOINED.replace("with: t", "with: u"))
 
-    (change,) = found.operators
+    (change,) = changed(found)
     assert (change.operator, change.aspect) == ("joined", "joined table")
     assert (change.before, change.after) == ("from table", "from other")
     assert change.stores == ("counts",)
@@ -168,7 +168,7 @@ def test_a_move_of_equal_operators_is_no_other_input() -> None:
 
     assert not [
         each
-        for each in of_one(text.replace("  - to: out", "  - to: {from: fa, topic: out}"), peeked).operators
+        for each in changed(of_one(text.replace("  - to: out", "  - to: {from: fa, topic: out}"), peeked))
         if each.aspect == "input" and "FILTER" in each.operator
     ]
 
@@ -196,7 +196,7 @@ describe:
 """
 
     old = text("in", "out", "table")
-    found = of_one(old, text("other", "results", "table")).operators
+    found = changed(of_one(old, text("other", "results", "table")))
     assert _texts(list(found)) == [("topics", "in", "other"), ("topic", "out", "results")]
 
 
@@ -230,7 +230,7 @@ describe:
 def test_a_joined_table_of_a_text_is_named_and_what_is_after_it_is_not_known() -> None:
     found = of_one(_TEXT.replace("STORE", "t"), _TEXT.replace("STORE", "u"))
 
-    assert _texts(list(found.operators)) == [("joined table", "from table", "from other")]
+    assert _texts(list(changed(found))) == [("joined table", "from table", "from other")]
     assert {topic.store: topic.verdict.value for topic in found.topics} == {
         "counts": "unknown",
         "t": "kept",
@@ -275,9 +275,9 @@ def test_another_table_of_the_same_topic_is_named(stored: tuple[str, str], added
     if added:
         shifted = before.replace("  - join", f"{added}  - join")
 
-    assert [each.aspect for each in of_one(before, shifted).operators] == []
+    assert [each.aspect for each in changed(of_one(before, shifted))] == []
     assert [
-        each.aspect for each in of_one(before, shifted.replace("with: emails", "with: phones")).operators
+        each.aspect for each in changed(of_one(before, shifted.replace("with: emails", "with: phones")))
     ] == ["joined table"]
 
 
@@ -294,9 +294,10 @@ topology:
   - join: {from: s, with: number, name: joined}
   - to: out
 """
-    (change,) = of_one(
+    found = of_one(
         before, before.replace("with: number", "with: last").replace("  - join", f"{added}  - join")
-    ).operators
+    )
+    (change,) = changed(found)
 
     assert (change.operator, change.aspect, change.before, change.after) == (
         "joined",
@@ -334,9 +335,9 @@ def test_another_branch_of_a_condition_is_named(old: str, new: str, splitter: st
     if "name: small" in new:
         edited = edited.replace("value.size > 1, name: small", "value.size > 1, name: large")
 
-    assert "conditions" in [each.aspect for each in of_one(before, edited).operators]
+    assert "conditions" in [each.aspect for each in changed(of_one(before, edited))]
     assert "conditions" not in [
-        each.aspect for each in of_one(before, before.replace("  - split", "  - peek:\n  - split")).operators
+        each.aspect for each in changed(of_one(before, before.replace("  - split", "  - peek:\n  - split")))
     ]
 
 
@@ -346,7 +347,7 @@ def test_another_name_of_a_split_changes_no_condition(new: str) -> None:
         "default: {name: none, as: none}", "default: {as: none}"
     )
     for before in (_SPLIT, without):
-        assert not of_one(before, before.replace("      name: by-size-\n", new)).operators
+        assert not changed(of_one(before, before.replace("      name: by-size-\n", new)))
 
 
 def test_a_join_of_a_text_with_another_table_of_the_same_topic_is_not_known() -> None:
@@ -358,7 +359,7 @@ def test_a_join_of_a_text_with_another_table_of_the_same_topic_is_not_known() ->
         "t": "kept",
         "u": "kept",
     }
-    assert [each.aspect for each in found.operators] == ["joined table"]
+    assert [each.aspect for each in changed(found)] == ["joined table"]
 
 
 def test_a_join_of_a_text_with_another_generated_store_is_not_known() -> None:

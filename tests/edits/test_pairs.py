@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.planner.edits import OperatorEdit
-from tests.edits.sides import of_one, verdicts
+from tests.edits.sides import changed, of_one, verdicts
 
 _COUNTRIES = """
 application: {id: app}
@@ -37,14 +37,14 @@ def _exchanged(text: str, first: str, second: str) -> str:
     return text.replace(first, "EXCHANGED").replace(second, first).replace("EXCHANGED", second)
 
 
-def _aspects(operators: tuple[OperatorEdit, ...]) -> list[tuple[str, tuple[str, ...]]]:
+def _aspects(operators: list[OperatorEdit]) -> list[tuple[str, tuple[str, ...]]]:
     return [(each.aspect, each.stores) for each in operators]
 
 
 def test_an_exchange_of_two_conditions_is_two_edits() -> None:
     found = of_one(_COUNTRIES, _exchanged(_COUNTRIES, "'DE'", "'FR'"))
 
-    assert _aspects(found.operators) == [("condition", ("german",)), ("condition", ("french",))]
+    assert _aspects(changed(found)) == [("condition", ("german",)), ("condition", ("french",))]
 
 
 @pytest.mark.parametrize("added", ["  - peek: {from: s}\n", "  - filter: {from: s, where: value.x > 1}\n"])
@@ -54,7 +54,7 @@ def test_an_exchange_is_found_if_numbers_shift(added: str) -> None:
         _COUNTRIES, exchanged.replace("  - filter: {where", f"{added}  - filter: {{from: s, where")
     )
 
-    assert {store for each in found.operators for store in each.stores} == {"german", "french"}
+    assert {store for each in changed(found) for store in each.stores} == {"german", "french"}
 
 
 def test_a_literal_that_is_the_name_of_a_store_is_no_name() -> None:
@@ -82,13 +82,13 @@ def test_equal_operators_in_another_order_have_the_same_inputs() -> None:
     head, first, second = _EQUAL.partition("  - filter: {from: a")[0], _FIRST, _EQUAL.split(_FIRST)[1]
     edited = f"{head}  - peek: {{from: a}}\n{second}{first}".replace("value > ", "value >= ")
 
-    assert {each.aspect for each in of_one(_EQUAL, edited).operators} == {"condition"}
+    assert {each.aspect for each in changed(of_one(_EQUAL, edited))} == {"condition"}
 
 
 def test_the_removal_of_the_first_of_two_equal_operators_is_no_other_input() -> None:
     edited = _EQUAL.replace(_FIRST, "").replace("value > 2", "value > 3")
 
-    assert {each.aspect for each in of_one(_EQUAL, edited).operators} == {"condition"}
+    assert {each.aspect for each in changed(of_one(_EQUAL, edited))} == {"condition"}
 
 
 _REPLACED = """
@@ -118,7 +118,7 @@ def test_an_operator_with_another_generated_name_is_named(
     edited = _REPLACED.replace(old, new).replace("  - mapValues", f"{added}  - mapValues")
     if added and expected is None:
         edited = edited.replace("  - filter", f"{added}  - filter")
-    found = [(each.aspect, each.before, each.after) for each in of_one(_REPLACED, edited).operators]
+    found = [(each.aspect, each.before, each.after) for each in changed(of_one(_REPLACED, edited))]
 
     if expected is None:
         (aspect, before, after), *others = found
@@ -138,10 +138,13 @@ def test_an_operator_that_is_renamed_and_edited_is_named() -> None:
     )
     renamed = before.replace("name: amount", "name: price")
 
-    assert of_one(before, renamed).operators == ()
+    assert changed(of_one(before, renamed)) == []
+    assert [(each.aspect, each.before, each.after) for each in of_one(before, renamed).operators] == [
+        ("name", "amount", "price")
+    ]
     assert [
         (each.operator, each.aspect)
-        for each in of_one(before, renamed.replace("value.amount", "value.price")).operators
+        for each in changed(of_one(before, renamed.replace("value.amount", "value.price")))
     ] == [("price", "value")]
 
 
@@ -154,5 +157,5 @@ def test_an_operator_of_another_kind_with_the_same_name_is_named() -> None:
     )
 
     assert [
-        (each.operator, each.aspect, each.before, each.after) for each in of_one(before, edited).operators
+        (each.operator, each.aspect, each.before, each.after) for each in changed(of_one(before, edited))
     ][:1] == [("amount", "operator", "MapValues", "Peek")]

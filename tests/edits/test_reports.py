@@ -21,13 +21,14 @@ from tests.edits.change_command import FILTERED, SCHEMA, headwater, write
 from tests.edits.sides import COUNT, GENERATED, edit
 
 GOLDEN = Path(__file__).parent / "golden"
+_CONFIG = "config: {auto.offset.reset: latest, num.stream.threads: 2, sasl.jaas.config: secret}"
 
 
 @pytest.mark.parametrize("form", ["txt", "json", "md", "html"])
 def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
     after = FILTERED.replace("- reduce:", "- windowedBy: {session: {gap: 1m}}\n  - reduce: {name: sum}")
-    after = after.replace("to: out", "to: results")
-    found = edit(GENERATED, after)
+    after = after.replace("to: out", "to: results").replace("topic: in, ", "topic: in, offsetReset: latest, ")
+    found = edit(GENERATED, after.replace("id: app", f"id: app, {_CONFIG}"))
     texts = {
         "txt": lambda: f"{edit_text(found)}\n",
         "json": lambda: json.dumps(edit_json(found), indent=2, ensure_ascii=False) + "\n",
@@ -38,7 +39,9 @@ def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
 
 
 def test_json_is_valid_and_is_read_back() -> None:
-    found = edit(GENERATED, FILTERED.replace("to: out", "to: results"))
+    found = edit(
+        GENERATED, FILTERED.replace("to: out", "to: results").replace("id: app", f"id: app, {_CONFIG}")
+    )
     text = json.dumps(edit_json(found))
 
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(text))
@@ -55,10 +58,11 @@ def test_the_guide_explains_each_verdict() -> None:
 def test_expressions_are_no_active_content() -> None:
     before = GENERATED.replace("- selectKey:", "- filter: {where: value > 1}\n  - selectKey:")
     after = before.replace("value > 1", "\"value = '<script>|`x`'\"")
-    found = edit(before, after)
+    found = edit(before, after.replace("id: app", "id: app, config: {client.id: '<script>|`x`'}"))
     shown = MarkdownIt("commonmark").enable("table").render(edit_markdown(found))
 
     assert "<script>" in str(found.applications[0].operators[0].after)
+    assert "<script>" in str(found.applications[0].settings[0].after)
     assert "<script>" not in shown
     assert "<script>" not in edit_page(found)
 

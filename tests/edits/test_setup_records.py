@@ -276,3 +276,17 @@ def test_a_former_id_does_not_hide_that_the_topology_was_edited() -> None:
     assert _verdicts(same) == _verdicts(edited) == {Verdict.RENAMED}
     assert not any("--git" in topic.first or "edited" in topic.why for topic in same.topics)
     assert all("--git" in topic.first and "was edited" in topic.why for topic in edited.topics)
+
+
+def test_settings_that_differ_from_the_record_are_listed_without_secrets() -> None:
+    before = _with_config("commit.interval.ms: 100, my.own: a, sasl.jaas.config: hunter2")
+    found = _since(
+        _record(before), _with_config("commit.interval.ms: 200, my.own: b, sasl.jaas.config: hunter3")
+    )
+
+    assert [(each.key, each.before, each.after) for each in found.settings] == [
+        ("commit.interval.ms", "100", "200"),
+        ("my.own", "set", "set"),
+    ]
+    assert found.settings[0].why.startswith("It decides how many results are sent on")
+    assert [topic.verdict for topic in found.topics] == [Verdict.KEPT] * len(found.topics)

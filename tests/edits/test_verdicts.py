@@ -376,3 +376,19 @@ def test_topics_that_a_cluster_shows_are_not_known_to_be_kept_by_a_topology() ->
     assert "One side has only what a cluster shows" in found.topics[0].why
     assert not found.is_complete
     assert verdicts(of_one(_OBSERVED, _OBSERVED)) == {"counts": "kept"}
+
+
+def test_another_count_of_a_topic_with_another_format_is_named() -> None:
+    """Kafka Streams refuses the count before it reads a record."""
+    before = """
+application: {id: app}
+topology:
+  - stream: {topic: in, as: s}
+  - groupByKey: {as: g}
+  - reduce: {from: g, materialized: s3}
+"""
+    after = before.replace("  - groupByKey:", "  - repartition: {from: s, partitions: 7}\n  - groupByKey:")
+    (store,) = (topic for topic in of_one(before, after.replace("reduce", "count")).topics if topic.store)
+
+    assert store.verdict is Verdict.RESET
+    assert "It has 7 partitions instead of 4, too: Kafka Streams does not start" in store.why

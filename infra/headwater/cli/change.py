@@ -11,8 +11,10 @@ from headwater.cli.edit_inputs import (
     FORMATS,
     EditInputs,
     edit_exit_code,
+    id_in_records,
     load_side,
     load_sides,
+    require_text,
     show_edit,
 )
 from headwater.cli.git_revision import files_at
@@ -96,9 +98,13 @@ def change(
         raise click.UsageError("Name OLD and NEW, or one of --git, --stack and --stack-state.")
     sources = EditInputs(bootstrap_server, command_config, dict(given))
     if has_records:
-        new = load_side(paths, id_)
-        found = sources.since_setup(_records(stack, project, stack_state), new.documents)
+        records = _records(stack, project, stack_state)
+        new = load_side(paths, id_in_records(paths, records, id_))
+        if not records:
+            click.echo("The stack has no setup record: no `pulumi up` has recorded an application.", err=True)
+        found = sources.since_setup(records, new.documents)
     elif revision is not None:
+        require_text((paths,), id_)
         new = load_side(paths, id_)
         with files_at(revision, paths) as old_paths:
             old = load_side(old_paths, id_, is_empty_allowed=True)

@@ -19,7 +19,7 @@ from headwater.cli.options import (
 from headwater.cli.policies import read_policies, violations, with_problems
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import OFFLINE, PLAN, errors
+from headwater.model.problems import COMPILE, OFFLINE, errors
 from headwater.spec import load_documents
 
 _TOOL_FORMATS = ("strimzi", "terraform", "jikkou", "exclusions")
@@ -82,7 +82,7 @@ def compile_(
     loaded = load_documents(files)
     counts = {**read_counts(loaded.documents, bootstrap_server, command_config), **dict(given)}
     is_offline = bootstrap_server is None and command_config is None
-    compiled = compile_documents(loaded.documents, counts, OFFLINE if is_offline else PLAN)
+    compiled = compile_documents(loaded.documents, counts, OFFLINE if is_offline else COMPILE)
     compiled = with_problems(compiled, tuple(violations(loaded.documents, compiled, counts, policies)))
     problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))
     if form == "text" and output is None and sys.stdout.isatty():

@@ -1,7 +1,7 @@
 """The two sides of an edit: documents, texts and counts; and the report of it."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -34,8 +34,10 @@ def load_side(paths: Sequence[Path], id_: str | None = None, *, is_empty_allowed
     if not paths and is_empty_allowed:
         return Documents()
     if len(paths) == 1 and (text := _description(paths[0])) is not None:
+        # A file without text is no field without text: its problem is that it contains no description.
+        description = {"text": text or "\n"}
         loaded = parse_document(
-            {"application": {"id": id_ or DEFAULT_ID}, "describe": {"text": text}}, str(paths[0])
+            {"application": {"id": id_ or DEFAULT_ID}, "describe": description}, str(paths[0])
         )
     else:
         loaded = load_documents(paths)
@@ -49,16 +51,54 @@ def load_sides(old: Sequence[Path], new: Sequence[Path], id_: str | None) -> tup
 
     Raises:
         ProblemsExit: A document has errors.
+        click.UsageError: It is not known which application a text describes.
     """
-    if id_ is None and _is_text(old) and not _is_text(new):
+    require_text((old, new), id_)
+    if _is_text(old) and not _is_text(new):
         after = load_side(new)
-        return load_side(old, _only_id(after)), after
+        return load_side(old, _id_of_text(old, after, id_)), after
     before = load_side(old, id_)
-    return before, load_side(new, _only_id(before) if id_ is None and not _is_text(old) else id_)
+    if _is_text(new) and not _is_text(old):
+        id_ = _id_of_text(new, before, id_)
+    return before, load_side(new, id_)
 
 
-def _only_id(side: Documents) -> str | None:
-    return side.documents[0].application.id if len(side.documents) == 1 else None
+def load_before(path: Path, new: Documents) -> Documents:
+    """Read what runs before documents. Raises as `load_sides`."""
+    return load_side([path], _id_of_text([path], new, None) if _is_text([path]) else None)
+
+
+def require_text(sides: Iterable[Sequence[Path]], id_: str | None) -> None:
+    """Raise `click.UsageError` if an application id is given, and no side is a text."""
+    if id_ is not None and not any(map(_is_text, sides)):
+        raise click.UsageError("--application-id is for texts of Topology#describe(): documents have ids.")
+
+
+def _id_of_text(text: Sequence[Path], other: Documents, id_: str | None) -> str | None:
+    """Return the id of the application of a text, which is compared with documents."""
+    ids = [document.application.id for document in other.documents]
+    if len(ids) > 1 and id_ not in ids:
+        raise click.UsageError(
+            f"Name the application that {text[0]} describes by --application-id: {', '.join(sorted(ids))}."
+        )
+    return id_ if id_ is not None or not ids else ids[0]
+
+
+def id_in_records(paths: Sequence[Path], records: Collection[str], id_: str | None) -> str | None:
+    """Return the application id of a text that is compared with setup records; None for documents.
+
+    Raises:
+        click.UsageError: It is not known which application a text describes.
+    """
+    require_text((paths,), id_)
+    if not _is_text(paths) or id_ is not None:
+        return id_
+    if len(records) != 1:
+        raise click.UsageError(
+            f"Name the application that {paths[0]} describes by --application-id: "
+            f"{', '.join(sorted(records)) or 'the stack has no setup record'}."
+        )
+    return next(iter(records))
 
 
 def _is_text(paths: Sequence[Path]) -> bool:

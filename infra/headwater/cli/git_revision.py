@@ -118,5 +118,5 @@ def _git(*arguments: str, of: str | None = None, given: bytes = b"") -> bytes:
         if of is None:
             raise click.ClickException(f"Git failed: {reason.rstrip('.')}.") from None
         raise click.ClickException(
-            f"Git finds no revision {of}: {reason.rstrip('.')}.\n  In a shallow clone, fetch it first."
+            f"Git finds no revision `{of}`: {reason.rstrip('.')}.\n  In a shallow clone, fetch it first."
         ) from None

@@ -9,7 +9,7 @@ import click
 
 from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
-from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_side, show_edit
+from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_before, load_side, show_edit
 from headwater.cli.options import Count, Version, cluster_options, each_once, files_argument, output_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
@@ -75,7 +75,7 @@ def upgrade(
         inputs = EditInputs(bootstrap_server, command_config, dict(given))
         new = load_side(files)
         edit = inputs.compare(
-            load_side([before]).documents, [_for_version(document, to) for document in new.documents]
+            load_before(before, new).documents, [_for_version(document, to) for document in new.documents]
         )
         print_problems(new.problems)
         show_edit(edit, form, output)

@@ -1,6 +1,6 @@
 """Problems of missing source topics and of undecided partition counts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from headwater.compiler.broker_counts import status_text
 from headwater.compiler.compilation import Compilation
@@ -125,8 +125,8 @@ def _read_by_name(compilation: Compilation) -> list[Problem]:
         given, own = compilation.partitions.get(topic, 0), compilation.counts.get(topic)
         if given < 1:
             problems.append(_not_created_yet(compilation, topic, own))
-        elif not compilation.caller.reads_cluster and own not in (None, given):
-            problems.append(_other_count(compilation, topic, given, int(own or 0)))
+        elif not compilation.caller.compares_topics and own not in (None, given):
+            problems += _other_count(compilation, topic, given, int(own or 0))
     return problems
 
 
@@ -151,9 +151,12 @@ def _not_created_yet(compilation: Compilation, topic: str, count: int | None) ->
     )
 
 
-def _other_count(compilation: Compilation, topic: str, given: int, own: int) -> Problem:
+def _other_count(compilation: Compilation, topic: str, given: int, own: int) -> Iterator[Problem]:
+    is_seen = compilation.caller.reads_cluster
+    if is_seen and given < own and compilation.config.is_statically_partitioned:
+        return  # the next run adds the partitions
     reader = _readers_of(compilation).get(topic)
-    return Problem(
+    yield Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=f"{topic} has another number of partitions than the application gives it.",
         topic=topic,
@@ -162,7 +165,8 @@ def _other_count(compilation: Compilation, topic: str, given: int, own: int) -> 
         found=_partitions(given),
         why="This is the repartition topic of the application. Kafka Streams does not start while it has "
         "another count.",
-        fix=f"Set `partitions: {given}` at its `repartition`, or leave `--partitions {topic}` out.",
+        fix=f"Set `partitions: {given}` at its `repartition`"
+        + ("." if is_seen else f", or leave `--partitions {topic}` out."),
         location=reader.at if reader else None,
     )
 

@@ -207,6 +207,8 @@ class Caller:
 
     reads_cluster: bool = True
     """Whether partition counts are read from a cluster. If not, a topic without a count may exist."""
+    compares_topics: bool = True
+    """Whether existing internal topics are compared with what the application needs."""
     knows_setup: bool = True
     """Whether a setup record says which topics Headwater set up. If not, all that exist count as ours."""
     is_running: bool = False
@@ -220,7 +222,10 @@ class Caller:
 PLAN = Caller(describe_hint=" If it exists, grant the user permission to describe it.")
 """`pulumi up`, `pulumi preview` and `headwater plan`."""
 
-OFFLINE = Caller(reads_cluster=False)
+COMPILE = attrs.evolve(PLAN, compares_topics=False)
+"""`headwater compile` with a cluster, of which it reads the counts of source topics."""
+
+OFFLINE = Caller(reads_cluster=False, compares_topics=False)
 """`headwater compile` without a cluster."""
 
 DRIFT_WITHOUT_RECORD = Caller(knows_setup=False)

@@ -158,7 +158,7 @@ def _may_be_shown(key: str, text: str) -> bool:
 
 def _recorded_config(application_id: str, key: str, value: str) -> str | None:
     """Return what a record has of a config, None if it has nothing."""
-    shown = _redact_url(value)
+    shown = redact_url(value)
     if is_public(key):
         return shown
     if key in known_keys() or _SECRET.search(key):
@@ -166,7 +166,7 @@ def _recorded_config(application_id: str, key: str, value: str) -> str | None:
     return f"sha256:{_digest_of(application_id, key, shown)}"
 
 
-def _redact_url(value: str) -> str:
+def redact_url(value: str) -> str:
     """Return the value without the credentials, query and fragment of a URL: each may contain a secret."""
     return _QUERY.sub(r"\1", _USER_INFO.sub("//", value))
 
@@ -204,6 +204,13 @@ def topology_content(document: TopologyDocument | None) -> str:
         return json.dumps(_Calls().contents(document.steps), ensure_ascii=True)
     topology = document.described or document.exported
     return json.dumps(_content(topology), ensure_ascii=True) if topology else ""
+
+
+def call_options(step: Step) -> Mapping[str, Any]:
+    """Return the options of a call that are set, by field; without handles, and branches of `split`."""
+    if isinstance(step.operator, Split):
+        return {}
+    return {name: content for name, content in _fields(step.operator, {}) if name != "other"}
 
 
 class _Calls:

@@ -8,14 +8,14 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
 import attrs
 
 from headwater.model.compiled import TopicKind
-from headwater.model.problems import errors
+from headwater.model.problems import ProblemCode, errors
 from headwater.planner.edits import (
     ApplicationEdit,
     TopicEdit,
@@ -24,14 +24,17 @@ from headwater.planner.edits import (
     compile_topologies,
     find_edit,
 )
+from headwater.planner.edits.values import OTHER_COUNT
 from headwater.spec import parse_document
-from tests.oracle.edits.random_edits import Json, RandomEdit, random_edit
+from tests.oracle.edits.random_edits import Json, RandomEdit, RandomEditor
 from tests.oracle.kafka_streams import built_program
 from tests.oracle.random_topologies.stores import Choices
 
 _MAIN = "headwater.oracle.Edits"
 _SECONDS = 300
 _KEYS, _RECORDS = 5, 14
+MOST_EDITS = 4
+_ATTEMPTS = 3
 _FIRST_MS = round(time.time() * 1000) - 60_000  # brokers delete older records of windows
 _QUERYABLE = {"keyValue": "keyValue", "timestampedKeyValue": "keyValue", "timestampedWindow": "window"}
 
@@ -52,16 +55,59 @@ class Trial:
         return self.predicted.id
 
 
-def make_trial(seed: int, id_: str, version: str) -> Trial | None:
-    """Return a random edit that both sides build; None if Headwater refuses one of them."""
+@attrs.frozen
+class Series:
+    """Edits of one application, each of the document that the one before has made."""
+
+    trials: tuple[Trial, ...]
+    request: Json
+
+    @property
+    def id(self) -> str:
+        return self.trials[0].id
+
+
+def make_series(seed: int, id_: str, version: str, most: int = MOST_EDITS) -> Series | None:
+    """Return up to `most` random edits that both sides build; None if there is none.
+
+    A series ends before an edit whose topics exist already without being used, which only a topology before
+    shows, and after an edit that Kafka Streams may refuse.
+    """
     chance = random.Random(seed)  # noqa: S311 - a repeatable example
-    edit = random_edit(Choices(chance.randrange), id_)
+    editor = RandomEditor(Choices(chance.randrange), id_)
+    trials: list[Trial] = []
+    earlier = set[str]()
+    for _ in range(_ATTEMPTS * most):
+        document = copy.deepcopy(editor.document)
+        trial = _make_trial(editor, chance, version, len(trials))
+        if trial is None:
+            editor.document = document
+            continue
+        (old,), (new,) = trial.before.of.values(), trial.after.of.values()
+        if (earlier - old.topics.keys()) & new.topics.keys():
+            break
+        earlier |= old.topics.keys() | new.topics.keys()
+        trials.append(trial)
+        editor.document = trial.edit.after
+        is_risk = any(topic.verdict in (Verdict.RESET, Verdict.MOVED) for topic in trial.predicted.topics)
+        if is_risk or len(trials) == most:
+            break
+    if not trials:
+        return None
+    sides = [(trials[0].before, trials[0].edit.before), *((each.after, each.edit.after) for each in trials)]
+    topics = sorted({topic for side, document in sides for topic in _inputs(side, document)})
+    return series_of(trials, _records(chance, topics, _RECORDS))
+
+
+def _make_trial(editor: RandomEditor, chance: random.Random, version: str, number: int) -> Trial | None:
+    """Return a random edit that both sides build; None if Headwater refuses one of them."""
+    edit = editor.edit()
     before, after = (
         compiled_side(document, edit.partitions, version) for document in (edit.before, edit.after)
     )
     if before is None or after is None or edit.before == edit.after:
         return None
-    if any(_reads_own_output(side) for side in (before, after)):
+    if any(_reads_own_output(side) or _leaves_partitions(side) for side in (before, after)):
         return None
     found = find_edit(before, after)
     if found.problems or not found.applications:
@@ -74,7 +120,10 @@ def make_trial(seed: int, id_: str, version: str) -> Trial | None:
         assert named is not None, "the document with the advised lines has errors"
         after, applied = named, len(predicted.lines)
         (predicted,) = find_edit(before, after).applications
-    return Trial(edit, predicted, before, after, _request(edit, predicted, before, after, chance), applied)
+    request = _request(
+        edit, predicted, before, after, _records(chance, _inputs(after, edit.after), 4, (number + 1) * 100)
+    )
+    return Trial(edit, predicted, before, after, request, applied)
 
 
 def _reads_own_output(side: Topologies) -> bool:
@@ -84,6 +133,12 @@ def _reads_own_output(side: Topologies) -> bool:
         for topology in side.of.values()
         for part in topology.compiled.subtopologies
     )
+
+
+def _leaves_partitions(side: Topologies) -> bool:
+    """Return whether Kafka Streams starts, but reads not all partitions, so that it never becomes idle."""
+    problems = (problem for topology in side.of.values() for problem in topology.compiled.problems)
+    return any(problem.code is ProblemCode.UNCHECKED_COPARTITIONING for problem in problems)
 
 
 def compiled_side(document: Json, partitions: Mapping[str, int], version: str) -> Topologies | None:
@@ -120,35 +175,9 @@ def with_lines(document: Json, predicted: ApplicationEdit) -> Json:
 
 
 def _request(
-    edit: RandomEdit,
-    predicted: ApplicationEdit,
-    before: Topologies,
-    after: Topologies,
-    chance: random.Random,
+    edit: RandomEdit, predicted: ApplicationEdit, before: Topologies, after: Topologies, records: list[Json]
 ) -> Json:
     (old,), (new,) = before.of.values(), after.of.values()
-    read_before, read_after = (
-        sorted(
-            {topic for part in each.compiled.subtopologies if not part.is_global for topic in part.sources}
-        )
-        for each in (old, new)
-    )
-    inputs = sorted(
-        {
-            *old.compiled.external_sources,
-            *new.compiled.external_sources,
-            *old.compiled.global_topics,
-            *new.compiled.global_topics,
-        }
-    )
-    # Kafka Streams cannot restore a global store of the Processor API from records without serdes.
-    filled = {
-        step["addGlobalStore"]["topic"]
-        for document in (edit.before, edit.after)
-        for step in document["topology"]
-        if "addGlobalStore" in step
-    }
-    written = {topic for each in (old, new) for part in each.compiled.subtopologies for topic in part.sinks}
     internal = {*old.topics, *new.topics}
     kept = {
         topic.store: _QUERYABLE[layout.kind]
@@ -158,27 +187,56 @@ def _request(
         if topic.topic in internal
     }
     return {
-        "id": predicted.id,
-        "before": edit.before,
-        "after": edit.after,
-        "topics": {topic: edit.partitions.get(topic, 1) for topic in sorted({*inputs, *written} - internal)},
-        "input": [
-            _record(chance, topic, number)
-            for topic in inputs
-            if topic not in filled
-            for number in range(_RECORDS)
-        ],
-        "more": [
-            _record(chance, topic, number + 100)
-            for topic in inputs
-            if topic not in filled
-            for number in range(4)
-        ],
-        "readBefore": read_before,
-        "readAfter": read_after,
+        "document": edit.after,
+        "reads": _read_topics(after),
+        "input": records,
         "repartitions": sorted(topic.name for topic in old.repartitions.values()),
         "kept": kept,
     }
+
+
+def series_of(trials: Sequence[Trial], records: Sequence[Json]) -> Series:
+    """Return the series of edits; `records` are the input before them."""
+    first = trials[0]
+    counts = first.edit.partitions
+    sides = [first.before, *(trial.after for trial in trials)]
+    topologies = [topology for side in sides for topology in side.of.values()]
+    internal = {topic for topology in topologies for topic in topology.topics}
+    written = {topic for each in topologies for part in each.compiled.subtopologies for topic in part.sinks}
+    read = {
+        topic
+        for each in topologies
+        for topic in (*each.compiled.external_sources, *each.compiled.global_topics)
+    }
+    request = {
+        "id": first.id,
+        "topics": {topic: counts.get(topic, 1) for topic in sorted({*read, *written} - internal)},
+        "document": first.edit.before,
+        "reads": _read_topics(first.before),
+        "input": list(records),
+        "edits": [trial.request for trial in trials],
+    }
+    return Series(tuple(trials), request)
+
+
+def _read_topics(side: Topologies) -> list[str]:
+    (topology,) = side.of.values()
+    parts = topology.compiled.subtopologies
+    return sorted({topic for part in parts if not part.is_global for topic in part.sources})
+
+
+def _inputs(side: Topologies, document: Json) -> list[str]:
+    """Return the user topics that an application reads, without those of `addGlobalStore`.
+
+    Kafka Streams cannot restore a global store of the Processor API from records without serdes.
+    """
+    (topology,) = side.of.values()
+    filled = {step["addGlobalStore"]["topic"] for step in document["topology"] if "addGlobalStore" in step}
+    return sorted({*topology.compiled.external_sources, *topology.compiled.global_topics} - filled)
+
+
+def _records(chance: random.Random, topics: Sequence[str], number: int, first: int = 0) -> list[Json]:
+    return [_record(chance, topic, first + each) for topic in topics for each in range(number)]
 
 
 def _record(chance: random.Random, topic: str, number: int) -> Json:
@@ -197,15 +255,13 @@ def differences(trial: Trial, found: Json) -> tuple[list[str], str]:
         return [], "records before the edit are still being processed"
     failed = str(found["failedAfter"])
     topics = trial.predicted.topics
-    moved = [
-        topic for topic in topics if topic.verdict is Verdict.MOVED and "partitions instead of" in topic.what
-    ]
+    moved = [topic for topic in topics if OTHER_COUNT in topic.why]
     existing_moved = [topic for topic in moved if topic.topic in found["entries"]]
     if "has invalid partitions" in failed:
         return ([] if moved else [f"an internal topic has another count: {failed}"]), ""
     wrong = []
     if existing_moved:
-        wrong.append(f"{existing_moved[0].topic} was predicted as moved, but Kafka Streams starts")
+        wrong.append(f"{existing_moved[0].topic} was predicted with another count, but Kafka Streams starts")
     if failed != "[]":
         if any(topic.verdict is Verdict.RESET for topic in topics):
             return [], "fails, as predicted for records of another format"
@@ -316,19 +372,20 @@ class EditsProgram:
     answers: "queue.Queue[str]"
 
     def run(
-        self, bootstrap_servers: str, trials: Sequence[Trial], parallel: int = 4
+        self, bootstrap_servers: str, series: Iterable[Series], parallel: int = 4
     ) -> Iterator[tuple[Trial, Json]]:
-        """Yield each trial with what Kafka Streams did, in the order in which they end."""
+        """Yield each edit with what Kafka Streams did, in the order in which they end."""
+        chosen = list(series)
         request = {
             "bootstrapServers": bootstrap_servers,
             "parallel": parallel,
-            "edits": [trial.request for trial in trials],
+            "series": [each.request for each in chosen],
         }
         self.requests.write(json.dumps(request) + "\n")
         self.requests.flush()
-        waiting = {trial.id: trial for trial in trials}
+        waiting = {(each.id, number): trial for each in chosen for number, trial in enumerate(each.trials, 1)}
         while waiting:
             line = self.answers.get(timeout=_SECONDS)
             assert line, "the Java program has ended"
             found: Json = json.loads(line)
-            yield waiting.pop(found["id"]), found
+            yield waiting.pop((found["id"], found["number"])), found

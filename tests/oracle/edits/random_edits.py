@@ -38,16 +38,35 @@ class RandomEdit:
 
 def random_edit(choices: Choices, id_: str) -> RandomEdit:
     """Return an edit of a random topology; its topics begin with `id_` and a dot."""
-    focus = choices.number(100)
-    generator = Generator(choices, only_tables=focus >= 94, only_repartitions=84 <= focus < 94)
-    document = generator.document(2 + choices.number(9))
-    partitions = {topic: 1 + count % 3 for topic, count in generator.partitions().items()}
-    before = _runnable(document, id_)
-    editor = Editor(choices, copy.deepcopy(before), generator.handles)
-    kinds = tuple(editor.change() for _ in range(1 + choices.number(3)))
-    return RandomEdit(
-        before, editor.document, {f"{id_}.{topic}": count for topic, count in partitions.items()}, kinds
-    )
+    return RandomEditor(choices, id_).edit()
+
+
+class RandomEditor:
+    """Edits a random topology several times; its topics begin with `id_` and a dot."""
+
+    def __init__(self, choices: Choices, id_: str) -> None:
+        focus = choices.number(100)
+        generator = Generator(choices, only_tables=focus >= 94, only_repartitions=84 <= focus < 94)
+        document = generator.document(2 + choices.number(9))
+        counts = {topic: 1 + count % 3 for topic, count in generator.partitions().items()}
+        self._choices = choices
+        self._editor = Editor(choices, _runnable(document, id_), generator.handles)
+        self.partitions = {f"{id_}.{topic}": count for topic, count in counts.items()}
+
+    @property
+    def document(self) -> Json:
+        """The document to edit next: the first one, or what a test has chosen of the last edit."""
+        return self._editor.document
+
+    @document.setter
+    def document(self, document: Json) -> None:
+        self._editor.document = copy.deepcopy(document)
+
+    def edit(self) -> RandomEdit:
+        """Return the document, and a copy with one to three changes, which is the document afterwards."""
+        before = copy.deepcopy(self.document)
+        kinds = tuple(self._editor.change() for _ in range(1 + self._choices.number(3)))
+        return RandomEdit(before, copy.deepcopy(self.document), self.partitions, kinds)
 
 
 def _runnable(document: Json, id_: str) -> Json:
@@ -108,6 +127,7 @@ class Editor:
             self.change_join,
             self.change_count,
             self.change_optimization,
+            self.change_offset_reset,
             self.remove_names,
         )
         chosen = self.choices.pick(changes)
@@ -293,6 +313,15 @@ class Editor:
             config.pop("topology.optimization", None)
         else:
             config["topology.optimization"] = chosen
+        return True
+
+    def change_offset_reset(self) -> bool:
+        sources = [step for step in self.steps if next(iter(step)) in ("stream", "table")]
+        if not sources:
+            return False
+        options = _options(self.choices.pick(sources))
+        if options.pop("offsetReset", None) is None:
+            options["offsetReset"] = self.choices.pick(("earliest", "latest"))
         return True
 
     def _position(self, alias: str) -> int | None:

@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import attrs
 import pytest
 
 from headwater.model.problems import Severity
 from headwater.planner.edits import find_edit
 from headwater.toolchain.broker.local import LocalBroker
-from tests.oracle.edits.judge import Trial, compiled_side, edits_program
+from tests.oracle.edits.judge import Series, Trial, compiled_side, edits_program, series_of
 from tests.oracle.edits.random_edits import Json, RandomEdit
 from tests.oracle.kafka_streams import VERSION
 
@@ -28,7 +29,7 @@ _EDITS: Mapping[str, tuple[Windows, Windows]] = {
 }
 
 
-def _trial(id_: str, version: str, before: Windows, after: Windows) -> Trial:
+def _series(id_: str, version: str, before: Windows, after: Windows) -> Series:
     def document(windows: Windows) -> Json:
         steps = [{"stream": f"{id_}.in"}, {"groupByKey": None}, {"windowedBy": windows}]
         return {
@@ -48,19 +49,14 @@ def _trial(id_: str, version: str, before: Windows, after: Windows) -> Trial:
         for number in range(_RECORDS)
     ]
     request = {
-        "id": id_,
-        "before": edit.before,
-        "after": edit.after,
-        "topics": counts,
-        "input": records,
-        "more": [],
-        "readBefore": [f"{id_}.in"],
-        "readAfter": [f"{id_}.in"],
+        "document": edit.after,
+        "reads": [f"{id_}.in"],
+        "input": [],
         "repartitions": [],
         "kept": {"counts": "window"},
-        "keepsLocalState": True,
     }
-    return Trial(edit, predicted, old, new, request)
+    series = series_of([Trial(edit, predicted, old, new, request)], records)
+    return attrs.evolve(series, request={**series.request, "keepsLocalState": True})
 
 
 @pytest.mark.parametrize("version", ["4.1.2", VERSION])
@@ -68,12 +64,12 @@ def test_local_state_is_read_as_predicted(
     version: str, kafka: LocalBroker, unique: Callable[[str], str]
 ) -> None:
     """What cannot be read is missing; since 4.3, it is restored again, or the application fails."""
-    trials = {name: _trial(unique(name), version, *sides) for name, sides in _EDITS.items()}
+    series = {name: _series(unique(name), version, *sides) for name, sides in _EDITS.items()}
     with edits_program(version) as program:
-        answers = program.run(kafka.bootstrap_servers, list(trials.values()))
+        answers = program.run(kafka.bootstrap_servers, series.values())
         found = {trial.id: answer for trial, answer in answers}
-    for name, trial in trials.items():
-        answer = found[trial.id]
+    for name, each in series.items():
+        ((trial,), answer) = each.trials, found[each.id]
         (topic,) = trial.predicted.topics
         is_read = "local disks" not in topic.why
         assert is_read is (name in ("equal", "hopping")), (name, topic)

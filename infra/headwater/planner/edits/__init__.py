@@ -7,13 +7,22 @@ names, formats and partition counts of the topology before and after the edit.
 from headwater.planner.edits.find import find_edit, with_same_versions
 from headwater.planner.edits.observed import find_edit_since_setup
 from headwater.planner.edits.topologies import Topologies, Topology, compile_topologies
-from headwater.planner.edits.values import ApplicationEdit, Edit, NameLine, OperatorEdit, TopicEdit, Verdict
+from headwater.planner.edits.values import (
+    ApplicationEdit,
+    Edit,
+    NameLine,
+    OperatorEdit,
+    SettingEdit,
+    TopicEdit,
+    Verdict,
+)
 
 __all__ = [
     "ApplicationEdit",
     "Edit",
     "NameLine",
     "OperatorEdit",
+    "SettingEdit",
     "TopicEdit",
     "Topologies",
     "Topology",

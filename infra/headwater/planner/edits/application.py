@@ -75,6 +75,11 @@ def new_group_step(id_: str) -> str:
 def remarks(sides: Sides, topics: Sequence[TopicEdit], *, needs_new_group: bool) -> Iterator[str]:
     """Yield sentences about offsets, sub-topologies and versions."""
     yield from version_remarks(sides)
+    if not _have_something_in_common(sides):
+        yield (
+            "Before and afterwards have no source topic, no store and no internal topic in common: make sure "
+            "that both are of the same application."
+        )
     old, new = (set(each.compiled.external_sources) for each in (sides.before, sides.after))
     if sides.before.id != sides.after.id:
         yield (
@@ -104,6 +109,20 @@ def remarks(sides: Sides, topics: Sequence[TopicEdit], *, needs_new_group: bool)
     is_continued = sides.before.id == sides.after.id and not needs_new_group
     if is_continued and old == new and all(_keeps_records(topic) for topic in topics):
         yield "No record of the source topics is processed twice or never: committed offsets are continued."
+
+
+def _have_something_in_common(sides: Sides) -> bool:
+    """Return whether both sides have a topic or store of the same name, or one side has none at all."""
+    names = [
+        {
+            *each.compiled.external_sources,
+            *each.compiled.global_topics,
+            *(store.name for store in each.nodes.stores),
+            *map(each.short, each.topics),
+        }
+        for each in (sides.before, sides.after)
+    ]
+    return not all(names) or bool(names[0] & names[1])
 
 
 _UNREAD = (Verdict.RENAMED, Verdict.ORPHANED)

@@ -41,6 +41,7 @@ The others follow from the operators around, from stores, formats and the versio
 """
 PARTITIONER = DECLARED["partitioner"]
 TOPICS, TOPIC, KEY_SERDE, VALUE_SERDE = "topics", "topic", "serde of keys", "serde of values"
+OFFSET_RESET = "offset reset"
 
 
 @attrs.frozen
@@ -74,6 +75,8 @@ def _aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | None]]
                 yield VALUE_SERDE, serde_name(reads.format.value, config, "value")
             if reads is not None:
                 yield from _fields(reads)
+            if topics and reads is not None and node.name not in topology.nodes.global_nodes:
+                yield OFFSET_RESET, reads.offset_reset
             if topics and reads is not None and reads.timestamp is None:
                 yield DECLARED["timestamp"], config.get("default.timestamp.extractor")
         case SinkNode(writes=writes):

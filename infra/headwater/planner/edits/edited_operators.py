@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headwater.model.nodes import Node, SinkNode, SourceNode
+from headwater.planner.edits.added_operators import added_and_removed_operators
 from headwater.planner.edits.declared import (
     KEY_SERDE,
+    OFFSET_RESET,
     PARTITIONER,
     TOPIC,
     TOPICS,
@@ -14,20 +16,23 @@ from headwater.planner.edits.declared import (
 )
 from headwater.planner.edits.graph import Graph
 from headwater.planner.edits.pairs import Pair, Pairs, paired_nodes
+from headwater.planner.edits.settings import OFFSET_RESET as OFFSET_RESET_RULE
 from headwater.planner.edits.tables import tables
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
-INPUT, TABLE, OPERATOR = "input", "joined table", "operator"
+INPUT, TABLE, OPERATOR, NAME = "input", "joined table", "operator", "name"
 _STAYS = "What stores and topics contain stays as it was computed before."
 _WHY = {
     TOPIC: "Records that were written before stay in the other topic.",
     PARTITIONER: "Records that were written before stay in their partitions.",
     INPUT: "Stores and topics after it have results of both inputs.",
     TABLE: "Stores and topics after it have results of both tables.",
+    NAME: "Only names of topics and stores decide what is kept: they are in the verdicts.",
 }
 _OF_SOURCES = {
+    OFFSET_RESET: OFFSET_RESET_RULE,
     TOPICS: "Stores and topics after it have results of the former topics, too.",
     KEY_SERDE: "Records that are not processed before the edit must have the new format.",
     VALUE_SERDE: "Records that are not processed before the edit must have the new format.",
@@ -49,7 +54,8 @@ def edited_operators(
 ) -> tuple[OperatorEdit, ...]:
     """Return what changes of each operator, in the order of the topology afterwards.
 
-    `topics` are the verdicts: the stores after an operator are named if they are kept.
+    Operators that were added or removed are last. `topics` are the verdicts: the stores after an operator are
+    named if they are kept.
     """
     pairs = paired_nodes(before, after)
     kept = {topic.store for topic in topics if topic.verdict is Verdict.KEPT and topic.store is not None}
@@ -68,6 +74,7 @@ def edited_operators(
                 location=node.at,
             )
         )
+    found += added_and_removed_operators(before, after, pairs, topics, OPERATOR)
     return tuple(found)
 
 
@@ -94,6 +101,8 @@ def _changes(
     for pair in pairs.pairs:
         if pair.replacement is not None and not after.graph.is_internal(pair.new.name):
             yield pair.new, OPERATOR, *pair.replacement
+        elif pair.new_name is not None and not after.graph.is_internal(pair.new.name):
+            yield pair.new, NAME, *pair.new_name
         old, new = declared(before, pair.old), declared(after, pair.new)
         if old is not None and new is not None:
             for aspect in dict.fromkeys((*old, *new)):

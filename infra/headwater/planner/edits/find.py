@@ -14,12 +14,15 @@ from headwater.planner.edits.application import (
     remarks,
     steps,
 )
+from headwater.planner.edits.calls import calls_without_effect
 from headwater.planner.edits.edited_operators import edited_operators
+from headwater.planner.edits.edited_stores import edited_stores
 from headwater.planner.edits.names import lines_to_keep, with_instruction
 from headwater.planner.edits.observed import observed_edit
 from headwater.planner.edits.partitioners import joins_of_other_partitioners
+from headwater.planner.edits.settings import edited_settings
 from headwater.planner.edits.sides import Sides
-from headwater.planner.edits.topologies import Topologies, Topology
+from headwater.planner.edits.topologies import Topologies, Topology, as_described
 from headwater.planner.edits.values import ApplicationEdit, Edit
 from headwater.planner.edits.verdicts import topic_edits
 
@@ -120,35 +123,50 @@ def _refusal_problems(old: Topology, new: Topology) -> Iterator[Problem]:
             yield problem.located(application=new.id, location=new.application.at)
 
 
+def _whole(topology: Topology) -> Topology:
+    return topology
+
+
 def _application_edit(
     old: Topology, new: Topology, after: Topologies, snapshot: ClusterSnapshot | None
 ) -> ApplicationEdit:
     if old.document.observed is not None or new.document.observed is not None:
         return observed_edit(old, new, snapshot)
+    is_half_described = old.document.has_calls is not new.document.has_calls
+    shown = as_described if is_half_described else _whole
+    old, new = shown(old), shown(new)
     sides = Sides(old, new, snapshot)
     topics = topic_edits(sides)
     lines, still_lost = (
-        lines_to_keep(sides, topics, after.with_document) if new.document.has_calls else ((), ())
+        lines_to_keep(sides, topics, lambda document: shown(after.with_document(document)))
+        if new.document.has_calls
+        else ((), ())
     )
     topics = tuple(with_instruction(sides, topic, lines, still_lost) for topic in topics)
     why = obstacle(sides, topics)
     needs_new_group = new_group_is_needed(sides)
+    operators = (
+        *edited_operators(old, new, topics),
+        *edited_stores(sides),
+        *joins_of_other_partitioners(new, sides.partitioner_changes),
+    )
     return ApplicationEdit(
         id=new.id,
         former_id=None if old.id == new.id else old.id,
         before=old.application.kafka_streams,
         after=new.application.kafka_streams,
         topics=topics,
-        operators=(
-            *edited_operators(old, new, topics),
-            *joins_of_other_partitioners(new, sides.partitioner_changes),
-        ),
+        operators=operators,
+        settings=edited_settings(old.document, new.document),
         obstacle=why,
         is_known=is_known(sides),
         needs_new_group=needs_new_group,
         lines=lines,
         still_lost=still_lost,
-        remarks=tuple(remarks(sides, topics, needs_new_group=needs_new_group)),
+        remarks=(
+            *remarks(sides, topics, needs_new_group=needs_new_group),
+            *calls_without_effect(old.document, new.document, topics, operators),
+        ),
         steps=tuple(steps(sides, topics, lines, why, needs_new_group=needs_new_group)),
         location=new.application.at,
     )

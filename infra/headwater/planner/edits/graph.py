@@ -40,6 +40,14 @@ class Graph:
         }
 
     @cached_property
+    def parents_in_task(self) -> Following:
+        """Node → nodes before it in the same task, which begins at source nodes."""
+        return {
+            name: () if isinstance(self.nodes[name], SourceNode) else above
+            for name, above in self.parents.items()
+        }
+
+    @cached_property
     def children(self) -> Following:
         """Node → nodes after it, across repartition topics."""
         return _reversed(self.parents)
@@ -83,6 +91,10 @@ class Graph:
             if is_shown or len(writers) == 1:
                 found[store] = writers[0]
         return found
+
+    def users_of(self, store: str) -> tuple[str, ...]:
+        """Return the nodes that are connected to a store, in their order."""
+        return self._store_users.get(store, ())
 
     def writer_of(self, store: str) -> str | None:
         """Return the node that writes a store, None if it is not known."""

@@ -182,7 +182,8 @@ def _yaml_text(name: str) -> str:
 
 def _is_result(sides: Sides, store: str) -> bool:
     layout = sides.after.store_layouts.get(store)
-    return layout is not None and layout.kind in _RESULTS
+    # Compared with a text, the kind is not known: lines without an effect are left out.
+    return layout is not None and (layout.kind in _RESULTS or not layout.is_known)
 
 
 def _can_name_store(operator: Operator) -> bool:

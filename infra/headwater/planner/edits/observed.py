@@ -20,7 +20,9 @@ from headwater.planner.edits.recorded import (
     doubt_of,
     recorded_protocol,
     recorded_version,
+    with_recorded_id,
 )
+from headwater.planner.edits.settings import settings_since_setup
 from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Topologies, Topology
 from headwater.planner.edits.values import DRAIN, ApplicationEdit, Edit, Subject, TopicEdit, Verdict
@@ -234,7 +236,7 @@ def find_edit_since_setup(
         obstacle, remarks = (
             ("", ()) if doubt is not None else _version_change(topology, record, after, snapshot)
         )
-        applications.append(
+        application = attrs.evolve(
             edit_of_names(
                 topology.compiled,
                 _recorded_counts(record, topology.topics if assumed else {}),
@@ -246,8 +248,10 @@ def find_edit_since_setup(
                 doubt=doubt,
                 obstacle=obstacle,
                 remarks=remarks,
-            )
+            ),
+            settings=settings_since_setup(with_recorded_id(topology.compiled, record), record),
         )
+        applications.append(application)
     return Edit(
         applications=tuple(applications),
         added=tuple(sorted(active.keys() - continued - refused)),

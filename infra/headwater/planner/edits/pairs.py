@@ -7,7 +7,7 @@ import attrs
 
 from headwater.model.behaviors import StreamSelfJoin
 from headwater.model.nodes import Node, ProcessorNode
-from headwater.planner.edits.declared import declared
+from headwater.planner.edits.declared import OFFSET_RESET, declared
 from headwater.planner.edits.graph import INDEX
 from headwater.planner.edits.topologies import Topology
 
@@ -34,6 +34,13 @@ class Pair:
         is_hidden = isinstance(self.old, ProcessorNode) and self.old.behavior is None
         is_other = INDEX.sub("#", names[0]) != INDEX.sub("#", names[1])
         return names if is_hidden and all(are_generated) and is_other else None
+
+    @property
+    def new_name(self) -> tuple[str, str] | None:
+        """Return both names if a user gave one of them, and it is another one; None otherwise."""
+        names = (self.old.name, self.new.name)
+        are_generated = all(INDEX.search(name) for name in names)
+        return None if are_generated or names[0] == names[1] else names
 
 
 @attrs.frozen
@@ -144,7 +151,8 @@ def _same_kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - on
 
 def _does(topology: Topology, node: Node) -> Hashable:
     values = declared(topology, node) or {}
-    return _kind(node), tuple(sorted((a, each.normalized) for a, each in values.items()))
+    # Where reading starts is no part of what a source does with records.
+    return _kind(node), tuple(sorted((a, v.normalized) for a, v in values.items() if a != OFFSET_RESET))
 
 
 def _path(topology: Topology, node: Node) -> Hashable:

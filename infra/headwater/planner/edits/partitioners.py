@@ -6,7 +6,7 @@ import attrs
 
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.behaviors import StreamStreamJoin
-from headwater.model.nodes import ProcessorNode, SinkNode, SourceNode
+from headwater.model.nodes import ProcessorNode, SinkNode
 from headwater.model.problems import Severity
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import DRAIN, OperatorEdit, Subject, TopicEdit, Verdict
@@ -127,7 +127,7 @@ def _static_function(config: StreamsConfig) -> str | None:
 
 def _topics_before(topology: Topology, store: str) -> set[str]:
     """Return the repartition topics whose records are written to a store in the same task."""
-    users = [node.name for node in topology.nodes.nodes if _uses(node, store)]
+    users = topology.graph.users_of(store)
     writers = [*topology.graph.writers_among(store, users)] or users
     shared = [name for name in users if _shares(topology.graph.nodes[name], store)]
     return _topics_of(topology, (*writers, *shared))
@@ -136,20 +136,12 @@ def _topics_before(topology: Topology, store: str) -> set[str]:
 def _topics_of(topology: Topology, nodes: Iterable[str]) -> set[str]:
     """Return the repartition topics whose records nodes get in the same task."""
     graph = topology.graph
-    in_task = {
-        name: () if isinstance(graph.nodes[name], SourceNode) else above
-        for name, above in graph.parents.items()
-    }
     return {
         topic
-        for name in graph.reached(nodes, in_task)
+        for name in graph.reached(nodes, graph.parents_in_task)
         for topic in getattr(graph.nodes[name], "topics", ())
         if topic in graph.internal
     }
-
-
-def _uses(node: object, store: str) -> bool:
-    return isinstance(node, ProcessorNode) and store in node.stores
 
 
 def _shares(node: object, store: str) -> bool:

@@ -78,14 +78,14 @@ def doubt_of(topology: Topology, record: SetupRecord) -> Doubt | None:
         return Doubt(why=_UNFINISHED)
     if not has_comparable_topology(topology.compiled, record):
         return Doubt(why=_NOT_COMPARABLE)
-    changed = {change.key for change in setting_changes(_with_recorded_id(topology.compiled, record), record)}
+    changed = {change.key for change in setting_changes(with_recorded_id(topology.compiled, record), record)}
     if changed & _FORMATS:
         return Doubt(why=_EDITED, is_edited=True)
     return _partitioner_doubt(topology.compiled, record, changed)
 
 
-def _with_recorded_id(compiled: CompiledApplication, record: SetupRecord) -> CompiledApplication:
-    # Digests differ for each application id.
+def with_recorded_id(compiled: CompiledApplication, record: SetupRecord) -> CompiledApplication:
+    """Return the application with the id of the record: digests differ for each application id."""
     return attrs.evolve(compiled, application=attrs.evolve(compiled.application, id=record.application_id))
 
 

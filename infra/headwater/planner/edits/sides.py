@@ -34,12 +34,15 @@ class Sides:
         """(Is a store, name afterwards) → the change of a partitioner that concerns it."""
         return partitioner_changes(self.before, self.after, self.origins)
 
+    @cached_property
+    def _items_by_name(self) -> tuple[Mapping[tuple[bool, str], Item], ...]:
+        return tuple(
+            {(item.is_store, item.name): item for item in matcher.items} for matcher in self._matchers
+        )
+
     def _items(self, name: str, *, is_store: bool) -> tuple[Item | None, Item | None]:
         """Return the store or topic of this name on both sides."""
-        old, new = (
-            next((item for item in matcher.items if item.name == name and item.is_store is is_store), None)
-            for matcher in self._matchers
-        )
+        old, new = (items.get((is_store, name)) for items in self._items_by_name)
         return old, new
 
     def has_same_path(self, name: str, *, is_store: bool) -> bool:

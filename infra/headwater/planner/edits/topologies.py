@@ -23,7 +23,15 @@ from headwater.model.behaviors import (
     StreamAggregate,
 )
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
-from headwater.model.nodes import ChangelogKind, NodeTopology, SourceNode, StateStore
+from headwater.model.nodes import (
+    ChangelogKind,
+    Node,
+    NodeTopology,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StateStore,
+)
 from headwater.model.problems import OFFLINE, Caller
 from headwater.model.topology import Application, TopologyDocument
 from headwater.planner.edits.graph import Graph
@@ -135,11 +143,24 @@ def _serdes_of(record: RecordFormat, config: Mapping[str, str], of_value: str) -
 
 
 def serde_name(format_: Format | None, config: Mapping[str, str], part: str) -> str:
-    default = config.get(f"default.{part}.serde", "the default serde")
+    """Return the name of a serde; a default one has the settings that decide what it writes."""
+    default = _default_serde(config, part)
     if format_ is None:
         return default
     name = default if format_.name == DEFAULT_FORMAT else format_.name
     return name if format_.window is None else f"{format_.window}-windowed {name}"
+
+
+def _default_serde(config: Mapping[str, str], part: str) -> str:
+    name = config.get(f"default.{part}.serde", "the default serde")
+    kind = name.rpartition(".")[2].rpartition("$")[2]
+    keys = {
+        "ListSerde": (f"default.list.{part}.serde.inner", f"default.list.{part}.serde.type"),
+        "TimeWindowedSerde": ("windowed.inner.class.serde", "window.size.ms"),
+        "SessionWindowedSerde": ("windowed.inner.class.serde",),
+    }.get(kind, ())
+    settings = [f"{key}={config[key]}" for key in keys if key in config]
+    return f"{name} ({', '.join(settings)})" if settings else name
 
 
 @attrs.frozen
@@ -221,6 +242,29 @@ class Topology:
     def short(self, topic: str) -> str:
         """Return the name of an internal topic without the prefix of the application."""
         return topic.removeprefix(f"{self._naming.prefix}-") if topic in self.topics else topic
+
+
+def as_described(topology: Topology) -> Topology:
+    """Return a topology of calls with what a text of `Topology#describe()` shows of it.
+
+    If the other side is a text, what only one side shows is no difference.
+    """
+    nodes = attrs.evolve(
+        topology.nodes,
+        nodes=tuple(map(_node_of_text, topology.nodes.nodes)),
+        stores=tuple(attrs.evolve(store, keeps=None) for store in topology.nodes.stores),
+    )
+    return attrs.evolve(topology, nodes=nodes)
+
+
+def _node_of_text(node: Node) -> Node:
+    match node:
+        case SourceNode():
+            return attrs.evolve(node, reads=None)
+        case SinkNode():
+            return attrs.evolve(node, writes=None)
+        case ProcessorNode():
+            return attrs.evolve(node, behavior=None)
 
 
 @attrs.frozen

@@ -17,6 +17,9 @@ DRAIN = (
 )
 """The instruction for records in flight that nothing processes after the edit."""
 
+OTHER_COUNT = "Kafka Streams does not start while the topic has another count."
+"""What an existing topic with another partition count means."""
+
 
 class Verdict(StrEnum):
     """What happens to the data of a store or repartition topic, the worst first."""
@@ -84,10 +87,12 @@ class TopicEdit:
 
 @attrs.frozen(kw_only=True)
 class OperatorEdit:
-    """An operator that does something else afterwards, by its name afterwards.
+    """An operator or store that does something else afterwards, by its name afterwards.
 
-    `aspect` is what changes, with its text before and afterwards; None = not set. `why` names the
-    consequence, `stores` are the stores after the operator that keep their state.
+    `aspect` is what changes, with its text before and afterwards; None = not set. The aspect `operator`
+    without text before is an added operator, without text afterwards a removed one, by its name before; the
+    same holds for `store`. `why` names the consequence, `stores` are the stores after the operator that keep
+    their state.
     """
 
     operator: str
@@ -98,13 +103,37 @@ class OperatorEdit:
     stores: tuple[str, ...] = ()
     location: Location | None = None
 
+    @property
+    def is_on_one_side(self) -> bool:
+        """Return whether the operator or store was added or removed."""
+        texts = (self.before, self.after)
+        return None in texts and self.operator in texts
+
+
+@attrs.frozen(kw_only=True)
+class SettingEdit:
+    """A setting of the application that was edited; None = not set, the default.
+
+    `why` says what the setting decides. A value that may be secret is `set` before and afterwards.
+    """
+
+    key: str
+    before: str | None
+    after: str | None
+    why: str
+    location: Location | None = None
+
 
 @attrs.frozen
 class Subject:
-    """A topic afterwards, and the store whose changelog it is (None = a repartition topic)."""
+    """A topic afterwards, and the store whose changelog it is (None = a repartition topic).
+
+    `also` is a sentence that belongs to the reason of each verdict.
+    """
 
     topic: InternalTopic
     store: str | None
+    also: str = ""
 
     @property
     def name(self) -> str:
@@ -130,7 +159,7 @@ class Subject:
             store=self.store,
             former=former,
             what=what or kept,
-            why=why,
+            why=f"{why} {self.also}".rstrip(),
             first=first,
             location=self.topic.at,
         )
@@ -149,7 +178,7 @@ class Subject:
             Verdict.MOVED,
             Severity.WARNING if is_static else Severity.ERROR,
             what=f"{self.name} has {after} partitions instead of {before}.",
-            why=f"{moves} Kafka Streams does not start while the topic has another count.",
+            why=f"{moves} {OTHER_COUNT}",
             first="Expand the topic before the start (`headwater plan` shows how)."
             if is_static and after > before
             else "Keep the count, or move the state (`headwater reshard`), or reset the application.",
@@ -161,10 +190,10 @@ class ApplicationEdit:
     """The edit of one application.
 
     `obstacle` says why instances before and after must not run together; empty = a rolling restart is safe.
-    `operators` do something else. `lines` are names that keep topics: all together, in a document that was
-    compiled with them. `still_lost` are topics that change although the lines are added. `remarks` are facts
-    about offsets and records, `steps` are instructions in order. `needs_new_group`: with
-    `group.protocol: streams`, brokers refuse the changed topology (KAFKA-20170).
+    `operators` do something else, `settings` have other values. `lines` are names that keep topics: all
+    together, in a document that was compiled with them. `still_lost` are topics that change although the
+    lines are added. `remarks` are facts about offsets and records, `steps` are instructions in order.
+    `needs_new_group`: with `group.protocol: streams`, brokers refuse the changed topology (KAFKA-20170).
     """
 
     id: str
@@ -173,6 +202,7 @@ class ApplicationEdit:
     after: KafkaStreamsVersion
     topics: tuple[TopicEdit, ...]
     operators: tuple[OperatorEdit, ...] = ()
+    settings: tuple[SettingEdit, ...] = ()
     obstacle: str = ""
     is_known: bool = True
     needs_new_group: bool = False

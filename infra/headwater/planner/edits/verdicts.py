@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
+import attrs
+
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Location, Severity
 from headwater.planner.edits.kept import edit_of_kept_topic
 from headwater.planner.edits.partitioners import edit_of_other_partitioner
 from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Layout
-from headwater.planner.edits.values import DRAIN, NOTHING, Subject, TopicEdit, Verdict
+from headwater.planner.edits.values import DRAIN, NOTHING, OTHER_COUNT, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
 KEEP_NAME = "Keep the name, or undo the part of the edit that shifts it."
@@ -140,7 +142,8 @@ def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_sto
     owner = sides.origins.get((is_store, name))
     old = sides.before.topics[topic.name]
     count = sides.count(old)
-    subject = Subject(topic, name if is_store else None)
+    counts = "" if count == topic.partitions else _counts_sentence(count, topic.partitions)
+    subject = Subject(topic, name if is_store else None, counts)
     if owner != name and (owner is not None or (is_store, name) in sides.continued):
         return _edit_of_taken_topic(sides, subject, owner)
     if difference:
@@ -148,11 +151,17 @@ def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_sto
     if owner is None or _is_doubtful(sides, name, before, after, is_store=is_store):
         return _edit_of_unproven_topic(sides, subject)
     if count != topic.partitions:
-        return subject.moved(count, is_static=sides.after.config.is_statically_partitioned)
+        return attrs.evolve(subject, also="").moved(
+            count, is_static=sides.after.config.is_statically_partitioned
+        )
     change = sides.partitioner_changes.get((is_store, name))
     if change is not None and change.verdict is not Verdict.KEPT:
         return edit_of_other_partitioner(subject, change)
     return edit_of_kept_topic(sides, subject, before, after)
+
+
+def _counts_sentence(before: int, after: int) -> str:
+    return f"It has {after} partitions instead of {before}, too: {OTHER_COUNT}"
 
 
 def _is_doubtful(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import attrs
 
 from headwater.model.problems import Severity
-from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, TopicEdit
+from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, SettingEdit, TopicEdit
 from headwater.planner.phrases import listed
 from headwater.report.edits.texts import (
     application_summary,
@@ -16,6 +16,7 @@ from headwater.report.edits.texts import (
     operator_values,
     remarks,
     restart,
+    setting_values,
     summary,
 )
 from headwater.report.escaping import printable
@@ -55,8 +56,13 @@ class Section:
 
     @property
     def operators(self) -> Sequence[tuple[OperatorEdit, str, str]]:
-        """The operators that do something else: what changes, and the consequence."""
+        """The edited operators: what changes, and the consequence."""
         return [(each, operator_values(each), operator_consequence(each)) for each in self.part.operators]
+
+    @property
+    def settings(self) -> Sequence[tuple[SettingEdit, str]]:
+        """The settings that have other values, and what changes."""
+        return [(each, setting_values(each)) for each in self.part.settings]
 
     @property
     def still_lost(self) -> str:

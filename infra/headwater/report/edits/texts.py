@@ -7,7 +7,7 @@ from rich.text import Text
 
 from headwater.model.compiled import TopicKind
 from headwater.model.problems import Severity
-from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, TopicEdit, Verdict
+from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, SettingEdit, TopicEdit, Verdict
 from headwater.planner.phrases import counted, few, listed
 from headwater.report.escaping import block, code, grouped_names, printable, prose
 from headwater.report.problems import entry_rich, problem_text, problems_rich
@@ -15,7 +15,8 @@ from headwater.report.problems import entry_rich, problem_text, problems_rich
 _SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
 _ORDER = tuple(Verdict)
 _MOST_CHARACTERS = 100
-EDITED_OPERATORS = "Operators that do something else:"
+EDITED_OPERATORS = "Edited operators:"
+EDITED_SETTINGS = "Edited settings:"
 
 
 def summary(edit: Edit) -> str:
@@ -24,6 +25,10 @@ def summary(edit: Edit) -> str:
     lost = [topic for topic in edit.topics if topic.loses_data]
     if lost:
         text = f"Change of the topology: {_losses_phrase(lost)} in {compared}."
+    elif not edit.applications:
+        text = "Change of the topology: no application was compared, because none is on both sides."
+        if edit.problems:
+            text = "Change of the topology: no application was compared, because of errors."
     elif edit.has_changes:
         text = f"Change of the topology: no state is lost in {compared}."
     else:
@@ -82,8 +87,18 @@ def remarks(edit: Edit) -> Iterator[str]:
 
 def operator_values(operator: OperatorEdit) -> str:
     """Return what changes: the aspect, and its text before and afterwards, cut if it is long."""
+    if operator.is_on_one_side:
+        return f"{operator.aspect} {'added' if operator.before is None else 'removed'}"
     old, new = (_shortened(each) for each in (operator.before, operator.after))
     return f"{operator.aspect}: {old} becomes {new}"
+
+
+def setting_values(setting: SettingEdit) -> str:
+    """Return the value before and afterwards, cut if it is long; `changed` if it is not shown."""
+    if setting.before == setting.after:
+        return "changed"
+    old, new = (_shortened(each) for each in (setting.before, setting.after))
+    return f"{old} becomes {new}"
 
 
 def _shortened(text: str | None) -> str:
@@ -145,6 +160,13 @@ def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
         if len(part.operators) > len(part.operators[:rows]):
             yield f"\n… and {len(part.operators) - len(part.operators[:rows]):,} more"
         yield ""
+    if part.settings:
+        yield f"{EDITED_SETTINGS}\n"
+        yield "| setting | what | meaning |\n|---|---|---|"
+        yield from (_setting_row(setting) for setting in part.settings[:rows])
+        if len(part.settings) > len(part.settings[:rows]):
+            yield f"\n… and {len(part.settings) - len(part.settings[:rows]):,} more"
+        yield ""
     if part.lines:
         yield "Lines that keep the old names (checked together):\n"
         yield "| at | line | in Java |\n|---|---|---|"
@@ -168,6 +190,10 @@ def _operator_row(operator: OperatorEdit) -> str:
     at = code(str(operator.location)) if operator.location is not None else ""
     cells = prose(operator_values(operator)), prose(operator_consequence(operator))
     return f"| {at} | {code(operator.operator)} | {' | '.join(cells)} |"
+
+
+def _setting_row(setting: SettingEdit) -> str:
+    return f"| {code(setting.key)} | {prose(setting_values(setting))} | {prose(setting.why)} |"
 
 
 def edit_text(edit: Edit) -> str:
@@ -196,6 +222,8 @@ def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
         yield Text(f"kept: {listed(names)}")
     if part.operators:
         yield Text("\n").join([Text(EDITED_OPERATORS, "bold"), *_operator_lines(part)])
+    if part.settings:
+        yield Text("\n").join([Text(EDITED_SETTINGS, "bold"), *_setting_lines(part)])
     if part.lines:
         yield Text("\n").join(
             [Text("Lines that keep the old names (checked together):", "bold"), *_name_lines(part)]
@@ -218,6 +246,12 @@ def _operator_lines(part: ApplicationEdit) -> Iterator[Text]:
         at = f"{operator.location}: " if operator.location is not None else ""
         yield Text(f"  {printable(at + operator.operator)}  {operator_values(operator)}")
         yield Text(f"    {printable(operator_consequence(operator))}")
+
+
+def _setting_lines(part: ApplicationEdit) -> Iterator[Text]:
+    for setting in part.settings:
+        yield Text(f"  {printable(setting.key)}  {setting_values(setting)}")
+        yield Text(f"    {printable(setting.why)}")
 
 
 def _name_lines(part: ApplicationEdit) -> Iterator[Text]:

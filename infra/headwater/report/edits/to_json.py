@@ -7,7 +7,15 @@ from typing import Any
 from headwater.model.compiled import TopicKind
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.model.versions import KafkaStreamsVersion
-from headwater.planner.edits import ApplicationEdit, Edit, NameLine, OperatorEdit, TopicEdit, Verdict
+from headwater.planner.edits import (
+    ApplicationEdit,
+    Edit,
+    NameLine,
+    OperatorEdit,
+    SettingEdit,
+    TopicEdit,
+    Verdict,
+)
 from headwater.report.compiled import location_json, problem_json
 
 
@@ -39,6 +47,7 @@ def _application_json(part: ApplicationEdit) -> dict[str, Any]:
         "needsNewGroup": part.needs_new_group,
         "topics": [_topic_json(topic) for topic in part.topics],
         "operators": [_operator_json(operator) for operator in part.operators],
+        "settings": [_setting_json(setting) for setting in part.settings],
         "lines": [
             {
                 "topic": line.topic,
@@ -82,6 +91,16 @@ def _operator_json(operator: OperatorEdit) -> dict[str, Any]:
     }
 
 
+def _setting_json(setting: SettingEdit) -> dict[str, Any]:
+    return {
+        "key": setting.key,
+        "before": setting.before,
+        "after": setting.after,
+        "why": setting.why,
+        "location": location_json(setting.location),
+    }
+
+
 def read_edit(text: str) -> Edit:
     """Return the edit of a report.
 
@@ -117,6 +136,7 @@ def _read_application(part: Mapping[str, Any]) -> ApplicationEdit:
         after=_read_version(part["to"]),
         topics=tuple(_read_topic(each) for each in part["topics"]),
         operators=tuple(_read_operator(each) for each in part.get("operators", ())),
+        settings=tuple(_read_setting(each) for each in part.get("settings", ())),
         obstacle=part["obstacle"] or "",
         is_known=bool(part["isKnown"]),
         needs_new_group=bool(part["needsNewGroup"]),
@@ -157,6 +177,16 @@ def _read_operator(operator: Mapping[str, Any]) -> OperatorEdit:
         why=str(operator["why"]),
         stores=_read_texts(operator["stores"]),
         location=_read_location(operator["location"]),
+    )
+
+
+def _read_setting(setting: Mapping[str, Any]) -> SettingEdit:
+    return SettingEdit(
+        key=str(setting["key"]),
+        before=setting["before"],
+        after=setting["after"],
+        why=str(setting["why"]),
+        location=_read_location(setting["location"]),
     )
 
 

@@ -15,6 +15,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.KafkaStreams;
@@ -45,18 +46,21 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 
 /**
- * Runs a topology with data on a real broker, then an edited one with the same application id and without local state.
+ * Runs a topology with data on a real broker, then edited ones, one after another, with the same application id and without local state.
  *
- * <p>A line of standard input is {@code {"bootstrapServers", "parallel", "edits": [{"id", "before", "after", "topics": {name: partitions},
- * "input": [record], "more": [record], "readBefore": [topic], "readAfter": [topic], "repartitions": [topic], "kept": {store: kind}}]}}. There is a line of
- * output for each edit: what was restored, read and left. Records that are in flight are copies of the last ones. With
- * {@code "keepsLocalState": true}, the edited topology gets the local state of the first one.
+ * <p>A line of standard input is {@code {"bootstrapServers", "parallel", "series": [{"id", "topics": {name: partitions}, "document", "reads": [topic],
+ * "input": [record], "edits": [{"document", "reads": [topic], "input": [record], "repartitions": [topic], "kept": {store: kind}}]}]}}. Each edit is
+ * compared with the document before it. There is a line of output for each edit with its {@code number}: what was restored, read and left. Records
+ * that are in flight are copies of the last ones. An edit after one that fails is not run. With {@code "keepsLocalState": true}, an edited topology
+ * gets the local state of the topology before it.
  */
 public final class Edits {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -72,18 +76,22 @@ public final class Edits {
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             final Call request = new Call("edits", Call.mapping(JSON.readValue(line, Map.class)));
             final ExecutorService pool = Executors.newFixedThreadPool(request.number("parallel").intValue());
-            for (final Object each : request.list("edits")) {
+            for (final Object each : request.list("series")) {
                 pool.execute(() -> {
-                    final Call edit = new Call("edit", Call.mapping(each));
-                    Map<String, Object> answer;
-                    try (Edit one = new Edit(request.text("bootstrapServers"), edit)) {
-                        answer = one.run();
+                    final Call series = new Call("series", Call.mapping(each));
+                    final List<Map<String, Object>> answers = new ArrayList<>();
+                    String reason = "an edit before it could not be run";
+                    try (Series one = new Series(request.text("bootstrapServers"), series)) {
+                        one.run(answer -> {
+                            answers.add(answer);
+                            print(output, series.text("id"), answers.size(), answer);
+                        });
                     } catch (final Exception | LinkageError | OutOfMemoryError error) {
-                        answer = Map.of("broken", messages(error));
+                        reason = String.valueOf(messages(error));
                     }
-                    final Map<String, Object> named = new HashMap<>(answer);
-                    named.put("id", edit.text("id"));
-                    print(output, named);
+                    for (int number = answers.size() + 1; number <= series.list("edits").size(); number++) {
+                        print(output, series.text("id"), number, Map.of("broken", reason));
+                    }
                 });
             }
             pool.shutdown();
@@ -91,9 +99,12 @@ public final class Edits {
         }
     }
 
-    private static void print(final PrintStream output, final Map<String, Object> answer) {
+    private static void print(final PrintStream output, final String id, final int number, final Map<String, Object> answer) {
         try {
-            final String line = JSON.writeValueAsString(answer);
+            final Map<String, Object> named = new HashMap<>(answer);
+            named.put("id", id);
+            named.put("number", number);
+            final String line = JSON.writeValueAsString(named);
             synchronized (output) {
                 output.println(line);
             }
@@ -130,68 +141,82 @@ public final class Edits {
         }
     }
 
-    private static final class Edit implements AutoCloseable {
+    private static final class Series implements AutoCloseable {
         private final String servers;
-        private final Call edit;
+        private final Call series;
         private final String id;
         private final Admin admin;
         private final KafkaProducer<byte[], byte[]> producer;
         private final boolean keepsLocalState;
         private Path localState;
+        private Run run;
 
-        Edit(final String servers, final Call edit) {
+        Series(final String servers, final Call series) {
             this.servers = servers;
-            this.edit = edit;
-            this.id = edit.text("id");
-            this.keepsLocalState = Boolean.TRUE.equals(edit.options().get("keepsLocalState"));
+            this.series = series;
+            this.id = series.text("id");
+            this.keepsLocalState = Boolean.TRUE.equals(series.options().get("keepsLocalState"));
             this.admin = Admin.create(Map.<String, Object>of("bootstrap.servers", servers));
             this.producer = new KafkaProducer<>(
                 Map.of("bootstrap.servers", servers, "linger.ms", 0), new ByteArraySerializer(), new ByteArraySerializer());
         }
 
-        Map<String, Object> run() throws Exception {
-            final Map<String, Object> answer = new HashMap<>();
+        /** Gives {@code answers} what each edit did; ends after an edit that fails, or whose records are not all processed. */
+        void run(final Consumer<Map<String, Object>> answers) throws Exception {
             final List<NewTopic> topics = new ArrayList<>();
-            Call.mapping(edit.options().get("topics")).forEach((name, count) -> topics.add(new NewTopic(name, ((Number) count).intValue(), (short) 1)));
+            Call.mapping(series.options().get("topics")).forEach((name, count) -> topics.add(new NewTopic(name, ((Number) count).intValue(), (short) 1)));
             admin.createTopics(topics).all().get();
-            try {
-                produce(edit.list("input"));
-                final Run first = new Run("before", edit.texts("readBefore"));
-                first.start();
-                first.awaitIdle();
-                answer.put("dumpBefore", first.dump());
-                answer.put("failedBefore", first.failures);
-                answer.put("wasIdle", first.isIdle);
-                first.close();
+            createTopicsOfExtractors();
+            produce(series.list("input"));
+            run = new Run(series);
+            run.start();
+            run.awaitIdle();
+            for (final Object each : series.list("edits")) {
+                final Call edit = new Call("edit", Call.mapping(each));
+                final Map<String, Object> answer = new HashMap<>();
+                answer.put("dumpBefore", run.dump(edit));
+                answer.put("failedBefore", run.failures);
+                answer.put("wasIdle", run.isIdle);
+                run.close();
                 leaveGroup();
-                final Map<TopicPartition, Long> committed = committed();
-                answer.put("committed", shown(committed));
+                answer.put("committed", shown(committed()));
                 answer.put("entries", sizes());
                 Polled.OF.remove(id);
-                final Run second = new Run("after", edit.texts("readAfter"));
-                second.start();
-                answer.put("restored", new TreeMap<>(second.restored));
-                answer.put("dumpAfter", second.dump());
+                run = new Run(edit);
+                run.start();
+                answer.put("restored", new TreeMap<>(run.restored));
+                answer.put("dumpAfter", run.dump(edit));
                 final Map<String, Object> ends = new TreeMap<>();
                 for (final String topic : edit.texts("repartitions")) {
                     ends.put(topic, copyLast(topic));
                 }
                 answer.put("inFlight", ends);
-                produce(edit.list("more"));
-                second.awaitIdle();
-                answer.put("failedAfter", second.failures);
-                answer.put("isIdle", second.isIdle);
-                second.close();
+                produce(edit.list("input"));
+                run.awaitIdle();
+                answer.put("failedAfter", run.failures);
+                answer.put("isIdle", run.isIdle);
                 answer.put("finallyCommitted", shown(committed()));
                 final Map<String, Object> read = new TreeMap<>();
-                Polled.OF.getOrDefault(id, Map.of()).forEach((partition, range) -> read.put(partition.toString(), range));
+                Polled.OF.getOrDefault(id, Map.of()).forEach((partition, range) -> read.put(partition.toString(), range.clone()));
                 answer.put("read", read);
-            } finally {
-                final Set<String> all = new HashSet<>(admin.listTopics().names().get());
-                all.removeIf(name -> !name.startsWith(id));
-                admin.deleteTopics(all).all().get();
+                answers.accept(answer);
+                if (!run.failures.isEmpty() || !run.isIdle) {
+                    return;
+                }
             }
-            return answer;
+        }
+
+        /** Creates the topics of {@link Functions#topic}, which all series share: without them, a task waits until it times out. */
+        private void createTopicsOfExtractors() throws Exception {
+            for (final String value : List.of("", "a")) {
+                try {
+                    admin.createTopics(List.of(new NewTopic(Functions.topic(value), 1, (short) 1))).all().get();
+                } catch (final ExecutionException error) {
+                    if (!(error.getCause() instanceof TopicExistsException)) {
+                        throw error;
+                    }
+                }
+            }
         }
 
         private void produce(final List<Object> records) throws Exception {
@@ -273,16 +298,33 @@ public final class Edits {
         }
 
         @Override
-        public void close() {
+        public void close() throws Exception {
+            if (run != null) {
+                run.close();
+            }
+            if (localState != null) {
+                deleteFiles(localState);
+            }
+            final Set<String> all = new HashSet<>(admin.listTopics().names().get());
+            all.removeIf(name -> !name.startsWith(id));
+            admin.deleteTopics(all).all().get();
             producer.close(Duration.ofSeconds(5));
             admin.close(Duration.ofSeconds(5));
             Polled.OF.remove(id);
         }
 
+        private static void deleteFiles(final Path folder) throws Exception {
+            if (Files.notExists(folder)) {
+                return;
+            }
+            try (Stream<Path> files = Files.walk(folder)) {
+                files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+            }
+        }
+
         private final class Run {
             private final Map<String, Object> document;
             private final List<String> topics;
-            private final String side;
             private final Map<String, Long> restored = new ConcurrentHashMap<>();
             private final List<Object> failures = new ArrayList<>();
             private final CountDownLatch started = new CountDownLatch(1);
@@ -291,10 +333,9 @@ public final class Edits {
             private volatile boolean isIdle;
             private volatile boolean isEnded;
 
-            Run(final String side, final List<String> topics) throws Exception {
-                this.document = Call.mapping(edit.options().get(side));
-                this.topics = topics;
-                this.side = side;
+            Run(final Call version) throws Exception {
+                this.document = Call.mapping(version.options().get("document"));
+                this.topics = version.texts("reads");
                 if (localState == null || !keepsLocalState) {
                     localState = Files.createTempDirectory("edit");
                 }
@@ -358,8 +399,8 @@ public final class Edits {
                 }
             }
 
-            /** Store to its entries as texts, of the stores in {@code kept} that can be queried. */
-            Map<String, Object> dump() throws InterruptedException {
+            /** Store to its entries as texts, of the stores that the edit keeps and that can be queried. */
+            Map<String, Object> dump(final Call edit) throws InterruptedException {
                 final Map<String, Object> found = new TreeMap<>();
                 for (final Map.Entry<String, Object> store : Call.mapping(edit.options().get("kept")).entrySet()) {
                     found.put(store.getKey(), entries(store.getKey(), "window".equals(store.getValue())));
@@ -391,12 +432,11 @@ public final class Edits {
             }
 
             void close() throws Exception {
-                application.close(Duration.ofSeconds(20));
-                if (keepsLocalState && "before".equals(side)) {
-                    return;
+                if (application != null) {
+                    application.close(Duration.ofSeconds(20));
                 }
-                try (Stream<Path> files = Files.walk(folder)) {
-                    files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+                if (!keepsLocalState) {
+                    deleteFiles(folder);
                 }
             }
 
