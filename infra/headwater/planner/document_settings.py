@@ -62,12 +62,12 @@ class SettingChange:
     @property
     def text(self) -> str:
         """Return the change of the value, as `automatic → manual`; `changed` if values are not shown."""
-        if _is_digest(self.before) and _is_digest(self.after):
+        if is_digest(self.before) and is_digest(self.after):
             return CHANGED
         return " → ".join(map(_value_text, (self.before, self.after)))
 
 
-def _is_digest(value: str | None) -> bool:
+def is_digest(value: str | None) -> bool:
     """Return whether a recorded text is the digest of a value that is not recorded."""
     return value is not None and _DIGEST.fullmatch(value) is not None
 
@@ -95,7 +95,7 @@ def _redact_settings(application_id: str, settings: Mapping[str, str]) -> Mappin
 
 def read_settings(application_id: str, recorded: Mapping[str, str]) -> Mapping[str, str]:
     """Return recorded settings, redacted: an earlier version may have recorded more than it should."""
-    own = {key: value for key, value in recorded.items() if key in _OWN or _is_digest(value)}
+    own = {key: value for key, value in recorded.items() if key in _OWN or is_digest(value)}
     return {**_redact_settings(application_id, recorded), **own}
 
 
@@ -180,7 +180,7 @@ def _digest_of(application_id: str, key: str, value: str) -> str:
 def _value_text(value: str | None) -> str:
     if value is None:
         return UNSET
-    return SET if _is_digest(value) else value
+    return SET if is_digest(value) else value
 
 
 _NO_CONTENT = (Location, Problem, UnknownDetails)
