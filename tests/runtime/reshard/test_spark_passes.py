@@ -23,7 +23,14 @@ from headwater_spark.driver.reshard.checks import find_journal
 from headwater_spark.driver.reshard.entry_move import EntryMove
 from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS, Reshard, worker_names
-from headwater_spark.driver.reshard.share_tasks import Answer, CheckPass, Failure, MovePass, Pass
+from headwater_spark.driver.reshard.share_tasks import (
+    Answer,
+    CheckPass,
+    Failure,
+    MovePass,
+    Pass,
+    Result,
+)
 from headwater_spark.driver.reshard.spark_passes import SparkPasses
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner, default_partition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
@@ -212,6 +219,27 @@ def test_a_share_that_fails_again_and_again_ends_the_reshard_which_can_be_contin
     assert app.live() == expected
 
 
+def test_a_pass_is_repeated_as_long_as_shares_complete() -> None:
+    """With many tasks that take long, more executors are lost than a fixed number of attempts allows."""
+    request, reports = _copy_pass(), list[str]()
+
+    def complete_one(_: str, __: Pass, shares: Sequence[int]) -> Mapping[int, Answer]:
+        return {**dict.fromkeys(shares, Failure("an executor has ended")), shares[0]: Result(shares[0])}
+
+    passes = SparkPasses(_CONNECTION, "app", 9, complete_one, lambda what, *_: reports.append(what))
+    assert passes.results("copying", request, range(9)) == [*range(9)]
+    assert reports[0] == "copying: executing 8 of 9 shares again: an executor has ended"
+    assert len(reports) == 8
+
+
+def test_a_job_of_a_lost_executor_keeps_the_results_of_the_other_tasks() -> None:
+    """Spark must not give up the job. A share that only reads is repeated by Spark, but not without end."""
+    assert isinstance(share_tasks.run_share(_check_pass(), 0, 3), Result)
+    lost = Failure("Spark has repeated a task, because an executor or a Python worker has ended")
+    assert share_tasks.run_share(_check_pass(), 0, 4) == lost
+    assert share_tasks.run_share(_copy_pass(), 0, 1) == lost
+
+
 def test_the_next_execution_fences_all_writers_of_earlier_executions() -> None:
     app = _application()
     jobs = MemoryJobs(app.cluster)
@@ -296,6 +324,11 @@ def _copy_pass() -> MovePass:
     )
 
 
+def _check_pass() -> CheckPass:
+    _application()
+    return CheckPass(connection=_CONNECTION, reshard=Reshard("app", (_TRANSFER,), (), {}), shares=1)
+
+
 def _check(transfer: Transfer, jobs: MemoryJobs) -> None:
     assert _executor(jobs, 2).check_entries(Reshard("app", (transfer,), (), {})) == []
 
@@ -320,7 +353,7 @@ def test_impossible_numbers_of_tasks_are_refused(tasks: int) -> None:
 
 
 def test_any_failure_of_a_task_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    request = CheckPass(connection=_CONNECTION, reshard=Reshard("app", (_TRANSFER,), (), {}), shares=1)
+    request = _check_pass()
 
     def failing(error: Exception) -> Callable[..., object]:
         def fail(*_: object) -> object:

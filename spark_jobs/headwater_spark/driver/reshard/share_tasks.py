@@ -31,6 +31,10 @@ from headwater_spark.worker.interpreter import cheap_collections
 _FAILED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
 
 
+_ATTEMPTS = 4
+"""How often Spark executes a share of a pass that only reads: Spark's default."""
+
+
 @attrs.frozen
 class Result:
     """What the pass has returned for a share."""
@@ -159,7 +163,7 @@ _WRITING: Mapping[str, Callable[[EntryMove, MoveProducer, MovePass], object]] = 
 
 def run_share(request: Pass, number: int, attempt: int) -> Answer:
     """Execute a pass for a share; `attempt` is how often Spark has executed the task before."""
-    if request.writes and attempt > 0:
+    if attempt >= (1 if request.writes else _ATTEMPTS):
         return Failure("Spark has repeated a task, because an executor or a Python worker has ended")
     try:
         with cheap_collections():

@@ -43,6 +43,8 @@ _POLL_SECONDS = 0.5
 _TASKS_PER_CORE = 2
 _MOST_TASKS = 100
 """So many tasks have a pass on a cluster by default: its number of cores is not known at the start."""
+_FAILURES, _MOST_FAILURES = "spark.task.maxFailures", "1000"
+"""A job that Spark gives up loses the results of all of its tasks. `run_share` limits what is repeated."""
 
 
 @attrs.frozen(kw_only=True)
@@ -103,7 +105,7 @@ def passes_on(
     context = spark.sparkContext
     number = tasks or useful_tasks(context, reshard)
     run_job = job_runner(context, reshard.application, report)
-    return SparkPasses(connection, reshard.application, number, run_job)
+    return SparkPasses(connection, reshard.application, number, run_job, report)
 
 
 def useful_tasks(context: SparkContext, reshard: Reshard) -> int:
@@ -189,7 +191,7 @@ def _started_session(application: str, settings: SparkSettings) -> SparkSession:
         application=f"headwater reshard {application}",
         master=settings.master,
         java_options=settings.java_options,
-        conf=settings.conf,
+        conf={_FAILURES: _MOST_FAILURES, **settings.conf},
     )
     try:
         launch_jvm(session)
