@@ -118,21 +118,11 @@ class SparkHosts:
         """Run a driver of the application on a host until the context ends."""
         command = [sys.executable, "-m", "headwater.cli", "run", "--master", self.master]
         command += ["--jars", ",".join(self.jars), str(application.folder / "document.yaml")]
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.driver.host": host.address,
-            "spark.driver.memory": "600m",
-            "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": " ".join(_QUICK),
-            "spark.sql.streaming.pollingDelay": "50ms",
-        }
-        for name, value in settings.items():
-            command += ["--conf", f"{name}={value}"]
+        command += [*self.spark_options(host), "--conf", "spark.sql.streaming.pollingDelay=50ms"]
         command += ["--bootstrap-server", self.servers, "--max-records", str(max_records)]
         command += ["--checkpoint", str(host.disk / "checkpoint"), "--state-dir", str(host.disk / "state")]
         command += ["--http", f"{host.address}:{_HTTP_PORT}", "--restarts", "30", *options]
-        with self._log_file(host).open("ab") as log:
-            process = host.start(command, log, self._environment(host))
+        process = self.start_program(host, command)
         try:
             yield Driver(host, process)
         finally:
@@ -140,12 +130,27 @@ class SparkHosts:
                 host.kill()
             process.wait()
 
+    @staticmethod
+    def spark_options(host: Host) -> list[str]:
+        """Return options of a command that is a driver on a host."""
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.driver.host": host.address,
+            "spark.driver.memory": "600m",
+            "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": " ".join(_QUICK),
+        }
+        return [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+
+    def start_program(self, host: Host, command: Sequence[str]) -> "subprocess.Popen[bytes]":
+        """Start a program on a host; its output is in the log of the host."""
+        with self._log_file(host).open("ab") as log:
+            return host.start(command, log, self._environment(host))
+
     def _java(self, host: Host, main: str, *arguments: str) -> None:
         java = shutil.which("java")
         assert java is not None
-        with self._log_file(host).open("ab") as log:
-            command = [java, *_QUICK, "-Xmx192m", "-cp", str(_JARS / "*"), main, *arguments]
-            host.start(command, log, self._environment(host))
+        self.start_program(host, [java, *_QUICK, "-Xmx192m", "-cp", str(_JARS / "*"), main, *arguments])
 
     def _log_file(self, host: Host) -> Path:
         return self.folder / f"{host.name}.log"
