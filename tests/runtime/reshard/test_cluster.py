@@ -138,7 +138,11 @@ def test_state_is_complete_after_a_series_of_faults(
     seed: int,
     is_of_executors: bool,  # noqa: FBT001
 ) -> None:
-    """Faults of executors and workers do not end the command; after others, it is run again."""
+    """Faults of executors and workers do not end the command; after others, it is run again.
+
+    The judge is an application of Kafka Streams that had the new counts from the start. What both do
+    afterwards is compared by `test_series`.
+    """
     cluster, host = hosts
     draw = random.Random(seed)  # noqa: S311 - the same series in each run
     names = ("orders", "customers", "contracts")
@@ -149,9 +153,7 @@ def test_state_is_complete_after_a_series_of_faults(
     config = {"processing.guarantee": "exactly_once_v2"} if seed % 2 else {}
     steps = all_stores() if seed % 3 == 0 else random_steps(seed)
     compared = Compared(cluster.servers, Topics(cluster.servers), unique, steps, before, after, config)
-    series = batches(before, keys=60, size=400, seed=seed)
-    first, second = next(series), next(series)
-    compared.process(first)
+    compared.process(next(batches(before, keys=60, size=400, seed=seed)))
     file = tmp_path / "app.json"
     file.write_text(json.dumps(compared.json(compared.moved)))
     reshard = ClusterReshard(
@@ -164,9 +166,4 @@ def test_state_is_complete_after_a_series_of_faults(
     )
     reshard.run(_drawn_faults(draw, _FAULTS, is_of_executors=is_of_executors), _SECONDS)
     _log.info("seed %d: %d executions, faults: %s", seed, reshard.executions, reshard.caused)
-    assert compared.entries(compared.moved) == compared.entries(compared.fresh)
-    written = {name: compared.written(name) for name in compared.names}
-    compared.process(second)
-    moved, fresh = (compared.outputs(name, written[name]) for name in compared.names)
-    assert moved == fresh
     assert compared.entries(compared.moved) == compared.entries(compared.fresh)
