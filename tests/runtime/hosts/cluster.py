@@ -39,7 +39,13 @@ class SparkHosts:
     """
 
     def __init__(
-        self, network: Network, distribution: KafkaDistribution, folder: Path, jars: tuple[str, ...]
+        self,
+        network: Network,
+        distribution: KafkaDistribution,
+        folder: Path,
+        jars: tuple[str, ...],
+        *,
+        broker_session_ms: int = 60_000,
     ) -> None:
         self.network, self.folder, self.jars = network, folder, jars
         self.broker_host, self.master_host = network.add("broker"), network.add("master")
@@ -52,7 +58,7 @@ class SparkHosts:
                 "advertised.listeners": f"PLAINTEXT://{address}:{_BROKER_PORT}",
                 "controller.quorum.voters": f"1@127.0.0.1:{_CONTROLLER_PORT}",
                 # No heartbeat that a busy machine delays takes the partitions from the broker.
-                "broker.session.timeout.ms": "60000",
+                "broker.session.timeout.ms": str(broker_session_ms),
             }
         )
         self.broker = Broker(distribution, folder / "kafka", settings, port=_BROKER_PORT)
@@ -202,17 +208,19 @@ def spark_hosts(
     *,
     with_clocks: bool = False,
     with_cpu_limits: bool = False,
+    broker_session_ms: int = 60_000,
 ) -> Iterator[SparkHosts]:
     """Return a cluster whose broker, master and workers run. This thread is on the broker's host.
 
     Args:
         with_clocks: Each host has a clock of its own (`SparkHosts.use_clocks`).
         with_cpu_limits: The CPU time of each worker's host can be limited (`Host.cpu`).
+        broker_session_ms: So long a broker that was killed cannot be started again.
     """
     with ExitStack() as stack:
         limits = stack.enter_context(ExitStack())  # it is closed after the hosts
         network = stack.enter_context(Network(folder / "hosts"))
-        cluster = SparkHosts(network, distribution, folder, jars)
+        cluster = SparkHosts(network, distribution, folder, jars, broker_session_ms=broker_session_ms)
         cluster.limits_cpu = limits if with_cpu_limits else None
         stack.enter_context(cluster.broker_host.entered())
         stack.enter_context(cluster.broker)

@@ -29,6 +29,7 @@ pytestmark = [
 ]
 _SERIES = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "3"))
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1"))
+_BROKER_SESSION_MS = 20_000
 _FAULTS, _FEW_FAULTS = 8, 3
 _PASS_SECONDS = 600.0
 _SECONDS = 8.0
@@ -49,7 +50,8 @@ def hosts(
     kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[SparkHosts, Host]]:
     """Return a cluster, and a host for drivers."""
-    with spark_hosts(kafka_distribution, tmp_path_factory.mktemp("cluster"), ()) as cluster:
+    folder = tmp_path_factory.mktemp("cluster")
+    with spark_hosts(kafka_distribution, folder, (), broker_session_ms=_BROKER_SESSION_MS) as cluster:
         yield cluster, cluster.network.add("driver")
 
 
