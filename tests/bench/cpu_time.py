@@ -4,15 +4,17 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+_TICK = 1 / os.sysconf("SC_CLK_TCK")
+
 
 def cpu_seconds(root: int) -> Mapping[int, float]:
     """Return the CPU time of a process and its descendants, each with its children that have ended."""
-    fields = {int(each.name): _stat(each) for each in Path("/proc").iterdir() if each.name.isdigit()}
-    tree = [root]
-    for pid in tree:
-        tree += [child for child, stat in fields.items() if stat and int(stat[1]) == pid]
-    tick = 1 / os.sysconf("SC_CLK_TCK")
-    return {pid: sum(map(int, fields[pid][11:15])) * tick for pid in tree if fields.get(pid)}
+    return {pid: sum(map(int, fields[11:15])) * _TICK for pid, fields in _tree(root).items()}
+
+
+def own_seconds(root: int) -> Mapping[int, float]:
+    """Return the CPU time of a process and its descendants, each without its children that have ended."""
+    return {pid: sum(map(int, fields[11:13])) * _TICK for pid, fields in _tree(root).items()}
 
 
 def used(before: Mapping[int, float], after: Mapping[int, float]) -> float:
@@ -22,6 +24,15 @@ def used(before: Mapping[int, float], after: Mapping[int, float]) -> float:
     forgets its CPU time. What it has used until the first call must not be subtracted from the others' time.
     """
     return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
+
+
+def _tree(root: int) -> Mapping[int, list[str]]:
+    """Return a process and its descendants, with the fields of `_stat`."""
+    fields = {int(each.name): _stat(each) for each in Path("/proc").iterdir() if each.name.isdigit()}
+    tree = [root]
+    for pid in tree:
+        tree += [child for child, stat in fields.items() if stat and int(stat[1]) == pid]
+    return {pid: fields[pid] for pid in tree if fields.get(pid)}
 
 
 def _stat(process: Path) -> list[str]:

@@ -39,7 +39,13 @@ class SparkHosts:
     """
 
     def __init__(
-        self, network: Network, distribution: KafkaDistribution, folder: Path, jars: tuple[str, ...]
+        self,
+        network: Network,
+        distribution: KafkaDistribution,
+        folder: Path,
+        jars: tuple[str, ...],
+        *,
+        broker_session_ms: int = 60_000,
     ) -> None:
         self.network, self.folder, self.jars = network, folder, jars
         self.broker_host, self.master_host = network.add("broker"), network.add("master")
@@ -52,7 +58,7 @@ class SparkHosts:
                 "advertised.listeners": f"PLAINTEXT://{address}:{_BROKER_PORT}",
                 "controller.quorum.voters": f"1@127.0.0.1:{_CONTROLLER_PORT}",
                 # No heartbeat that a busy machine delays takes the partitions from the broker.
-                "broker.session.timeout.ms": "60000",
+                "broker.session.timeout.ms": str(broker_session_ms),
             }
         )
         self.broker = Broker(distribution, folder / "kafka", settings, port=_BROKER_PORT)
@@ -118,21 +124,11 @@ class SparkHosts:
         """Run a driver of the application on a host until the context ends."""
         command = [sys.executable, "-m", "headwater.cli", "run", "--master", self.master]
         command += ["--jars", ",".join(self.jars), str(application.folder / "document.yaml")]
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.driver.host": host.address,
-            "spark.driver.memory": "600m",
-            "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": " ".join(_QUICK),
-            "spark.sql.streaming.pollingDelay": "50ms",
-        }
-        for name, value in settings.items():
-            command += ["--conf", f"{name}={value}"]
+        command += [*self.spark_options(host), "--conf", "spark.sql.streaming.pollingDelay=50ms"]
         command += ["--bootstrap-server", self.servers, "--max-records", str(max_records)]
         command += ["--checkpoint", str(host.disk / "checkpoint"), "--state-dir", str(host.disk / "state")]
         command += ["--http", f"{host.address}:{_HTTP_PORT}", "--restarts", "30", *options]
-        with self._log_file(host).open("ab") as log:
-            process = host.start(command, log, self._environment(host))
+        process = self.start_program(host, command)
         try:
             yield Driver(host, process)
         finally:
@@ -140,12 +136,27 @@ class SparkHosts:
                 host.kill()
             process.wait()
 
+    @staticmethod
+    def spark_options(host: Host) -> list[str]:
+        """Return options of a command that is a driver on a host."""
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.driver.host": host.address,
+            "spark.driver.memory": "600m",
+            "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": " ".join(_QUICK),
+        }
+        return [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+
+    def start_program(self, host: Host, command: Sequence[str]) -> "subprocess.Popen[bytes]":
+        """Start a program on a host; its output is in the log of the host."""
+        with self._log_file(host).open("ab") as log:
+            return host.start(command, log, self._environment(host))
+
     def _java(self, host: Host, main: str, *arguments: str) -> None:
         java = shutil.which("java")
         assert java is not None
-        with self._log_file(host).open("ab") as log:
-            command = [java, *_QUICK, "-Xmx192m", "-cp", str(_JARS / "*"), main, *arguments]
-            host.start(command, log, self._environment(host))
+        self.start_program(host, [java, *_QUICK, "-Xmx192m", "-cp", str(_JARS / "*"), main, *arguments])
 
     def _log_file(self, host: Host) -> Path:
         return self.folder / f"{host.name}.log"
@@ -197,17 +208,19 @@ def spark_hosts(
     *,
     with_clocks: bool = False,
     with_cpu_limits: bool = False,
+    broker_session_ms: int = 60_000,
 ) -> Iterator[SparkHosts]:
     """Return a cluster whose broker, master and workers run. This thread is on the broker's host.
 
     Args:
         with_clocks: Each host has a clock of its own (`SparkHosts.use_clocks`).
         with_cpu_limits: The CPU time of each worker's host can be limited (`Host.cpu`).
+        broker_session_ms: So long a broker that was killed cannot be started again.
     """
     with ExitStack() as stack:
         limits = stack.enter_context(ExitStack())  # it is closed after the hosts
         network = stack.enter_context(Network(folder / "hosts"))
-        cluster = SparkHosts(network, distribution, folder, jars)
+        cluster = SparkHosts(network, distribution, folder, jars, broker_session_ms=broker_session_ms)
         cluster.limits_cpu = limits if with_cpu_limits else None
         stack.enter_context(cluster.broker_host.entered())
         stack.enter_context(cluster.broker)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from headwater.model.offset_metadata import OffsetMetadata
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer
+from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.worker.restore import RecordChunk
 from tests.runtime.driver.memory_move import MemoryCluster
@@ -27,6 +29,9 @@ class ReshardMemoryCluster(MemoryCluster):
             with self.producer(name):
                 pass
 
+    def renew_reader(self) -> None:
+        """All partitions are known."""
+
     def close(self) -> None:
         """Nothing has to be released."""
 
@@ -35,10 +40,15 @@ class ReshardMemoryCluster(MemoryCluster):
 
 
 class OneRound:
-    """A `WritingRound` without a journal: nothing is repeated."""
+    """A `WritingRound` in which nothing is repeated."""
 
     location = "journal", 0
     number = 1
+
+    def note(self, cluster: ReshardMemoryCluster) -> None:
+        """Commit the number of the round, as an execution does."""
+        text = OffsetMetadata(0, {"headwater.reshard.round": self.number}).encode(-1)
+        cluster.offsets[self.location] = Committed(0, text)
 
     def begin(self, producer: MoveProducer) -> None:
         del producer

@@ -21,7 +21,7 @@ from confluent_kafka import KafkaError, KafkaException
 from headwater.kafka import Connection as KafkaConnection
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
-from headwater_spark.driver.reshard import entry_columns, entry_workers
+from headwater_spark.driver.reshard import entry_columns, entry_workers, writing_round
 from headwater_spark.driver.reshard.entry_columns import Hashes, content_hashes
 from headwater_spark.driver.reshard.entry_move import EntryMove
 from headwater_spark.driver.reshard.entry_passes import EntryPasses
@@ -97,6 +97,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
 
 def _cluster() -> _SharedCluster:
     cluster = _SharedCluster({_TOPIC: [[], [], []]})
+    OneRound().note(cluster)
     for number in range(300):
         key = b"key %d" % (number % 100)
         value = None if number % 7 == 0 else b"value %d" % number
@@ -141,6 +142,28 @@ def test_shares_do_together_what_one_process_does(start: Start, number: int) -> 
     assert several.written == one.written > 50
     assert _live(shared) == _live(alone)
     assert {partition for partition, _ in _live(shared).values()} == set(range(5))
+
+
+def test_a_process_of_an_older_execution_changes_nothing(start: Start) -> None:
+    """It is paused before its producer is opened, and continues when another execution has begun."""
+    cluster = _cluster()
+    with closing(start(cluster, 2)) as workers:
+        workers.open_producers()
+        cluster.offsets.clear()
+        with pytest.raises(KafkaException, match="another client executes it"):
+            workers.move(_TRANSFER, {0: 1}, None, OneRound())
+    assert len(cluster.topics[_TOPIC]) == 3
+
+
+def test_a_process_never_adds_partitions(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The execution that has started it may have ended, and the topic may be a new one."""
+    monkeypatch.setattr(writing_round, "_VISIBLE_SECONDS", 0.0)
+    cluster = _cluster()
+    with closing(start(cluster, 2)) as workers:
+        workers.open_producers()
+        with pytest.raises(KafkaException, match="has 3 partitions instead of 5"):
+            workers.move(_TRANSFER, {0: 1}, None, OneRound())
+    assert len(cluster.topics[_TOPIC]) == 3
 
 
 def test_a_process_finds_an_entry_in_another_partition(start: Start) -> None:

@@ -102,6 +102,24 @@ def test_sessions_that_repeat_tasks_at_the_same_time_are_refused(monkeypatch: py
     assert session.is_stopped
 
 
+def test_a_jvm_that_ends_before_the_first_job_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    class _Ended(_Session):
+        @property
+        def sparkContext(self) -> Any:  # noqa: ANN401, N802 - as in PySpark
+            return _EndedContext(has_ended=True)
+
+        @sparkContext.setter
+        def sparkContext(self, _: object) -> None: ...  # noqa: N802
+
+    session = _Ended()
+    monkeypatch.setattr(spark_job, "launch_jvm", lambda _: None)
+    monkeypatch.setattr(spark_job, "start_session", lambda _: session)
+    text = _refused(SparkSettings(master="local[3]"))
+    assert "Spark has ended before it moved the state of app." in text
+    assert "Run the command again. Without `--spark`, this machine moves the state." in text
+    assert session.is_stopped
+
+
 def test_a_master_that_cannot_be_reached_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Any) -> None:  # noqa: ANN401 - the settings do not matter
         raise RuntimeError("All masters are unresponsive! Giving up.")

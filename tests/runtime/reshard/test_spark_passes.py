@@ -18,12 +18,19 @@ from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard import share_tasks
+from headwater_spark.driver.reshard import share_tasks, writing_round
 from headwater_spark.driver.reshard.checks import find_journal
 from headwater_spark.driver.reshard.entry_move import EntryMove
 from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS, Reshard, worker_names
-from headwater_spark.driver.reshard.share_tasks import Answer, CheckPass, Failure, MovePass, Pass
+from headwater_spark.driver.reshard.share_tasks import (
+    Answer,
+    CheckPass,
+    Failure,
+    MovePass,
+    Pass,
+    Result,
+)
 from headwater_spark.driver.reshard.spark_passes import SparkPasses
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner, default_partition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
@@ -178,7 +185,7 @@ def test_a_task_never_adds_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for the partitions that the driver has added; without them, it fails and may be repeated."""
     app = _application()
     request = _copy_pass()
-    monkeypatch.setattr(share_tasks, "_VISIBLE_SECONDS", 0.0)
+    monkeypatch.setattr(writing_round, "_VISIBLE_SECONDS", 0.0)
     assert share_tasks.run_share(request, 0, 0) == Failure(
         "app-totals-changelog has 3 partitions instead of 5"
     )
@@ -191,7 +198,7 @@ def test_a_task_never_adds_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
         waits.append(seconds)
         app.cluster.expand({"app-totals-changelog": 5})
 
-    monkeypatch.setattr(share_tasks, "time", SimpleNamespace(sleep=expand, monotonic=time.monotonic))
+    monkeypatch.setattr(writing_round, "time", SimpleNamespace(sleep=expand, monotonic=time.monotonic))
     assert share_tasks.run_share(request, 0, 0) == Failure("another client executes it")
     assert len(waits) == 1
 
@@ -210,6 +217,27 @@ def test_a_share_that_fails_again_and_again_ends_the_reshard_which_can_be_contin
     assert len([what for what, _ in jobs.jobs if what.startswith("copying")]) == 4
     app.reshard(_AFTER)
     assert app.live() == expected
+
+
+def test_a_pass_is_repeated_as_long_as_shares_complete() -> None:
+    """With many tasks that take long, more executors are lost than a fixed number of attempts allows."""
+    request, reports = _copy_pass(), list[str]()
+
+    def complete_one(_: str, __: Pass, shares: Sequence[int]) -> Mapping[int, Answer]:
+        return {**dict.fromkeys(shares, Failure("an executor has ended")), shares[0]: Result(shares[0])}
+
+    passes = SparkPasses(_CONNECTION, "app", 9, complete_one, lambda what, *_: reports.append(what))
+    assert passes.results("copying", request, range(9)) == [*range(9)]
+    assert reports[0] == "copying: executing 8 of 9 shares again: an executor has ended"
+    assert len(reports) == 8
+
+
+def test_a_job_of_a_lost_executor_keeps_the_results_of_the_other_tasks() -> None:
+    """Spark must not give up the job. A share that only reads is repeated by Spark, but not without end."""
+    assert isinstance(share_tasks.run_share(_check_pass(), 0, 3), Result)
+    lost = Failure("Spark has repeated a task, because an executor or a Python worker has ended")
+    assert share_tasks.run_share(_check_pass(), 0, 4) == lost
+    assert share_tasks.run_share(_copy_pass(), 0, 1) == lost
 
 
 def test_the_next_execution_fences_all_writers_of_earlier_executions() -> None:
@@ -296,6 +324,11 @@ def _copy_pass() -> MovePass:
     )
 
 
+def _check_pass() -> CheckPass:
+    _application()
+    return CheckPass(connection=_CONNECTION, reshard=Reshard("app", (_TRANSFER,), (), {}), shares=1)
+
+
 def _check(transfer: Transfer, jobs: MemoryJobs) -> None:
     assert _executor(jobs, 2).check_entries(Reshard("app", (transfer,), (), {})) == []
 
@@ -320,7 +353,7 @@ def test_impossible_numbers_of_tasks_are_refused(tasks: int) -> None:
 
 
 def test_any_failure_of_a_task_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    request = CheckPass(connection=_CONNECTION, reshard=Reshard("app", (_TRANSFER,), (), {}), shares=1)
+    request = _check_pass()
 
     def failing(error: Exception) -> Callable[..., object]:
         def fail(*_: object) -> object:

@@ -74,6 +74,11 @@ def continue_all(driver: int) -> None:
             os.kill(pid, signal.SIGCONT)
 
 
+def with_command(pids: Iterable[int], *texts: str) -> list[int]:
+    """Return the processes whose command has each of the texts."""
+    return [pid for pid in pids if all(text in _command(pid) for text in texts)]
+
+
 def all_ended(pids: Iterable[int]) -> bool:
     return not any(map(is_running, pids))
 

@@ -119,7 +119,10 @@ class KafkaMoveCluster:
                 reason = failed or f"added partitions are not visible after {_EXPANSION_SECONDS:g} s"
                 raise ProblemsError([self._failed(self._application, reason)])
             time.sleep(_POLL_SECONDS)
-        # The reader keeps its metadata for minutes: it does not know the added partitions.
+        self.renew_reader()
+
+    def renew_reader(self) -> None:
+        """Replace the reader: it keeps its metadata for minutes, and does not know added partitions."""
         self._reader.close()
         self._reader = self._new_reader()
 

@@ -52,6 +52,10 @@ class ReshardCluster(MoveCluster, Protocol):
         """Yield the committed records from `first` up to and excluding `end`."""
         ...
 
+    def renew_reader(self) -> None:
+        """Let `read_range` know the partitions that another process has added."""
+        ...
+
     def open_transactions(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
         """Return the partitions that have records of transactions which are not complete."""
         ...

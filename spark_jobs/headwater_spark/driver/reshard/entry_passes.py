@@ -13,7 +13,7 @@ from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals
 from headwater_spark.driver.reshard.plan import Reshard
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.driver.reshard.writing_round import WritingRound
 from headwater_spark.engine.scaling.transfers import Transfer
 
 
@@ -27,26 +27,6 @@ class EntryPasses(Protocol):
     def copy(self, producer: MoveProducer) -> Sequence[EntryTotals]: ...
     def find_totals(self) -> FoundTotals: ...
     def clear(self, producer: MoveProducer) -> None: ...
-
-
-class WritingRound(Protocol):
-    """Which tasks may write: the tasks of the round whose number is in the journal.
-
-    A round begins with each execution, and before tasks are repeated. Tasks of an earlier round that still
-    run have been fenced then. Tasks that open their producers later find another number in the journal.
-    """
-
-    @property
-    def location(self) -> TopicPartition:
-        """The partition whose offset metadata have the number."""
-        ...
-
-    @property
-    def number(self) -> int: ...
-
-    def begin(self, producer: MoveProducer) -> None:
-        """Commit another number, then fence all writers."""
-        ...
 
 
 class PassExecutor(Protocol):

@@ -27,7 +27,6 @@ from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, Share
 from headwater_spark.driver.reshard.entry_passes import (
     EntryPasses,
-    WritingRound,
     one_each,
     summed_found,
     summed_shares,
@@ -35,7 +34,9 @@ from headwater_spark.driver.reshard.entry_passes import (
 from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
+from headwater_spark.driver.reshard.writing_round import WritingRound, await_partitions, check_round
 from headwater_spark.engine.partitioners.hashing import PartitionerError
+from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.interpreter import cheap_collections
 
@@ -119,8 +120,7 @@ class EntryWorkers:
     def move(
         self, transfer: Transfer, ends: Mapping[int, int], limit: int | None, writing: WritingRound
     ) -> EntryPasses:
-        del writing  # nothing is repeated
-        return _SharedMove(self, transfer, ends, limit)
+        return _SharedMove(self, transfer, ends, limit, writing)
 
     def call(self, method: str, *arguments: object) -> Sequence[Any]:
         """Call a method in all processes, and return what each returns."""
@@ -175,12 +175,17 @@ class _SharedMove:
     """The passes of one transfer, of which each process executes its share."""
 
     def __init__(
-        self, workers: EntryWorkers, transfer: Transfer, ends: Mapping[int, int], limit: int | None
+        self,
+        workers: EntryWorkers,
+        transfer: Transfer,
+        ends: Mapping[int, int],
+        limit: int | None,
+        writing: WritingRound,
     ) -> None:
         self._workers = workers
         self.written = 0
         self.skipped = 0
-        workers.call("begin_move", transfer, ends, limit)
+        workers.call("begin_move", transfer, ends, limit, writing.location, writing.number)
 
     def delete_leftovers(self, producer: MoveProducer) -> None:
         del producer  # each process has its own
@@ -219,8 +224,17 @@ class _Worker:
     def open_producer(self) -> None:
         self._producer = self._opened.__enter__()
 
-    def begin_move(self, transfer: Transfer, ends: Mapping[int, int], limit: int | None) -> None:
-        self._cluster.expand({transfer.target: transfer.after})  # that is done; the clients have to know it
+    def begin_move(
+        self,
+        transfer: Transfer,
+        ends: Mapping[int, int],
+        limit: int | None,
+        location: TopicPartition,
+        number: int,
+    ) -> None:
+        """Begin the passes over a topic, unless another execution has begun (`WritingRound`)."""
+        check_round(self._cluster, location, number)
+        await_partitions(self._cluster, transfer.target, transfer.after)
         self._move = EntryMove(transfer, self._cluster, ends, limit, self._report, share=self._share)
 
     def delete_leftovers(self) -> None:

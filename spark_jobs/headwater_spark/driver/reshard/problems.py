@@ -280,6 +280,20 @@ def spark_not_started(application: str, reason: str) -> Problem:
     )
 
 
+def spark_ended_at_start(application: str, reason: str) -> Problem:
+    """Return the problem that the Spark session has ended before its first job."""
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"Spark has ended before it moved the state of {application}.",
+        expected="a Spark session that runs until the end",
+        found=reason,
+        why="The reshard is as it was before this command.",
+        fix="Read the output of Spark and Java above. If the system has killed Java for lack of memory, free "
+        "memory on this machine. Run the command again. Without `--spark`, this machine moves the state.",
+    )
+
+
 def spark_ended(application: str, reason: str, *, has_begun: bool) -> Problem:
     """Return the problem that the Spark session has ended before the reshard."""
     return Problem(

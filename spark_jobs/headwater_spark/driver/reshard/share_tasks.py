@@ -6,7 +6,6 @@ execute a task again, for example if an executor is lost; then the first one may
 can fence it and delete what it has written, so a repeated task returns without doing anything.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
@@ -18,11 +17,11 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, unreported
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.entry_checks import check_entries
-from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster, Share
+from headwater_spark.driver.reshard.entry_move import EntryMove, Share
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
-from headwater_spark.driver.reshard.journal import read_round
 from headwater_spark.driver.reshard.plan import Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
+from headwater_spark.driver.reshard.writing_round import await_partitions, check_round
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program.classes import load_class
 from headwater_spark.engine.records import TopicPartition
@@ -30,8 +29,10 @@ from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.interpreter import cheap_collections
 
 _FAILED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
-_VISIBLE_SECONDS = 60.0
-_POLL_SECONDS = 0.1
+
+
+_ATTEMPTS = 4
+"""How often Spark executes a share of a pass that only reads: Spark's default."""
 
 
 @attrs.frozen
@@ -68,10 +69,6 @@ class Failure:
 
 
 Answer = Result | Refusal | Failure
-
-
-class _OtherRoundError(Exception):
-    """The driver has begun another round, or another execution has begun."""
 
 
 @attrs.frozen
@@ -126,7 +123,7 @@ class MovePass:
 
     def execute(self, share: Share) -> object:
         with _cluster(self.connection, self.application) as cluster:
-            _await_partitions(cluster, self.transfer.target, self.transfer.after)
+            await_partitions(cluster, self.transfer.target, self.transfer.after)
             move = EntryMove(
                 self.transfer, cluster, self.ends, self.limit, unreported, share=share, executes_all=False
             )
@@ -134,14 +131,8 @@ class MovePass:
                 return move.find_totals()
             name = worker_names(self.application, self.shares)[share.number]
             with cluster.producer(name) as producer:
-                self._check_round(cluster)
+                check_round(cluster, self.location, self.round)
                 return _WRITING[self.method](move, producer, self)
-
-    def _check_round(self, cluster: ReshardCluster) -> None:
-        """Check the round, after the producer has fenced others: a late task must not write."""
-        [found] = cluster.committed([self.location]).values()
-        if read_round(found.text) != self.round:
-            raise _OtherRoundError
 
 
 Pass = CheckPass | MovePass
@@ -172,7 +163,7 @@ _WRITING: Mapping[str, Callable[[EntryMove, MoveProducer, MovePass], object]] = 
 
 def run_share(request: Pass, number: int, attempt: int) -> Answer:
     """Execute a pass for a share; `attempt` is how often Spark has executed the task before."""
-    if request.writes and attempt > 0:
+    if attempt >= (1 if request.writes else _ATTEMPTS):
         return Failure("Spark has repeated a task, because an executor or a Python worker has ended")
     try:
         with cheap_collections():
@@ -183,8 +174,6 @@ def run_share(request: Pass, number: int, attempt: int) -> Answer:
         return Refusal(partitioner=(error.name, error.reason))
     except KafkaException as error:
         return Failure(error.args[0].str(), error.args[0].code())
-    except _OtherRoundError:
-        return Failure("another client executes it")
     except Exception as error:  # noqa: BLE001 - the driver raises it
         return Failure(f"a task failed: {type(error).__name__}: {error}")
 
@@ -195,18 +184,6 @@ def sent_transfer(transfer: Transfer) -> Transfer:
         return transfer
     name = transfer.partitioner.name
     return attrs.evolve(transfer, partitioner=UserPartitioner(name, ImportedFunction(name)))
-
-
-def _await_partitions(cluster: ReshardCluster, topic: str, count: int) -> None:
-    """Wait until the broker of this task knows the partitions that the driver has added.
-
-    A task never adds partitions: it may run after its driver has ended, and the application was reset.
-    """
-    deadline = time.monotonic() + _VISIBLE_SECONDS
-    while (found := cluster.counts([topic])[topic]) < count:
-        if time.monotonic() > deadline:
-            raise KafkaException(KafkaError(_FAILED, f"{topic} has {found} partitions instead of {count}"))
-        time.sleep(_POLL_SECONDS)
 
 
 def _cluster(connection: Connection, application: str) -> "closing[KafkaMoveCluster]":

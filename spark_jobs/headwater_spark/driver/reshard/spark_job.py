@@ -43,6 +43,8 @@ _POLL_SECONDS = 0.5
 _TASKS_PER_CORE = 2
 _MOST_TASKS = 100
 """So many tasks have a pass on a cluster by default: its number of cores is not known at the start."""
+_FAILURES, _MOST_FAILURES = "spark.task.maxFailures", "1000"
+"""A job that Spark gives up loses the results of all of its tasks. `run_share` limits what is repeated."""
 
 
 @attrs.frozen(kw_only=True)
@@ -61,24 +63,39 @@ def open_spark(
 ) -> Iterator[SparkPasses]:
     """Start Spark for the passes of a reshard, and stop it at the end of the block.
 
-    Raises `ProblemsError` if Spark does not start, or has settings that a reshard cannot run with.
+    Raises `ProblemsError` if Spark does not start, ends at once, or has settings that a reshard cannot run
+    with.
     """
-    application = reshard.application
     report("starting Spark", 0, 0)
-    spark = _started_session(application, settings)
+    spark = _started_session(reshard.application, settings)
     try:
-        if wrong := session_problems(
+        yield _prepared_passes(spark, settings, reshard, connection, report)
+    finally:
+        with suppress(Exception):  # the JVM may have ended
+            spark.stop()
+
+
+def _prepared_passes(
+    spark: SparkSession, settings: SparkSettings, reshard: Reshard, connection: Connection, report: Report
+) -> SparkPasses:
+    """Check the session, and send our packages to its executors; raises `ProblemsError`."""
+    application = reshard.application
+    try:
+        wrong = session_problems(
             application,
             master=str(spark.sparkContext.master),
             conf=dict(spark.sparkContext.getConf().getAll()),
             command=RESHARD,
-        ):
-            raise ProblemsError(wrong)
-        ship_packages(spark)
-        yield passes_on(spark, reshard, connection, report, settings.tasks)
-    finally:
-        with suppress(Exception):  # the JVM may have ended
-            spark.stop()
+        )
+        if not wrong:
+            ship_packages(spark)
+            return passes_on(spark, reshard, connection, report, settings.tasks)
+    except Exception as error:  # of Java, its gateway or this disk: all that is known is a text
+        failed = (
+            problems.spark_ended_at_start if _has_ended(spark.sparkContext) else problems.spark_not_started
+        )
+        raise ProblemsError([failed(application, failure_reason(error))]) from error
+    raise ProblemsError(wrong)
 
 
 def passes_on(
@@ -87,9 +104,8 @@ def passes_on(
     """Return the passes of a reshard on a session that runs."""
     context = spark.sparkContext
     number = tasks or useful_tasks(context, reshard)
-    return SparkPasses(
-        connection, reshard.application, number, job_runner(context, reshard.application, report)
-    )
+    run_job = job_runner(context, reshard.application, report)
+    return SparkPasses(connection, reshard.application, number, run_job, report)
 
 
 def useful_tasks(context: SparkContext, reshard: Reshard) -> int:
@@ -175,7 +191,7 @@ def _started_session(application: str, settings: SparkSettings) -> SparkSession:
         application=f"headwater reshard {application}",
         master=settings.master,
         java_options=settings.java_options,
-        conf=settings.conf,
+        conf={_FAILURES: _MOST_FAILURES, **settings.conf},
     )
     try:
         launch_jvm(session)

@@ -14,11 +14,10 @@ import attrs
 
 from headwater.kafka import Connection
 from headwater.model.problems import Problem
-from headwater_spark.driver.processor_move.entry_copy import MoveProducer
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report, unreported
 from headwater_spark.driver.reshard.entry_move import Share
 from headwater_spark.driver.reshard.entry_passes import (
     EntryPasses,
-    WritingRound,
     one_each,
     summed_found,
     summed_shares,
@@ -35,10 +34,14 @@ from headwater_spark.driver.reshard.share_tasks import (
     Result,
     sent_transfer,
 )
+from headwater_spark.driver.reshard.writing_round import WritingRound
 from headwater_spark.engine.scaling.transfers import Transfer
 
 _ATTEMPTS = 4
-"""How often a share is executed at most, as Spark's default for tasks."""
+"""How often shares are executed in a row without a result of any, as Spark's default for tasks.
+
+Each result counts: the more tasks a pass has and the longer they take, the more executors are lost meanwhile.
+"""
 RunJob = Callable[[str, Pass, Sequence[int]], Mapping[int, Answer]]
 """Executes a pass for some shares; returns share → answer. Its first argument says what is done.
 
@@ -56,13 +59,21 @@ _TEXTS = {
 class SparkPasses:
     """Executes passes with `run_job`, in up to `tasks` tasks each."""
 
-    def __init__(self, connection: Connection, application: str, tasks: int, run_job: RunJob) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        application: str,
+        tasks: int,
+        run_job: RunJob,
+        report: Report = unreported,
+    ) -> None:
         if not 1 <= tasks <= MOST_WRITERS:
             raise ValueError(f"{tasks} tasks: 1 to {MOST_WRITERS} can move entries")
         self._connection = connection
         self._application = application
         self._tasks = tasks
         self._run_job = run_job
+        self._report = report
 
     @property
     def writers(self) -> int:
@@ -99,11 +110,14 @@ class SparkPasses:
         Raises the error of the last failure, or of a refusal.
         """
         found: dict[int, object] = {}
-        missing, failure = list(shares), _MISSING
-        for attempt in range(_ATTEMPTS):
-            if attempt > 0 and next_request is not None:
-                request = next_request(missing)
-            answers = self._run_job(what, request, missing)
+        missing, failure, attempt = list(shares), _MISSING, 0
+        while attempt < _ATTEMPTS:
+            if attempt > 0:
+                again = f"{what}: executing {len(missing)} of {len(shares)} shares again"
+                self._report(f"{again}: {failure.reason}", 0, 0)
+                if next_request is not None:
+                    request = next_request(missing)
+            answers, before = self._run_job(what, request, missing), len(missing)
             for share in missing:
                 match answers.get(share, _MISSING):
                     case Result(value):
@@ -115,6 +129,7 @@ class SparkPasses:
             missing = [share for share in missing if share not in found]
             if not missing:
                 return [found[share] for share in sorted(found)]
+            attempt = attempt + 1 if len(missing) == before else 1
         raise failure.error()
 
 

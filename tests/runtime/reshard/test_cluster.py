@@ -1,0 +1,171 @@
+"""Reshards on a standalone cluster of Spark: executors, workers, drivers and the broker fail."""
+
+import json
+import logging
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker.readiness import until
+from tests.runtime.hosts.cluster import SparkHosts, spark_hosts
+from tests.runtime.hosts.network import Host, reason_to_skip
+from tests.runtime.reshard.cluster_reshard import ClusterReshard, Fault
+from tests.runtime.reshard.compared_applications import Compared, all_stores, batches, random_steps
+from tests.runtime.reshard.stopped_application import StoppedApplication
+from tests.runtime.spark.kafka_topics import Topics
+
+_log = logging.getLogger(__name__)
+_REASON = reason_to_skip()
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(bool(_REASON), reason=_REASON),
+]
+_SERIES = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "3"))
+_FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1"))
+_BROKER_SESSION_MS = 20_000
+_FAULTS, _FEW_FAULTS = 8, 3
+_PASS_SECONDS = 600.0
+_SECONDS = 8.0
+"""The next fault happens after this time at most, if tasks run."""
+_PASSES = (
+    ("reading the changelog topics", 1),
+    ("deleting an interrupted copy of", 1),
+    ("copying entries of", 1),
+    ("checking entries of", 1),
+    ("deleting copied entries of", 1),
+    ("checking entries of", 2),
+)
+"""What the command prints when a pass begins, and how often it has been printed then."""
+
+
+@pytest.fixture(scope="module")
+def hosts(
+    kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[SparkHosts, Host]]:
+    """Return a cluster, and a host for drivers."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with spark_hosts(kafka_distribution, folder, (), broker_session_ms=_BROKER_SESSION_MS) as cluster:
+        yield cluster, cluster.network.add("driver")
+
+
+Create = Callable[[random.Random], tuple[StoppedApplication, ClusterReshard]]
+
+
+@pytest.fixture
+def create(hosts: tuple[SparkHosts, Host], unique: Callable[[str], str], tmp_path: Path) -> Create:
+    cluster, host = hosts
+
+    def created(draw: random.Random) -> tuple[StoppedApplication, ClusterReshard]:
+        app = StoppedApplication(cluster.servers, Topics(cluster.servers), unique("stopped"))
+        app.create()
+        file = tmp_path / "app.json"
+        file.write_text(app.text())
+        return app, ClusterReshard(cluster, host, file, {app.source: 5}, draw)
+
+    return created
+
+
+def test_python_processes_of_a_killed_executor_that_continue_later_write_nothing(create: Create) -> None:
+    """They are paused while they copy entries, and continue while the copy is repeated or later."""
+    _cause_in_passes(create, Fault.ZOMBIE, _PASSES[2:3])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("fault", [each for each in Fault if each.is_of_executors])
+def test_a_fault_in_each_pass_does_not_end_the_command(create: Create, fault: Fault) -> None:
+    _cause_in_passes(create, fault, _PASSES)
+
+
+def _cause_in_passes(create: Create, fault: Fault, passes: Sequence[tuple[str, int]]) -> None:
+    """Reshard, and cause the fault once in each of the passes; check that the command succeeds."""
+    draw = random.Random(fault.name)  # noqa: S311 - the same moments in each run
+    app, reshard = create(draw)
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    process = reshard.start()
+
+    def has_ended() -> bool:
+        return process.poll() is not None
+
+    for text, number in passes:
+
+        def is_reached(text: str = text, number: int = number) -> bool:
+            return has_ended() or reshard.output().count(text) >= number
+
+        assert until(is_reached, _PASS_SECONDS), reshard.output()[-6000:]
+        assert not until(has_ended, draw.uniform(0.0, 1.0)), reshard.output()[-6000:]
+        reshard.cause(fault)
+    assert until(has_ended, _PASS_SECONDS), reshard.output()[-6000:]
+    assert process.returncode == 0, reshard.output()[-6000:]
+    reshard.end_faults()
+    app.check(before, waiting)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(_FIRST, _FIRST + _SERIES))
+@pytest.mark.parametrize("is_of_executors", [True, False])
+def test_entries_are_complete_after_faults(create: Create, seed: int, is_of_executors: bool) -> None:  # noqa: FBT001
+    draw = random.Random(seed)  # noqa: S311 - the same series in each run
+    app, reshard = create(draw)
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    reshard.tasks = draw.randrange(1, 6)
+    reshard.run(_drawn_faults(draw, _FEW_FAULTS, is_of_executors=is_of_executors), _SECONDS)
+    _log.info("seed %d: %d executions, faults: %s", seed, reshard.executions, reshard.caused)
+    app.check(before, waiting)
+
+
+def _drawn_faults(draw: random.Random, number: int, *, is_of_executors: bool) -> Sequence[Fault]:
+    """Return faults in random order; unless they are of executors, at least one is not."""
+    others = [each for each in Fault if not each.is_of_executors]
+    found = draw.choices([each for each in Fault if each.is_of_executors or not is_of_executors], k=number)
+    if not is_of_executors:
+        found[draw.randrange(number)] = draw.choice(others)
+    return found
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(_FIRST, _FIRST + _SERIES))
+@pytest.mark.parametrize("is_of_executors", [True, False])
+@pytest.mark.oracle
+def test_state_is_complete_after_a_series_of_faults(
+    hosts: tuple[SparkHosts, Host],
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    seed: int,
+    is_of_executors: bool,  # noqa: FBT001
+) -> None:
+    """Faults of executors and workers do not end the command; after others, it is run again.
+
+    The judge is an application of Kafka Streams that had the new counts from the start. What both do
+    afterwards is compared by `test_series`.
+    """
+    cluster, host = hosts
+    draw = random.Random(seed)  # noqa: S311 - the same series in each run
+    names = ("orders", "customers", "contracts")
+    before = {topic: draw.randrange(1, 5) for topic in names}
+    after = {topic: count + draw.randrange(1, 4) for topic, count in before.items()}
+    for counts in (before, after):
+        counts["payments"] = counts["orders"]
+    config = {"processing.guarantee": "exactly_once_v2"} if seed % 2 else {}
+    steps = all_stores() if seed % 3 == 0 else random_steps(seed)
+    compared = Compared(cluster.servers, Topics(cluster.servers), unique, steps, before, after, config)
+    compared.process(next(batches(before, keys=60, size=400, seed=seed)))
+    file = tmp_path / "app.json"
+    file.write_text(json.dumps(compared.json(compared.moved)))
+    reshard = ClusterReshard(
+        cluster,
+        host,
+        file,
+        {f"{compared.moved}.{topic}": count for topic, count in after.items()},
+        draw,
+        tasks=draw.randrange(1, 6),
+    )
+    reshard.run(_drawn_faults(draw, _FAULTS, is_of_executors=is_of_executors), _SECONDS)
+    _log.info("seed %d: %d executions, faults: %s", seed, reshard.executions, reshard.caused)
+    assert compared.entries(compared.moved) == compared.entries(compared.fresh)
