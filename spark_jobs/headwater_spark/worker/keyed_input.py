@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from headwater_spark.engine.keyed_columns import LATEST_TIME, NULL_KEY, KeyedColumns, Numbers
+from headwater_spark.engine.keyed_columns import LATEST_TIME, NULL_KEY, KeyedColumns
 from headwater_spark.engine.records import InputRecord
+from headwater_spark.engine.window_columns import Numbers
 from headwater_spark.worker.task_input import COLUMNS, ColumnInput
 
 _WITHOUT_TOPIC_AND_HEADERS = COLUMNS[1:-1]

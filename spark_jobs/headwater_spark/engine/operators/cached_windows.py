@@ -14,16 +14,7 @@ from typing import Final
 import numpy as np
 
 from headwater.model.behaviors import AggregationKind, StreamAggregate
-from headwater_spark.engine.keyed_columns import (
-    LATEST_TIME,
-    NULL_KEY,
-    KeyedColumns,
-    OpenWindows,
-    TimeWindows,
-    TouchedWindows,
-    open_windows,
-    touch_windows,
-)
+from headwater_spark.engine.keyed_columns import LATEST_TIME, NULL_KEY, KeyedColumns, TimeWindows
 from headwater_spark.engine.operators.aggregation import AddToWindow
 from headwater_spark.engine.operators.interface import OperatorContext
 from headwater_spark.engine.records import Headers, InputRecord, Value, Windowed
@@ -31,6 +22,7 @@ from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES, header_bytes
 from headwater_spark.engine.stores.windows import TimestampedWindowBytes, window_end
+from headwater_spark.engine.window_columns import OpenWindows, TouchedWindows, open_windows, touch_windows
 
 _COUNT: Final = 8
 _TOPIC: Final = 0

@@ -15,6 +15,7 @@ from headwater.model.windows import (
 )
 from headwater_spark.engine.keyed_columns import TimeWindows
 from headwater_spark.engine.operators.aggregation import (
+    AddToWindow,
     EmissionOnClose,
     Functions,
     WindowResults,
@@ -23,7 +24,6 @@ from headwater_spark.engine.operators.aggregation import (
 from headwater_spark.engine.operators.cached_aggregate import add_to_cached_windows, can_cache_values
 from headwater_spark.engine.operators.cached_sessions import cached_sessions
 from headwater_spark.engine.operators.cached_sliding import CachedWindows
-from headwater_spark.engine.operators.cached_windows import CachedCounts, counts_alone
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.operators.materialized import Forwarding
 from headwater_spark.engine.records import Context, Headers, Value, Windowed
@@ -52,10 +52,8 @@ def window_aggregate(
     regular = _regular(window)
     if can_cache_values(behavior, context, TimestampedWindowBytes):
         add_to_window = add_to_cached_windows(behavior, size, functions, context, add_to_window)
-        if regular is not None and counts_alone(behavior, regular, context):
-            counts = CachedCounts(behavior, regular, context, add_to_window)
-            add_to_window = counts.add_to_window
-            context.task.on_window_counts(context.node.name, counts)
+        if regular is not None:
+            add_to_window = _count_in_columns(behavior, regular, context, add_to_window)
     serialize_key = results.serialize_key
     observed = context.clock()
     emission = _time_window_emission(results, size, starts, context) if behavior.emit_on_close else None
@@ -82,6 +80,22 @@ def window_aggregate(
             emission.check(close_time, headers)
 
     return process
+
+
+def _count_in_columns(
+    behavior: StreamAggregate, window: TimeWindows, context: OperatorContext, add_to_window: AddToWindow
+) -> AddToWindow:
+    """Let the node count whole batches if its cache is its own; return how it adds a record."""
+    from headwater_spark.engine.operators.cached_windows import (  # noqa: PLC0415 - numpy starts threads
+        CachedCounts,
+        counts_alone,
+    )
+
+    if not counts_alone(behavior, window, context):
+        return add_to_window
+    counts = CachedCounts(behavior, window, context, add_to_window)
+    context.task.on_window_counts(context.node.name, counts)
+    return counts.add_to_window
 
 
 def _shape(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> tuple[int, int, WindowStarts]:

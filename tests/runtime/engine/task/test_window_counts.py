@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_spark.engine.operators import cached_windows, windowed_aggregates
+from headwater_spark.engine.operators import cached_windows
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
 from headwater_spark.engine.task import Task
@@ -65,7 +65,7 @@ def test_columns_lead_to_the_same_records(
     topology: str, batches: Drawn, cache_bytes: int, rows_at_once: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windowed_aggregates, "counts_alone", lambda *_: False)
+        patch.setattr(cached_windows, "counts_alone", lambda *_: False)
         with_all_entries = _task(topology)
     assert with_all_entries.window_counter is None
     one_by_one, by_columns = _task(topology), _task(topology)
