@@ -8,6 +8,7 @@ from headwater.planner.phrases import (
     duration,
     duration_phrase,
     few,
+    lines_of_problems,
     listed,
     seconds_phrase,
     whole,
@@ -87,6 +88,15 @@ def test_names_are_sorted_and_only_the_first_ones_are_shown() -> None:
     assert listed(["b", "a"]) == "a, b"
     assert few(names[:10]) == listed(names[:10])
     assert few(names) == f"{listed(names[:10])} and 2 more"
+
+
+def test_a_fix_of_several_problems_is_said_once() -> None:
+    of_topics = [("A", f"A: {number}.", "Wait.") for number in range(3)]
+    problems = [("A", "A: one.", "Fix it."), ("B", "B: two.", ""), *of_topics]
+
+    lines = ["A: one. Fix it.", "B: two.", "A: 0.", "A: 1.", "A: 2.", "A: Wait."]
+    assert [*lines_of_problems(problems)] == lines
+    assert [*lines_of_problems(problems, 2)] == [*lines[:4], "A: and 1 more problem", "A: Wait."]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Phrases that several texts share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from headwater.compiler.java.config_values import parse_whole
 
@@ -45,6 +45,27 @@ def few(names: Sequence[str]) -> str:
     """Return the first names, separated by commas, and how many more there are."""
     more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
     return listed(names[:_MOST_NAMES]) + more
+
+
+def lines_of_problems(problems: Iterable[tuple[str, str, str]], most: int | None = None) -> Iterator[str]:
+    """Yield a line for each problem; a fix that several of them have is a line of its own after them.
+
+    Args:
+        problems: code, text and fix of each problem. The text names the problem without its fix.
+        most: how many problems with the same fix have a line. The others are counted.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for code, text, fix in problems:
+        found.setdefault((code, fix), []).append(text)
+    for (code, fix), texts in found.items():
+        if len(texts) == 1:
+            yield f"{texts[0]} {fix}".rstrip()
+            continue
+        yield from texts[:most]
+        if more := len(texts) - len(texts[:most]):
+            yield f"{code}: and {counted(more, 'more problem')}"
+        if fix:
+            yield f"{code}: {fix}"
 
 
 def whole(text: str) -> int | None:
