@@ -94,14 +94,17 @@ def all_stores(*, with_suppress: bool = False) -> list[Json]:
 
 
 def versions_and_buffer() -> list[Json]:
-    """Return a topology with a versioned table, and a join that buffers records until their grace is over."""
+    """Return a topology with a versioned table, and a join that buffers records until their grace is over.
+
+    The retention is longer than the age of the timestamps: otherwise brokers compact old versions.
+    """
     return [
         {
             "table": {
                 "topic": "prices",
                 "as": "prices",
                 "materialized": {
-                    "supplier": {"name": "history", "kind": "versionedKeyValue", "retention": "1d"}
+                    "supplier": {"name": "history", "kind": "versionedKeyValue", "retention": "36500d"}
                 },
             }
         },
