@@ -127,17 +127,20 @@ class Task:
         """Process a batch as `process_group` does; its records are in columns."""
         rest = held_back(partitions, awaited)
         first = [each.first(len(each) - rest.held_back.get(each.topic_partition, 0)) for each in partitions]
+        plan, head_readers = self._column_plan, self._graph.head_readers
         self._begin_batch(wall_clock_ms)
-        columns = None if self._column_plan is None else self._column_plan.run(first)
-        if columns is not None:
-            return OutputColumns(columns, self._end_batch(wall_clock_ms)), rest
-        if self._column_plan is not None and not self._graph.head_readers:
-            records = self._column_plan.interleaved(first)
+        if plan is not None and not (head_readers and rest.held_back):
+            columns = plan.run(first)
+            if columns is not None:
+                return OutputColumns(columns, self._end_batch(wall_clock_ms)), rest
+        if plan is not None and not head_readers:
+            records = plan.interleaved(first)
             if records is not None:
                 self._process_records(records, self._process_of)
                 return self._end_batch(wall_clock_ms), rest
-        if not awaited or not self._graph.head_readers:
+        if not awaited or not head_readers:
             return self.process([record for each in first for record in each.records()], wall_clock_ms), rest
+        # A record that is skipped holds nothing back: what is held back is known when records are read.
         every = [record for each in partitions for record in each.records()]
         outputs, group = self.process_group(every, awaited, wall_clock_ms)
         return outputs, HeldBack(held_back=group.held_back, blocked_by=group.blocked_by)

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -246,6 +247,41 @@ def test_the_same_is_processed_and_held_back(name: str, drawn: Drawn, awaited: s
         assert rest.blocked_by == group.blocked_by
         for each in (one_by_one, in_columns):
             each.state.commit(each.state.version)
+
+
+@given(drawn=_BATCHES, awaited=st.sets(st.tuples(st.sampled_from(["in", "other"]), st.integers(0, 1))))
+def test_records_that_are_skipped_hold_nothing_back(drawn: Drawn, awaited: set[TopicPartition]) -> None:
+    topology = IN_COLUMNS["join of a stream and a table"].replace("value: string}", "value: json}", 1)
+    skipping = attrs.evolve(CACHED, on_bad_input="continue")
+    one_by_one, in_columns = task(topology, skipping), task(topology, skipping)
+    assert in_columns.is_columnar
+    for records in batches_of(topology, drawn):
+        records = [  # noqa: PLW2901 - half of the values are JSON
+            (*record[:5], b'"%s"' % record[5] if record[5] in {b"a", b"b"} else record[5], record[6])
+            for record in records
+        ]
+        expected, group = one_by_one.process_group(records, awaited, 5)
+        found, rest = in_columns.process_partitions(columns_of(records), awaited, 5)
+        assert by_topic(found) == by_topic(expected)
+        assert (rest.held_back, rest.blocked_by) == (group.held_back, group.blocked_by)
+        assert in_columns.take_dropped() == one_by_one.take_dropped()
+        for each in (one_by_one, in_columns):
+            each.state.commit(each.state.version)
+
+
+def test_the_order_does_not_depend_on_a_record_that_is_skipped() -> None:
+    topology = IN_COLUMNS["join of a stream and a table"].replace("value: string}", "value: json}", 1)
+    records: list[InputRecord] = [
+        ("in", 0, 0, 0, b"k", b'"a"', ()),
+        ("in", 0, 1, 5, b"k", b"not JSON", ()),
+        ("in", 0, 2, 1, b"k", b'"b"', ()),
+        ("other", 0, 0, 0, b"k", b"1", ()),
+        ("other", 0, 1, 2, b"k", b"2", ()),
+    ]
+    skipping = task(topology, attrs.evolve(CACHED, on_bad_input="continue"))
+    found, rest = skipping.process_partitions(columns_of(records), {("other", 0)}, 5)
+    assert [record[3] for record in found if record[0] == "out"] == [b"b+1"]
+    assert not rest.held_back
 
 
 FOREIGN_KEY = (
