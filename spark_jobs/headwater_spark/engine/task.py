@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from headwater_spark.engine.clocks import UNSET
-from headwater_spark.engine.column_plan import column_plan
+from headwater_spark.engine.column_planning import column_plan
 from headwater_spark.engine.columns import Columns, OutputColumns, column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (

@@ -25,8 +25,8 @@ class KeyTotals:
         self._functions = functions
         self._updates: dict[bytes, Pending] = {}
 
-    def start(self) -> None:
-        """Forget the last batch."""
+    def clear(self) -> None:
+        """Forget the batch."""
         self.size = self.dropped = 0
         self._updates = {}
 

@@ -74,7 +74,19 @@ IN_COLUMNS = {
         "- to: {topic: out}\n"
     ),
 }
+_THREE_TOPICS = (
+    f"{_STREAM}{_TABLE}- table: {{topic: third, as: third, materialized: thirds, {_TEXT}}}\n"
+    f"- join: {{from: left, with: right, {_JOIN}}}\n- to: {{topic: out}}\n"
+)
 _NOT_IN_COLUMNS = {
+    "a join of tables that reads rows when another table is flushed": (
+        f"{_THREE_TOPICS}- join: {{from: right, with: third, {_BOTH}}}\n- toStream: null\n"
+        "- to: {topic: pairs}\n"
+    ),
+    "a join that reads rows when another table is flushed": (
+        f"{_THREE_TOPICS}- toStream: {{from: right, as: rights}}\n"
+        f"- join: {{from: rights, with: third, {_JOIN}}}\n- to: {{topic: pairs}}\n"
+    ),
     "processor": TOPOLOGIES["processor"],
     "versioned table": TOPOLOGIES["versioned table"],
     "windows": TOPOLOGIES["tumbling"],
@@ -131,13 +143,15 @@ def batches_of(topology: str, drawn: Drawn) -> list[list[InputRecord]]:
 
 
 @pytest.fixture(scope="module")
-def any_number_of_records_per_key() -> Iterator[None]:
+def all_batches_attempted() -> Iterator[None]:
+    """Attempt each batch, also with few records per key and after failures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_plan, "_RECORDS_PER_KEY", 0)
+        patch.setattr(column_plan, "_MOST_SKIPPED", 0)
         yield
 
 
-@pytest.mark.usefixtures("any_number_of_records_per_key")
+@pytest.mark.usefixtures("all_batches_attempted")
 @pytest.mark.parametrize("topology", IN_COLUMNS.values(), ids=IN_COLUMNS)
 @given(drawn=_BATCHES, cache_bytes=st.sampled_from([1, 200, 400, 1_000, 10_000_000, 10_000_000]))
 def test_columns_lead_to_the_same_records(topology: str, drawn: Drawn, cache_bytes: int) -> None:
@@ -180,6 +194,35 @@ def test_single_records_matter(topology: str) -> None:
 def test_updates_that_are_forwarded_at_once_are_not_processed_in_columns() -> None:
     for name in ("reduce", "table", "join of tables", "join of a stream and a table"):
         assert not task(IN_COLUMNS[name], NO_CACHE).is_columnar
+
+
+def test_a_batch_is_not_kept_after_it_is_processed() -> None:
+    records = columns_of([("other", 0, at, at, b"k", b"v%d" % at, ()) for at in range(3)])
+    of_table = task(IN_COLUMNS["table"])
+    plan = of_table._column_plan
+    assert plan is not None
+    for _ in range(2):
+        of_table._begin_batch(0)
+        assert plan.run(records) is not None
+        assert [table.columns for table in plan._tables] == [None]
+        of_table._end_batch(0)
+        of_table.state.commit(of_table.state.version)
+
+
+def test_batches_are_skipped_after_failures() -> None:
+    topology = IN_COLUMNS["sum"].replace("init: '0', add: 'total + len(value)'", "init: '[]', add: total")
+    of_objects = task(topology.replace("value: long", "value: json"))
+    plan = of_objects._column_plan
+    assert plan is not None
+    attempted = []
+    with pytest.MonkeyPatch.context() as patch:
+        process, batch = plan._process, 0
+        patch.setattr(plan, "_process", lambda columns: (attempted.append(batch), process(columns)))
+        for batch in range(10):
+            records: list[InputRecord] = [("in", 0, 3 * batch + at, at, b"k", b"v", ()) for at in range(3)]
+            of_objects.process_partitions(columns_of(records), (), 0)
+            of_objects.state.commit(of_objects.state.version)
+    assert attempted == [0, 2, 5], "after a failure, no batch of 1, 2, 4, … batches is attempted"
 
 
 def process(on: Task, records: list[InputRecord], *, columns: bool) -> None:
