@@ -42,6 +42,8 @@ __all__ = ["PoisonRecordError", "Task"]
 
 _TOPIC: Final = 0
 _INPUT_RECORD: Final = 7
+_CACHE_OF_WINDOWS: Final = 2**18
+"""From so many bytes on, windows are counted in columns in less time than record by record."""
 
 Head = InputRecord | HeadRecord
 """An input record as it is, or as its source has read it (`NodeGraph.head_readers`)."""
@@ -198,6 +200,14 @@ class Task:
     def window_counter(self) -> WindowCounter | None:
         """Set if `process_windows` gives the same result as `process`."""
         return self._graph.window_counter
+
+    @property
+    def can_process_windows(self) -> bool:
+        """Return whether `process_windows` gives the same result as `process`, and costs less.
+
+        Each time that a cache is full, rows are divided once more: with a small one, that costs more.
+        """
+        return self.window_counter is not None and self.context.record_cache.bound >= _CACHE_OF_WINDOWS
 
     def can_process_key_counts(self, counts: KeyCounts) -> bool:
         """Return whether `process_key_counts` gives the result of `process`: no update leaves the cache."""
