@@ -6,6 +6,7 @@ last one of each key leaves it, and the nodes behind it get this change as befor
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from headwater.model.behaviors import (
     Aggregation,
@@ -25,12 +26,14 @@ from headwater_spark.engine.column_operators.rows import ColumnProcess, NotInCol
 from headwater_spark.engine.column_operators.stateless import STATELESS, column_sink
 from headwater_spark.engine.column_operators.tables import TableUpdates, column_join
 from headwater_spark.engine.column_plan import ColumnPlan, PlannedSource
-from headwater_spark.engine.columns import TopicColumns
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE
 from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.task_context import TaskContext
+
+if TYPE_CHECKING:
+    from headwater_spark.engine.columns import TopicColumns
 
 _READS_RECORDS = RunProcessor, TableTransformValues
 """Behaviors of users' classes: a punctuation may be due between any two records."""
@@ -143,7 +146,7 @@ class _Planning:
                 return self._join(node, behavior, view.store)
             case StreamAggregate(window=None) if node.name in self._task.column_totals:
                 self._check_functions(behavior.aggregation)
-                totals = KeyTotals(node.name, *self._task.column_totals[node.name])
+                totals = KeyTotals(node.name, self._task.column_totals[node.name])
                 self._totals.append(totals)
                 return totals.add
         raise NotInColumnsError

@@ -56,9 +56,7 @@ def process_input(
     return task.process(interleaved(fresh.records(), shared_topics), now)
 
 
-def planned_columns(
-    fresh: TaskInput, shared_topics: frozenset[str]
-) -> ColumnInput | PartitionedInput | None:
+def planned_columns(fresh: TaskInput, shared_topics: frozenset[str]) -> ColumnInput | PartitionedInput | None:
     """Return the input if it has columns that the engine may process in the order of time."""
     match fresh:
         case ColumnInput(topic_partition=(topic, _), has_columns=True):
@@ -70,9 +68,7 @@ def planned_columns(
     return None if topics & shared_topics else fresh
 
 
-def _count_keys(
-    task: Task, columns: ColumnInput, shared_topics: frozenset[str], now: int
-) -> _Outputs | None:
+def _count_keys(task: Task, columns: ColumnInput, shared_topics: frozenset[str], now: int) -> _Outputs | None:
     if task.key_counter is None:
         return None
     counts = count_keys(columns, shared_topics)

@@ -1,4 +1,4 @@
-"""Sessions that are kept in lists during a batch lead to the same records as sessions read from their store."""
+"""Sessions kept in lists during a batch lead to the same records as sessions read from their store."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,9 @@
 """Batches in columns lead to the same records, in the same order in each topic, as records one by one."""
 
 import re
+import struct
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine import column_plan
+from headwater_spark.engine.column_operators.rows import SourceColumns
 from headwater_spark.engine.error_handlers import PoisonRecordError
 from headwater_spark.engine.partition_columns import held_back
 from headwater_spark.engine.program_interface import EngineSettings
@@ -214,15 +216,37 @@ def test_batches_are_skipped_after_failures() -> None:
     of_objects = task(topology.replace("value: long", "value: json"))
     plan = of_objects._column_plan
     assert plan is not None
-    attempted = []
+    process, attempted, batch = plan._process, list[int](), 0
+
+    def note_attempt(columns: Mapping[str, SourceColumns]) -> None:
+        attempted.append(batch)
+        process(columns)
+
     with pytest.MonkeyPatch.context() as patch:
-        process, batch = plan._process, 0
-        patch.setattr(plan, "_process", lambda columns: (attempted.append(batch), process(columns)))
+        patch.setattr(column_plan, "_MOST_SKIPPED", 64)
+        patch.setattr(plan, "_process", note_attempt)
         for batch in range(10):
             records: list[InputRecord] = [("in", 0, 3 * batch + at, at, b"k", b"v", ()) for at in range(3)]
             of_objects.process_partitions(columns_of(records), (), 0)
             of_objects.state.commit(of_objects.state.version)
     assert attempted == [0, 2, 5], "after a failure, no batch of 1, 2, 4, … batches is attempted"
+
+
+@pytest.mark.parametrize("window", ["", "- windowedBy: {tumbling: {size: 1h}}\n"])
+def test_a_float_is_rounded_with_each_record(window: str) -> None:
+    """In Kafka Streams the cache has its bytes, so 16777216 + 1 + 1 + 1 is 16777216."""
+    topology = (
+        "- stream: {topic: in, serdes: {key: string, value: float}}\n- groupByKey: null\n"
+        f"{window}- aggregate: {{init: '0.0', add: total + value, "
+        "materialized: {store: totals, serdes: {key: string, value: float}}}\n"
+        "- toStream: null\n- map: {key: '1', value: value}\n"
+        "- to: {topic: out, serdes: {key: long, value: float}}\n"
+    )
+    values = [struct.pack(">f", value) for value in (16_777_216.0, 1.0, 1.0, 1.0)]
+    records: list[InputRecord] = [("in", 0, at, at, b"k", value, ()) for at, value in enumerate(values)]
+    for settings in (CACHED, NO_CACHE):
+        outputs, _ = task(topology, settings).process_partitions(columns_of(records), (), 0)
+        assert [record[3] for record in outputs if record[0] == "out"][-1] == values[0]
 
 
 def process(on: Task, records: list[InputRecord], *, columns: bool) -> None:
