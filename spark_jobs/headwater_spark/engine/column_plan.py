@@ -16,7 +16,7 @@ from headwater_spark.engine.column_operators.aggregates import KeyTotals
 from headwater_spark.engine.column_operators.rows import ColumnProcess, SourceColumns
 from headwater_spark.engine.column_operators.tables import TableUpdates
 from headwater_spark.engine.columns import TopicColumns
-from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE
+from headwater_spark.engine.key_counts import NO_KEY, NO_KEY_OR_VALUE
 from headwater_spark.engine.partition_columns import PartitionColumns, processing_order
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import InputRecord
@@ -28,7 +28,6 @@ _RECORDS_PER_KEY = 3
 """With fewer records per key, single records are aggregated in less time."""
 _MOST_SKIPPED = 64
 """Batches between two attempts, if all attempts fail."""
-_NULL_KEY = "null key"
 
 
 @attrs.frozen
@@ -164,7 +163,7 @@ class ColumnPlan:
             if record is not None:
                 yield record
         if table.dropped:
-            task.dropped[table.node, _NULL_KEY] += table.dropped
+            task.dropped[table.node, NO_KEY] += table.dropped
         self._forget_batch()
 
     def _source_of(self, partition: PartitionColumns) -> str:
@@ -213,7 +212,7 @@ class ColumnPlan:
         task = self._task
         for table in self._tables:
             table.apply()
-            self._dropped.append((table.node, _NULL_KEY, table.dropped))
+            self._dropped.append((table.node, NO_KEY, table.dropped))
         for totals in self._totals:
             totals.apply()
             self._dropped.append((totals.node, NO_KEY_OR_VALUE, totals.dropped))

@@ -12,6 +12,7 @@ from headwater.model.windows import (
     TumblingWindow,
     UnlimitedWindow,
 )
+from headwater_spark.engine.key_counts import CLOSED, NO_KEY, NO_KEY_OR_VALUE
 from headwater_spark.engine.keyed_columns import TimeWindows
 from headwater_spark.engine.operators.aggregation import (
     AddToWindow,
@@ -63,7 +64,7 @@ def window_aggregate(
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None:
-            drop(name, "null key")
+            drop(name, NO_KEY)
             return
         if emission is not None:
             emission.advance(timestamp)
@@ -75,7 +76,7 @@ def window_aggregate(
         for start in starts(timestamp):
             end = start + size if size != _FOREVER else _FOREVER
             if end <= close_time:
-                drop(name, "window is closed")
+                drop(name, CLOSED)
             else:
                 add_to_window(key, key_bytes, value, start, timestamp, headers)
         if emission is not None:
@@ -151,14 +152,14 @@ def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context:
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None or value is None:
-            drop(name, "null key or value")
+            drop(name, NO_KEY_OR_VALUE)
             return
         if emission is not None:
             emission.advance(timestamp)
         observed.now = max(observed.now, timestamp)
         close_time = observed.now - grace
         if timestamp + difference < close_time:
-            drop(name, "window is closed")
+            drop(name, CLOSED)
             return
         arrival = _Arrival(results, functions, key, value, timestamp, headers, close_time, drop, name)
         if timestamp < difference:
@@ -258,7 +259,7 @@ class _Arrival:
         """Add the record to a window, unless the window is closed."""
         window = Windowed(self._key, start, start + self._results.size)
         if window.end < self._close_time:
-            self._drop(self._name, "window is closed")
+            self._drop(self._name, CLOSED)
             return
         old, time = total
         new = self._functions.add(self._key, self._value, old)
@@ -310,7 +311,7 @@ def _sessions_of_store(behavior: StreamAggregate, window: SessionWindow, context
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None:
-            drop(name, "null key")
+            drop(name, NO_KEY)
             return
         if emission is not None:
             emission.advance(timestamp)
@@ -327,7 +328,7 @@ def _sessions_of_store(behavior: StreamAggregate, window: SessionWindow, context
             total = merge(key, total, part)
             start, end = min(start, first), max(end, last)
         if end < close_time:
-            drop(name, "window is closed")
+            drop(name, CLOSED)
         else:
             at = (timestamp, headers, current.record)
             if (start, end) != (timestamp, timestamp):
