@@ -27,6 +27,7 @@ from headwater_spark.engine.column_operators.stateless import STATELESS, column_
 from headwater_spark.engine.column_operators.tables import TableUpdates, column_join
 from headwater_spark.engine.column_plan import ColumnPlan, PlannedSource
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE
+from headwater_spark.engine.operators.cached_aggregate import Totals
 from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
@@ -144,11 +145,8 @@ class _Planning:
         match behavior:
             case StreamTableJoin(table=StoreView() as view, buffer=None):
                 return self._join(node, behavior, view.store)
-            case StreamAggregate(window=None) if node.name in self._task.column_totals:
-                self._check_functions(behavior.aggregation)
-                totals = KeyTotals(node.name, self._task.column_totals[node.name])
-                self._totals.append(totals)
-                return totals.add
+            case StreamAggregate(window=None):
+                return self._aggregate(node, behavior)
         raise NotInColumnsError
 
     def _forward(self, node: ProcessorNode) -> ColumnProcess:
@@ -174,6 +172,15 @@ class _Planning:
             self._dropped.append((node.name, NO_KEY_OR_VALUE, number))
 
         return column_join(behavior, table, joined, self._forward(node), drop)
+
+    def _aggregate(self, node: ProcessorNode, behavior: StreamAggregate) -> ColumnProcess:
+        cached = self._task.column_totals.get(node.name)
+        if not isinstance(cached, Totals):
+            raise NotInColumnsError
+        self._check_functions(behavior.aggregation)
+        totals = KeyTotals(node.name, cached)
+        self._totals.append(totals)
+        return totals.add
 
     def _check_functions(self, aggregation: Aggregation) -> None:
         if aggregation.kind is not AggregationKind.COUNT:

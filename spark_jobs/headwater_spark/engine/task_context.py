@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from headwater_spark.engine.clocks import UNSET, Clock, Clocks
 from headwater_spark.engine.error_handlers import (
@@ -20,9 +20,6 @@ from headwater_spark.engine.stores.overlay import Overlay
 from headwater_spark.engine.stores.record_cache import RecordCache
 from headwater_spark.engine.task_state import TaskState, TaskStores
 from headwater_spark.processors import PunctuationType
-
-if TYPE_CHECKING:
-    from headwater_spark.engine.operators.cached_aggregate import Totals
 
 
 class Schedule:
@@ -148,8 +145,8 @@ class TaskContext:
         self.add_counts: dict[str, CountPerKey] = {}
         """Node → how it adds counts per key."""
         self.window_counts: dict[str, WindowCounts] = {}
-        self.column_totals: dict[str, Totals] = {}
-        """Node → its cached totals."""
+        self.column_totals: dict[str, object] = {}
+        """Node → its cached totals; `column_planning` knows their class."""
         self._on_open: dict[str, list[Callable[[], None]]] = {}
         self._on_batch_end: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
@@ -198,7 +195,7 @@ class TaskContext:
     def on_window_counts(self, node: str, counter: WindowCounts) -> None:
         self.window_counts[node] = counter
 
-    def on_column_totals(self, node: str, totals: "Totals") -> None:
+    def on_column_totals(self, node: str, totals: object) -> None:
         self.column_totals[node] = totals
 
     def on_open(self, node: str, open_: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ calls the children in declaration order, depth first. Operators of tables receiv
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import attrs
 
@@ -19,9 +19,6 @@ from headwater_spark.engine.program_interface import EngineSettings, Program, Se
 from headwater_spark.engine.records import CurrentRecord, Headers, Value
 from headwater_spark.engine.stores.layers import Append
 from headwater_spark.processors import Cancellable, PunctuationType
-
-if TYPE_CHECKING:
-    from headwater_spark.engine.operators.cached_aggregate import Totals
 
 Process = Callable[[Value, Value, int, Headers], None]
 """(key, value, timestamp, headers)"""
@@ -91,8 +88,8 @@ class TaskServices(Protocol):
         """Let `counter` process a batch in columns, if possible, not the node per record."""
         ...
 
-    def on_column_totals(self, node: str, totals: "Totals") -> None:
-        """Let `totals` aggregate whole columns, if possible, not the node per record."""
+    def on_column_totals(self, node: str, totals: object) -> None:
+        """Aggregate whole columns, if possible, with the totals of a node (`cached_aggregate.Totals`)."""
         ...
 
     def drop(self, node: str, reason: str) -> None:
