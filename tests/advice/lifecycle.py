@@ -131,7 +131,11 @@ LIFECYCLE = (
         make=lambda: _lost(set_up()),
         follow=lambda t: t.restore(CHANGELOG),
     ),
-    Advice(says="re-creates it, empty", make=lambda: _lost(set_up()), gives_up=True),
+    Advice(
+        says="Stop the application first. `pulumi up` re-creates it, empty",
+        make=lambda: _lost(set_up()),
+        gives_up=True,
+    ),
     Advice(
         says="Restore the topic from a backup",
         make=lambda: _replaced(manual(), is_filled=False),

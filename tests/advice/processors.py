@@ -127,13 +127,21 @@ PROCESSORS = (
         gives_up=True,
     ),
     Advice(
-        says="run `headwater processors move --offline` with the document. Then run this command again, "
+        says="For fewer processors, stop the application, and run `headwater processors move --offline` with "
+        "the document. Then run this command again, "
         "or start",
         make=lambda: _declared(4, 2),
         follow=lambda t: _moved(t, 2),
     ),
     Advice(
-        says="Or declare `processors: 4` again", make=lambda: _declared(4, 2), follow=lambda t: _declare(t, 4)
+        says="Declare `processors: 4`; after `headwater processors expand`, that is the new number",
+        make=lambda: _declared(4, 2),
+        follow=lambda t: _declare(t, 4),
+    ),
+    Advice(
+        says="Declare `processors: 8`; after `headwater processors expand`, that is the new number",
+        make=lambda: changed(_declared(4, 4, source=8, **AUTOSCALING), lambda t: _moved(t, 8)),
+        follow=lambda t: _declare(t, 8),
     ),
     Advice(
         says="For another number without the present state, stop the application, delete its internal topics",

@@ -230,14 +230,19 @@ def test_the_follow_up_waits_until_it_is_due_and_confirmed() -> None:
     assert follow_up(confirmed, due, assessment(), CONTEXT, is_confirmed=True) == Change(confirmed)
 
 
-@pytest.mark.parametrize(("since", "failing_for"), [(45_000, 5_000), (None, 0)])
-def test_the_same_counts_are_not_tried_again_after_giving_up(since: int | None, failing_for: int) -> None:
+@pytest.mark.parametrize(
+    ("since", "failing_for", "text"),
+    [(45_000, 5_000, "5 seconds"), (-850_000, 900_000, "15 minutes"), (None, 0, "1 second")],
+)
+def test_the_same_counts_are_not_tried_again_after_giving_up(
+    since: int | None, failing_for: int, text: str
+) -> None:
     failing = attrs.evolve(EXPANSION, failing_since_ms=since)
     over = with_expansion(None, phase=Phase.GIVEN_UP, given_up={"a": 6, "b": 6})
     assert give_up_expansion(with_expansion(failing), failing, assessment(), CONTEXT) == Change(
         over,
         (GaveUp("app", 3, failing_for, SHORTFALLS),),
-        (entry(Stage.GIVEN_UP, reason=f"no success for {failing_for:,} ms"),),
+        (entry(Stage.GIVEN_UP, reason=f"no success for {text}"),),
     )
 
 

@@ -1,7 +1,8 @@
 """A module of decisions has tests with its name: a newcomer finds them without a search.
 
 They are `test_<module>.py`, also with the package before it (`test_config_check.py` for `configs/check.py`),
-or documents with the name of the module and golden texts next to them.
+or documents with the name of the module and golden texts next to them. They are anywhere below the folder of
+the package in `PACKAGES`; other packages have no such rule.
 """
 
 import ast
@@ -76,7 +77,9 @@ def test_each_module_of_decisions_has_tests_with_its_name(package: str) -> None:
         parent = folder.rpartition("/")[2]
         if not {name, f"{parent}_{name}", f"{parent.removesuffix('s')}_{name}"} & names:
             missing.append(module)
-    assert not missing
+    assert not missing, (
+        f"add tests/{PACKAGES[package]}/**/test_<module>.py for each of them, or name its tests in ELSEWHERE"
+    )
 
 
 def test_exceptions_are_necessary_and_their_tests_exist() -> None:

@@ -30,7 +30,7 @@ from headwater.model.topology import Application, TopologyDocument
 from headwater.report.agents import Client, applications
 from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
-from tests.control.states import FOLLOWING, LEADING, UNREADABLE
+from tests.control.states import FOLLOWING, LEADING, OVER_PARTITIONED, REFUSED, UNREADABLE
 
 Golden = Callable[[Path, str], None]
 _HERE = Path(__file__).parent / "golden"
@@ -127,6 +127,25 @@ def test_status_without_problems(agent: Callable[..., Agent], golden: Golden) ->
     done = _run("status", agent("agent-1", LEADING).url)
     golden(_HERE / "status_of_one.txt", done.stdout)
     assert done.exit_code == 0
+
+
+def test_status_shows_a_fix_of_several_topics_once(agent: Callable[..., Agent]) -> None:
+    problems = tuple(
+        attrs.evolve(OVER_PARTITIONED, topic=f"t-{number}", summary=f"t-{number} is too large.")
+        for number in range(12)
+    )
+    refused = attrs.evolve(REFUSED, problems=problems)
+    state = attrs.evolve(LEADING, applications={refused.id: refused})
+    done = _run("status", agent("agent-1", state).url, COLUMNS="200")
+    notes = [line for line in done.stdout.splitlines() if "OverPartitioned" in line]
+
+    assert [line for line in notes if "is too large." in line] == [
+        f"payments-app: OverPartitionedInternalTopic: t-{number} is too large." for number in range(10)
+    ]
+    assert notes[10:] == [
+        "payments-app: OverPartitionedInternalTopic: and 2 more problems",
+        f"payments-app: OverPartitionedInternalTopic: {OVER_PARTITIONED.fix}",
+    ]
 
 
 def test_status_as_json(agent: Callable[..., Agent]) -> None:

@@ -181,6 +181,14 @@ def test_log_lines_contain_topics_and_reasons() -> None:
     [text] = line.fields["problems"]
     assert text.startswith("OverPartitionedInternalTopic [payments-app-totals-changelog]: ")
     assert text.endswith(f"{OVER_PARTITIONED.summary} {OVER_PARTITIONED.fix}")
+    others = [attrs.evolve(OVER_PARTITIONED, topic=name, summary=f"{name} is too large.") for name in "ab"]
+    line = log_line(events.ApplicationStopped("payments-app", (OVER_PARTITIONED, *others)))
+    assert line.fields["problems"] == [
+        f"OverPartitionedInternalTopic [payments-app-totals-changelog]: {OVER_PARTITIONED.summary}",
+        "OverPartitionedInternalTopic [a]: a is too large.",
+        "OverPartitionedInternalTopic [b]: b is too large.",
+        f"OverPartitionedInternalTopic: {OVER_PARTITIONED.fix}",
+    ]
     assert log_line(events.Notified("a", 1, 3, 6)).level == "info"
     assert log_line(events.Notified("a", 1, 3, 6, "ValueError: x")).level == "error"
 

@@ -17,6 +17,37 @@ topology:
   - count: {materialized: {store: counts, caching: true, type: in-memory}}
   - globalTable: {topic: table, materialized: countries}
 """
+_DESCRIBED = """
+application: {id: app, kafkaStreams: "4.3"}
+describe:
+  text: |
+    Topologies:
+       Sub-topology: 0
+        Source: KSTREAM-SOURCE-0000000000 (topics: [in])
+          --> KSTREAM-SINK-0000000001
+        Sink: KSTREAM-SINK-0000000001 (topic: out)
+          <-- KSTREAM-SOURCE-0000000000
+"""
+_OBSERVED = """
+application: {id: app, kafkaStreams: "4.3"}
+observed:
+  sources: {in: 4}
+  topics: {counts-changelog: {kind: changelog, partitions: 4}}
+  unknown: [subtopologies]
+"""
+_EXPORTED = """
+application: {id: app}
+exported:
+  application: {id: app, kafkaStreams: "4.3.1", protocol: classic}
+  subtopologies:
+    "0":
+      nodes:
+        KSTREAM-SOURCE-0000000000: {source: [in]}
+        KSTREAM-SINK-0000000001: {parents: [KSTREAM-SOURCE-0000000000], sink: out}
+  repartitionTopics: {}
+  stores: {}
+  copartitioned: []
+"""
 _COMMITTED = "It counts only for partitions without a valid committed offset"
 
 
@@ -65,6 +96,57 @@ def test_values_that_may_be_secret_are_not_shown() -> None:
     assert "sasl.jaas.config  changed" in edit_text(found)
 
 
+def test_a_config_with_the_name_of_a_setting_of_documents_may_be_secret() -> None:
+    old, new = (
+        f"acls.token: {word}, setup.adopt: {word}, topics.in: {word}" for word in ("hunter2", "other")
+    )
+    found = edit(_with_config(old), _with_config(new))
+
+    assert {each.key: each.before for each in found.applications[0].settings} == dict.fromkeys(
+        ("acls.token", "setup.adopt", "topics.in"), "set"
+    )
+    assert all("does not know it" in each.why for each in found.applications[0].settings)
+    assert "hunter" not in edit_text(found)
+
+
+def test_a_setting_of_internal_topics_is_set_for_existing_ones_by_pulumi() -> None:
+    after = _with_config("commit.interval.ms: 100, topic.retention.ms: 86400000, replication.factor: 3")
+    whys = {each.key: each.why for each in of_one(_DOCUMENT, after).settings}
+
+    assert "`pulumi up` sets it for existing ones, too" in whys["topic.retention.ms"]
+    assert "topics that exist keep what they have" in whys["replication.factor"]
+
+
+@pytest.mark.parametrize("prefix", ["", "producer.", "main.consumer.", "admin."])
+def test_addresses_of_another_cluster_lead_to_no_state(prefix: str) -> None:
+    after = _with_config(f"commit.interval.ms: 100, {prefix}bootstrap.servers: 'other:9092'")
+    (change,) = of_one(_DOCUMENT, after).settings
+
+    assert "finds none of its topics, state and offsets" in change.why
+
+
+@pytest.mark.parametrize("topology", ["described", "observed"])
+def test_settings_of_documents_without_calls_are_listed(topology: str) -> None:
+    document = {"described": _DESCRIBED, "observed": _OBSERVED}[topology]
+    after = document.replace('"4.3"', '"4.3", setup: {adopt: true}, config: {num.stream.threads: 2}')
+
+    assert _settings(of_one(document, after)) == {
+        "num.stream.threads": (None, "2"),
+        "setup.adopt": (None, "true"),
+    }
+
+
+def test_code_without_config_may_set_any() -> None:
+    after = _EXPORTED.replace("{id: app}", "{id: app, setup: {adopt: true}}")
+    configured = after.replace("{id: app, setup", "{id: app, config: {num.stream.threads: 2}, setup")
+
+    assert _settings(of_one(_EXPORTED, after)) == {"setup.adopt": (None, "true")}
+    assert _settings(of_one(_EXPORTED, configured)) == {"setup.adopt": (None, "true")}
+    assert _settings(of_one(configured, configured.replace("threads: 2", "threads: 3"))) == {
+        "num.stream.threads": ("2", "3")
+    }
+
+
 def test_each_config_of_kafka_streams_has_a_meaning() -> None:
     """None of the configs that Kafka Streams knows is called unknown."""
     (document,) = side(_DOCUMENT).documents
@@ -88,7 +170,7 @@ def test_settings_of_the_document_itself_are_listed() -> None:
         "clusterProfile": (None, "apache-kafka"),
         "leftovers.keep": (None, "app-old"),
         "setup.adopt": (None, "true"),
-        "setup.timeout": (None, "120000 ms"),
+        "setup.timeout": (None, "2 minutes"),
     }
     assert not found.has_changes
 

@@ -111,16 +111,16 @@ describe:
 @pytest.mark.parametrize(
     ("old", "new", "phrase"),
     [
-        ("tumbling: {size: 1h}", "hopping: {size: 1h, advance: 10m}", "hopping, 3600000 ms every 600000 ms"),
-        ("tumbling: {size: 1h}", "sliding: {difference: 1h}", "sliding, 3600000 ms"),
-        ("size: 1h", "size: 2h", "tumbling, 7200000 ms"),
+        ("tumbling: {size: 1h}", "hopping: {size: 1h, advance: 10m}", "hopping, 1 hour every 10 minutes"),
+        ("tumbling: {size: 1h}", "sliding: {difference: 1h}", "sliding, 1 hour"),
+        ("size: 1h", "size: 2h", "tumbling, 2 hours"),
     ],
 )
 def test_entries_of_other_windows_are_kept_with_a_warning(old: str, new: str, phrase: str) -> None:
     (topic,) = of_one(_WINDOWED, _WINDOWED.replace(old, new)).topics
 
     assert (topic.verdict, topic.severity.value) == (Verdict.KEPT, "warning")
-    assert f"Its windows were tumbling, 3600000 ms and are {phrase}" in topic.why
+    assert f"Its windows were tumbling, 1 hour and are {phrase}" in topic.why
 
 
 def test_other_files_do_not_hide_another_input() -> None:

@@ -110,6 +110,31 @@ def test_the_comment_on_a_pull_request_shows_the_edit_before_the_topics(tmp_path
     assert "<details>" not in unchanged.stdout
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("- selectKey:", "- filter: {where: value > 1}\n  - selectKey:", "`value > 1` becomes `value > 2`"),
+        ("id: app", "id: app, config: {state.dir: /1}", "`state.dir`"),
+    ],
+)
+def test_the_comment_shows_edits_that_change_no_topic(old: str, new: str, shown: str) -> None:
+    before = GENERATED.replace(old, new)
+    found = edit(before, before.replace("> 1", "> 2").replace("/1", "/2"))
+    text = plan_comment(read_preview(_PREVIEW), edit=found)
+
+    assert not found.has_changes
+    assert "<summary>Change of the topology: nothing changes for state and topics" in text
+    assert shown in text
+
+
+def test_a_report_of_a_version_without_settings_is_read() -> None:
+    report = edit_json(edit(GENERATED, FILTERED))
+    for application in report["applications"]:
+        del application["settings"]
+
+    assert read_edit(json.dumps(report)) == edit(GENERATED, FILTERED)
+
+
 def test_a_large_edit_fits_into_a_comment() -> None:
     many = "\n".join(
         f"  - groupByKey: {{from: s, as: g{n}}}\n  - count: {{from: g{n}, name: c{n}}}" for n in range(400)

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from headwater.model.problems import errors
-from headwater.planner.document_settings import document_settings, topology_content
+from headwater.planner.document_settings import topology_content
 from headwater.planner.edits import ApplicationEdit, Topologies, compile_topologies, find_edit
 from headwater.spec import parse_document
 from tests.edits.schema_fields import Change, changes, fields
@@ -72,10 +72,12 @@ def _documents() -> Iterator[Any]:
 
 def _is_same(before: Topologies, after: Topologies) -> bool:
     """Return whether both documents say the same: a handle, or a default that is written out."""
-    (old,), (new,) = before.of.values(), after.of.values()
-    return topology_content(old.document) == topology_content(new.document) and document_settings(
-        old.compiled
-    ) == document_settings(new.compiled)
+    old, new = (
+        (topology_content(each.document), each.application, each.document.sinks)
+        for side in (before, after)
+        for each in side.of.values()
+    )
+    return old == new
 
 
 def _mentions(found: ApplicationEdit) -> bool:

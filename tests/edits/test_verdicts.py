@@ -151,7 +151,7 @@ def test_changed_settings_of_a_kept_topic_are_named() -> None:
     found = of_one(_WINDOWED, _WINDOWED.replace("size: 1h", "size: 1h, grace: 5m"))
 
     (topic,) = found.topics
-    assert "retention.ms from 90000000 to 90300000" in topic.why
+    assert "retention.ms from 90000000 (25 hours) to 90300000 (25 hours and 5 minutes)" in topic.why
     assert "pulumi up" in topic.first
     assert found.has_changes
 

@@ -2,7 +2,17 @@
 
 import pytest
 
-from headwater.planner.phrases import count_phrase, counted, duration, few, listed, seconds_phrase, whole
+from headwater.planner.phrases import (
+    count_phrase,
+    counted,
+    duration,
+    duration_phrase,
+    few,
+    lines_of_problems,
+    listed,
+    seconds_phrase,
+    whole,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +51,7 @@ def test_an_estimate_is_in_the_largest_unit_that_has_two(seconds: float, text: s
         ("90000000", "90000000 (25 hours)"),
         ("86400000", "86400000 (1 day)"),
         ("1000", "1000 (1 second)"),
+        ("90300000", "90300000 (25 hours and 5 minutes)"),
         ("1500", "1500"),
         ("0", "0"),
         ("-1", "-1 (no limit)"),
@@ -51,11 +62,41 @@ def test_a_duration_is_followed_by_its_meaning(milliseconds: str, text: str) -> 
     assert duration(milliseconds) == text
 
 
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0 ms"),
+        (1, "1 ms"),
+        (9_999, "9,999 ms"),
+        (12_345, "12 seconds and 345 ms"),
+        (99_000, "99 seconds"),
+        (100_000, "1 minute and 40 seconds"),
+        (7_200_000, "2 hours"),
+        (90_300_000, "25 hours and 5 minutes"),
+        (360_000_000, "4 days and 4 hours"),
+        (100_000_000, "27 hours, 46 minutes and 40 seconds"),
+        (8_640_000_000, "100 days"),
+        (-1, "-1 ms"),
+    ],
+)
+def test_a_duration_has_the_units_that_are_easiest_to_read(milliseconds: int, text: str) -> None:
+    assert duration_phrase(milliseconds) == text
+
+
 def test_names_are_sorted_and_only_the_first_ones_are_shown() -> None:
     names = [f"topic-{number:02}" for number in range(12)]
     assert listed(["b", "a"]) == "a, b"
     assert few(names[:10]) == listed(names[:10])
     assert few(names) == f"{listed(names[:10])} and 2 more"
+
+
+def test_a_fix_of_several_problems_is_said_once() -> None:
+    of_topics = [("A", f"A: {number}.", "Wait.") for number in range(3)]
+    problems = [("A", "A: one.", "Fix it."), ("B", "B: two.", ""), *of_topics]
+
+    lines = ["A: one. Fix it.", "B: two.", "A: 0.", "A: 1.", "A: 2.", "A: Wait."]
+    assert [*lines_of_problems(problems)] == lines
+    assert [*lines_of_problems(problems, 2)] == [*lines[:4], "A: and 1 more problem", "A: Wait."]
 
 
 @pytest.mark.parametrize(

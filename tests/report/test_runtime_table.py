@@ -85,9 +85,9 @@ def test_waiting_query_shows_the_reason_and_no_unknown_lag() -> None:
 def test_query_without_progress_says_what_it_waits_for() -> None:
     slow = {"secondsWithoutProgress": 12.3, "waitsFor": "batch 4, for 12 s", "stalled": False}
     text = shown(subtopologies=[_PART | slow])
-    assert "sub-topology 0 made no progress for 12 s; it waits for batch 4, for 12 s\n" in text
+    assert "sub-topology 0 made no progress for 12 seconds; it waits for batch 4, for 12 s\n" in text
     stalled = slow | {"secondsWithoutProgress": 301.0, "stalled": True}
-    assert "for 301 s, so it is stalled; it waits for" in shown(subtopologies=[_PART | stalled])
+    assert "for 5 minutes, so it is stalled; it waits for" in shown(subtopologies=[_PART | stalled])
     assert "waits for" not in shown(subtopologies=[_PART | slow | {"secondsWithoutProgress": 9.0}])
 
 

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from headwater.model.versions import SUPPORTED
+from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.local import LocalBroker
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import NEWEST, OLDEST, SUPPLIER, Applications
@@ -76,6 +77,20 @@ def test_a_missing_source_topic_is_an_error_of_initialize(
     refused = jvm.initialize(application.id, application.topology, application.configs())
     assert refused.exception == "MissingSourceTopicException"
     assert application.source in refused.message
+
+
+@_with_oldest_and_newest
+def test_only_producers_create_source_topics_on_brokers_that_create_topics(
+    jvm: Applications, own_broker: Callable[..., Broker], unique: Callable[[str], str]
+) -> None:
+    with own_broker(Settings(overrides={"auto.create.topics.enable": "true"})) as broker:
+        application = TestedApplication(unique("shop"), broker.bootstrap_servers)
+        jvm.start(application.id, application.topology, application.configs())
+        assert jvm.failed(application.id).exception == "MissingSourceTopicException"
+        jvm.close(application.id)
+        assert application.counts(application.source, *application.internal_topics) == {}
+        application.produce(1)
+        assert application.counts(application.source) == {application.source: 1}
 
 
 @_with_newest

@@ -3,7 +3,7 @@
 The schema of the status is `topology_schemas/agent-status.v1.schema.json`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,6 +11,7 @@ import attrs
 from headwater.agent.state import AgentState, ApplicationState, Expansion, Shortfall, TopicResult
 from headwater.model.expansions import ExpansionEntry
 from headwater.model.problems import Problem
+from headwater.planner.phrases import lines_of_problems
 
 
 @attrs.frozen
@@ -211,14 +212,20 @@ def _loggable(value: object) -> object:
         case TopicResult():
             reason = f" ({value.error}: {value.message})" if value.error else ""
             return f"{value.topic}: {value.outcome.value}, {value.partitions} partitions{reason}"
-        case Problem():
-            topic = f" [{value.topic}]" if value.topic else ""
-            return f"{value.code.value}{topic}: {value.summary} {value.fix}".rstrip()
         case ExpansionEntry():
             return f"{value.application}#{value.number} {value.stage.value}"
         case Sequence() if not isinstance(value, str):
-            return [_loggable(item) for item in value]
+            problems = [each for each in value if isinstance(each, Problem)]
+            return [*_problem_texts(problems), *(_loggable(e) for e in value if not isinstance(e, Problem))]
     return value
+
+
+def _problem_texts(problems: Sequence[Problem]) -> Iterator[str]:
+    """Yield the problems as texts; a fix that several topics have once."""
+    for_topics = ((each, f" [{each.topic}]" if each.topic else "") for each in problems)
+    return lines_of_problems(
+        (each.code.value, f"{each.code.value}{topic}: {each.summary}", each.fix) for each, topic in for_topics
+    )
 
 
 def agent_status(

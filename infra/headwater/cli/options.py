@@ -26,7 +26,7 @@ output_option = click.option(
     "-o",
     "--output",
     type=NamedPath(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
-    help="Write to this file instead of standard output.",
+    help="Write to this file instead of standard output. Folders that do not exist are created.",
 )
 
 

@@ -1,13 +1,20 @@
 """Phrases that several texts share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from headwater.compiler.java.config_values import parse_whole
 
 _MILLION = 1_000_000
 _MOST_NAMES = 10
 _MINUTE, _HOUR = 60, 3_600
-_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
+_UNITS = (
+    (86_400_000, "day", None),
+    (3_600_000, "hour", 100),
+    (60_000, "minute", 100),
+    (1_000, "second", 100),
+    (1, "ms", 10_000),
+)
+"""Milliseconds of a unit, its name, and from which number on a larger unit is easier to read."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -40,6 +47,27 @@ def few(names: Sequence[str]) -> str:
     return listed(names[:_MOST_NAMES]) + more
 
 
+def lines_of_problems(problems: Iterable[tuple[str, str, str]], most: int | None = None) -> Iterator[str]:
+    """Yield a line for each problem; a fix that several of them have is a line of its own after them.
+
+    Args:
+        problems: code, text and fix of each problem. The text names the problem without its fix.
+        most: how many problems with the same fix have a line. The others are counted.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for code, text, fix in problems:
+        found.setdefault((code, fix), []).append(text)
+    for (code, fix), texts in found.items():
+        if len(texts) == 1:
+            yield f"{texts[0]} {fix}".rstrip()
+            continue
+        yield from texts[:most]
+        if more := len(texts) - len(texts[:most]):
+            yield f"{code}: and {counted(more, 'more problem')}"
+        if fix:
+            yield f"{code}: {fix}"
+
+
 def whole(text: str) -> int | None:
     """Return a whole number as Java parses it; None for another text."""
     return parse_whole(text)
@@ -52,7 +80,22 @@ def duration(milliseconds: str) -> str:
         return milliseconds
     if number < 0:
         return f"{milliseconds} (no limit)"
-    for size, noun in _UNITS:
-        if number >= size and number % size == 0:
-            return f"{milliseconds} ({counted(number // size, noun)})"
-    return milliseconds
+    return milliseconds if number == 0 or number % 1_000 else f"{milliseconds} ({duration_phrase(number)})"
+
+
+def duration_phrase(milliseconds: int) -> str:
+    """Return milliseconds in the units that are easiest to read: `25 hours and 5 minutes`, `500 ms`."""
+    *parts, last = _duration_parts(milliseconds)
+    return f"{', '.join(parts)} and {last}" if parts else last
+
+
+def _duration_parts(milliseconds: int) -> list[str]:
+    if milliseconds <= 0:
+        return [f"{milliseconds:,} ms"]
+    position = next(index for index, (size, *_) in enumerate(_UNITS) if milliseconds % size == 0)
+    size, noun, most = _UNITS[position]
+    number = milliseconds // size
+    if most is None or number < most:
+        return [f"{number:,} ms" if size == 1 else counted(number, noun)]
+    rest = milliseconds % _UNITS[position - 1][0]
+    return [*_duration_parts(milliseconds - rest), *_duration_parts(rest)]

@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from headwater.planner.phrases import counted, lines_of_problems, seconds_phrase
 from headwater.report.escaping import printable
 
 _STYLES = {
@@ -190,18 +191,21 @@ def _note_lines(clients: Sequence[Client], seen: Sequence[ApplicationStatus]) ->
 def _application_notes(application: ApplicationStatus) -> Iterator[Text]:
     expansion = application.expansion
     if expansion and expansion.get("failingForMs") is not None:
-        text = f"attempt {expansion['attempts']}, failing for {expansion['failingForMs'] / 1_000:.0f} s"
+        failing_for = seconds_phrase(expansion["failingForMs"] / 1_000)
+        text = f"attempt {expansion['attempts']}, failing for {failing_for}"
         yield _note_line(application.id, text, "yellow")
     for topic in application.missing[:_MOST_TOPICS]:
         yield _note_line(
             application.id, f"{topic['topic']} has {topic['partitions']} of {topic['wanted']} partitions", ""
         )
     if (more := len(application.missing) - _MOST_TOPICS) > 0:
-        yield _note_line(application.id, f"and {more} more topics", "")
-    for problem in application.problems:
-        yield _note_line(
-            application.id, f"{problem['code']}: {problem['summary']} {problem.get('fix') or ''}", "red"
-        )
+        yield _note_line(application.id, f"and {counted(more, 'more topic')}", "")
+    problems = (
+        (str(each["code"]), f"{each['code']}: {each['summary']}", each.get("fix") or "")
+        for each in application.problems
+    )
+    for line in lines_of_problems(problems, _MOST_TOPICS):
+        yield _note_line(application.id, line, "red")
 
 
 def _note_line(subject: str, text: str, style: str) -> Text:

@@ -8,7 +8,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from headwater.planner.phrases import count_phrase
+from headwater.planner.phrases import count_phrase, seconds_phrase
 from headwater.report.escaping import printable
 
 
@@ -160,7 +160,7 @@ def _thread_lines(status: Mapping[str, Any]) -> Iterator[Text]:
 
 
 def _waiting_text(part: Mapping[str, Any]) -> str:
-    seconds = f"{part['secondsWithoutProgress']:.0f} s"
+    seconds = seconds_phrase(part["secondsWithoutProgress"])
     stalled = ", so it is stalled" if part["stalled"] else ""
     waits_for = printable(part["waitsFor"])
     return f"sub-topology {part['id']} made no progress for {seconds}{stalled}; it waits for {waits_for}"

@@ -5,6 +5,8 @@ import time
 import attrs
 import click
 
+from headwater.planner.phrases import seconds_phrase
+
 _REPORT_SECONDS = 2.0
 
 
@@ -24,7 +26,7 @@ class Progress:
             click.echo(f"{self._application}: {what}", err=True)
         elif total and now - self._printed >= _REPORT_SECONDS:
             self._printed = now
-            left = f", {_left(now - self._began, done, total):.0f} s left" if done else ""
+            left = f", {seconds_phrase(_left(now - self._began, done, total))} left" if done else ""
             click.echo(f"{self._application}: {what}: {done:,} of {total:,}{left}", err=True)
 
 

@@ -236,6 +236,12 @@ def _print_result(result: "ReshardResult", *, checks_only: bool) -> None:
         click.echo(f"{id_}: no state has to move. Nothing was changed.")
     for topic, (before, after) in sorted(result.counts.items()):
         click.echo(f"{topic}: {before} → {after} partitions")
+    for topic in result.join_buffers:
+        click.echo(
+            f"warning: {topic} has buffered records of a join. `headwater run` restores them. Kafka Streams "
+            "does not: it loses them, or joins them without the table. Empty the buffer before you stop the "
+            'application: see "Buffered records of joins" in docs/more-partitions.md.'
+        )
     if result.counts and result.is_running:
         click.echo(
             f"{id_}: the state can move, as far as that can be checked while the application runs. "

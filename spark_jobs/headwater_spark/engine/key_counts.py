@@ -35,7 +35,7 @@ class CountPerKey:
 NO_KEY = "null key"
 CLOSED = "window is closed"
 NO_KEY_OR_VALUE = "null key or value"
-"""The reason for which aggregations drop records."""
+"""The reasons for which operators drop records."""
 
 KeyCount = tuple[bytes, int, int, InputRecord]
 """(key, number of records, largest timestamp, last record)"""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from headwater_spark.engine.clocks import UNSET
-from headwater_spark.engine.column_plan import column_plan
+from headwater_spark.engine.column_planning import column_plan
 from headwater_spark.engine.columns import Columns, OutputColumns, column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (
@@ -42,6 +42,8 @@ __all__ = ["PoisonRecordError", "Task"]
 
 _TOPIC: Final = 0
 _INPUT_RECORD: Final = 7
+_CACHE_OF_WINDOWS: Final = 2**18
+"""From so many bytes on, windows are counted in columns in less time than record by record."""
 
 Head = InputRecord | HeadRecord
 """An input record as it is, or as its source has read it (`NodeGraph.head_readers`)."""
@@ -127,17 +129,20 @@ class Task:
         """Process a batch as `process_group` does; its records are in columns."""
         rest = held_back(partitions, awaited)
         first = [each.first(len(each) - rest.held_back.get(each.topic_partition, 0)) for each in partitions]
+        plan, head_readers = self._column_plan, self._graph.head_readers
         self._begin_batch(wall_clock_ms)
-        columns = None if self._column_plan is None else self._column_plan.run(first)
-        if columns is not None:
-            return OutputColumns(columns, self._end_batch(wall_clock_ms)), rest
-        if self._column_plan is not None and not self._graph.head_readers:
-            records = self._column_plan.interleaved(first)
+        if plan is not None and not (head_readers and rest.held_back):
+            columns = plan.run(first)
+            if columns is not None:
+                return OutputColumns(columns, self._end_batch(wall_clock_ms)), rest
+        if plan is not None and not head_readers:
+            records = plan.interleaved(first)
             if records is not None:
                 self._process_records(records, self._process_of)
                 return self._end_batch(wall_clock_ms), rest
-        if not awaited or not self._graph.head_readers:
+        if not awaited or not head_readers:
             return self.process([record for each in first for record in each.records()], wall_clock_ms), rest
+        # A record that is skipped holds nothing back: what is held back is known when records are read.
         every = [record for each in partitions for record in each.records()]
         outputs, group = self.process_group(every, awaited, wall_clock_ms)
         return outputs, HeldBack(held_back=group.held_back, blocked_by=group.blocked_by)
@@ -195,6 +200,14 @@ class Task:
     def window_counter(self) -> WindowCounter | None:
         """Set if `process_windows` gives the same result as `process`."""
         return self._graph.window_counter
+
+    @property
+    def can_process_windows(self) -> bool:
+        """Return whether `process_windows` gives the same result as `process`, and costs less.
+
+        Each time that a cache is full, rows are divided once more: with a small one, that costs more.
+        """
+        return self.window_counter is not None and self.context.record_cache.bound >= _CACHE_OF_WINDOWS
 
     def can_process_key_counts(self, counts: KeyCounts) -> bool:
         """Return whether `process_key_counts` gives the result of `process`: no update leaves the cache."""

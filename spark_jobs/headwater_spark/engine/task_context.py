@@ -145,8 +145,8 @@ class TaskContext:
         self.add_counts: dict[str, CountPerKey] = {}
         """Node → how it adds counts per key."""
         self.window_counts: dict[str, WindowCounts] = {}
-        self.column_totals: dict[str, tuple[Value, Value]] = {}
-        """Node → its cached totals and the functions of its aggregation."""
+        self.column_totals: dict[str, object] = {}
+        """Node → its cached totals; `column_planning` knows their class."""
         self._on_open: dict[str, list[Callable[[], None]]] = {}
         self._on_batch_end: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
@@ -195,8 +195,8 @@ class TaskContext:
     def on_window_counts(self, node: str, counter: WindowCounts) -> None:
         self.window_counts[node] = counter
 
-    def on_columns(self, node: str, totals: Value, functions: Value) -> None:
-        self.column_totals[node] = totals, functions
+    def on_column_totals(self, node: str, totals: object) -> None:
+        self.column_totals[node] = totals
 
     def on_open(self, node: str, open_: Callable[[], None]) -> None:
         self._on_open.setdefault(node, []).append(open_)

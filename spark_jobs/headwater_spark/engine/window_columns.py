@@ -18,12 +18,13 @@ class OpenWindows:
     """The windows of each row that are not closed when it is processed: from `first` to `last`.
 
     There is none if `first` is larger. `closed` is the number of closed ones, of all rows. `observed` is the
-    largest time up to each row.
+    largest time up to each row of rows with a key, `stream_times` of all rows.
     """
 
     first: Numbers
     last: Numbers
     observed: Numbers
+    stream_times: Numbers
     closed: int
 
 
@@ -53,7 +54,13 @@ def open_windows(
     last_closed = (now - shape.grace - shape.size) // shape.advance
     closed = np.clip(last_closed - first + 1, 0, last - first + 1)
     first = np.where(has_key, first + closed, last + 1)
-    return OpenWindows(first=first, last=last, observed=now, closed=int(closed[has_key].sum()))
+    return OpenWindows(
+        first=first,
+        last=last,
+        observed=now,
+        stream_times=np.maximum.accumulate(times),
+        closed=int(closed[has_key].sum()),
+    )
 
 
 def touch_windows(

@@ -20,6 +20,12 @@ class PartitionedInput:
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the columns, or the records once the columns are released: an attempt has failed."""
+        if all(part.has_columns for part in self.parts):
+            return PartitionedInput, (self.parts,)
+        return RecordInput, (self.records(),)
+
     @property
     def size(self) -> int:
         """The size of the columns in bytes."""

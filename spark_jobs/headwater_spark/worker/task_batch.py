@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import structlog
 
 from headwater.model.offset_metadata import BATCH_ID, DELETING_KEY, OffsetMetadata
-from headwater_spark.engine.columns import OutputColumns, TopicColumns, can_count_columns
+from headwater_spark.engine.columns import OutputColumns, TopicColumns
 from headwater_spark.engine.error_handlers import ErrorHandlers, RefusedRecordError, no_refusal, printable
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
@@ -42,19 +42,17 @@ from headwater_spark.worker.interleaving import (
     without_read,
     without_task_headers,
 )
-from headwater_spark.worker.keyed_input import number_keys
 from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
 from headwater_spark.worker.partition_input import PartitionedInput, processed_columns
+from headwater_spark.worker.record_processing import planned_columns, process_input
 from headwater_spark.worker.refusals import RefusedRecords
 from headwater_spark.worker.restore import restore_state
-from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys
+from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput
 from headwater_spark.worker.task_session import open_session
 
 _DELETED_AT_ONCE = 5_000
 """Entries that a batch checks to delete those whose keys have moved: a few hundredths of a second."""
-_MANY_RECORDS = 256
-"""From here on, windows are counted faster in columns than record by record."""
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the file system's block size is."""
 
@@ -205,7 +203,7 @@ class OpenTask:
         """Process and commit what is first in time; hold the other records back."""
         read_global_stores(request)
         deleted = self._delete_moved(request)
-        columns = self._columns_of(fresh, request.shared_topics)
+        columns = None if self._refused else planned_columns(fresh, request.shared_topics)
         if columns is not None and isinstance(self._task, Task):
             outputs, part, blocking = self._process_columns(self._task, columns, awaited)
         else:
@@ -270,39 +268,7 @@ class OpenTask:
         if isinstance(task, NativeTask):
             return task.process(fresh, shared_topics)
         now = time.time_ns() // 1_000_000
-        # In columns, the input record of an output record would be unknown.
-        if not self._refused and isinstance(fresh, ColumnInput) and fresh.has_columns:
-            if task.key_counter is not None:
-                counts = count_keys(fresh, shared_topics)
-                if counts is not None and task.can_process_key_counts(counts):
-                    return task.process_key_counts(counts, now)
-            elif fresh.topic_partition[0] in shared_topics:
-                pass  # the records are merged by time first
-            elif task.window_counter is not None:
-                keyed = number_keys(fresh) if len(fresh) >= _MANY_RECORDS else None
-                if keyed is not None:
-                    return task.process_windows(keyed, now)
-            elif task.column_counter is not None:
-                columns = list(fresh.columns())
-                if all(map(can_count_columns, columns)):
-                    return task.process_columns(columns, now)
-        partitions = self._columns_of(fresh, shared_topics) if task.is_columnar else None
-        if partitions is not None:
-            return task.process_partitions(partitions.partition_columns(), (), now)[0]
-        return task.process(interleaved(fresh.records(), shared_topics), now)
-
-    def _columns_of(
-        self, fresh: TaskInput, shared_topics: frozenset[str]
-    ) -> ColumnInput | PartitionedInput | None:
-        """Return the input if it has columns that the engine may process."""
-        match fresh:
-            case ColumnInput(topic_partition=(topic, _), has_columns=True):
-                topics = {topic}
-            case PartitionedInput(parts=parts):
-                topics = {part.topic_partition[0] for part in parts}
-            case _:
-                return None
-        return None if self._refused or topics & shared_topics else fresh
+        return process_input(task, fresh, shared_topics, now, in_columns=not self._refused)
 
     def _delete_moved(self, request: BatchRequest) -> list[OutputRecord]:
         """Delete some entries of keys that belong to other processors now; return the changelog records."""

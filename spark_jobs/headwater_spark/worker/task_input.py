@@ -135,8 +135,13 @@ class ColumnInput:
 
     @property
     def first_offset(self) -> int:
-        """The offset of the first record, as long as there are columns."""
-        first: int = self.batches[0].column("offset")[0].as_py()
+        first: int
+        if self._records is not None:
+            first = self._records[0][2]
+        elif self._lists is not None:
+            first = self._lists.offsets[0]
+        else:
+            first = self.batches[0].column("offset")[0].as_py()
         return first
 
     def partition_columns(self) -> Sequence[PartitionColumns]:

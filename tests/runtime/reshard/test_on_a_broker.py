@@ -1,5 +1,6 @@
 """`headwater reshard` and `headwater state copy` on a real broker: killed at each step, and as commands."""
 
+import json
 import signal
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +23,7 @@ from headwater_spark.driver.reshard import start
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
 from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.driver.dying_cluster import die_after
+from tests.runtime.reshard.compared_applications import Compared, versions_and_buffer
 from tests.runtime.reshard.stopped_application import KEYS, StoppedApplication
 from tests.runtime.spark.kafka_topics import Topics
 
@@ -87,6 +89,35 @@ def test_a_partitioner_that_one_partition_does_not_show_is_confirmed(
     assert code == 0, output
     assert {store: app.entries(store) for store in before} == before
     assert app.unprocessed() == waiting
+
+
+def test_a_check_warns_of_buffered_records_that_kafka_streams_does_not_restore(
+    kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    servers, topics, counts = (
+        kafka.bootstrap_servers,
+        Topics(kafka.bootstrap_servers),
+        {"orders": 2, "prices": 2},
+    )
+    compared = Compared(servers, topics, unique, versions_and_buffer(), counts, {"orders": 5, "prices": 5})
+    name = compared.moved
+    buffer, history = f"{name}-late-Buffer-changelog", f"{name}-history-changelog"
+    topics.create(dict.fromkeys((buffer, history), 2), {"cleanup.policy": "compact"})
+    key, time = b"k10", (1_760_000_000_000).to_bytes(8, "big")
+    topics.send([
+        (buffer, default_partition(key, 2), bytes(1) + time + key + bytes(4), b"value", 1, ()),
+        (history, default_partition(key, 2), key, b"value", 1, ()),
+    ])  # fmt: skip
+    for topic in counts:
+        topics.commit(name, {f"{name}.{topic}": 0})
+    file = tmp_path / "app.json"
+    file.write_text(json.dumps(compared.json(name)))
+    words = [word for topic in counts for word in ("--partitions", f"{name}.{topic}=5")]
+    command = ["reshard", str(file), "--check", *words, "--bootstrap-server", servers]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    assert f"warning: {buffer} has buffered records" in done.output
+    assert f"warning: {history}" not in done.output
 
 
 def test_the_commands_of_the_page(

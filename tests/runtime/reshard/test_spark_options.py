@@ -222,5 +222,5 @@ def test_no_time_is_printed_while_nothing_is_done(
     assert capsys.readouterr().err.splitlines() == [
         "app: copying",
         "app: copying: 0 of 10",
-        "app: copying: 5 of 10, 20 s left",
+        "app: copying: 5 of 10, 20 seconds left",
     ]

@@ -7,9 +7,11 @@ from headwater.model.offset_metadata import decode_positions
 from headwater_spark.engine.records import InputRecord
 from headwater_spark.worker.interleaving import with_task_header
 from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.partition_input import PartitionedInput
 from headwater_spark.worker.task_batch import OpenTask
 from headwater_spark.worker.task_input import RecordInput
 from tests.runtime.worker.memory_broker import Broker, batch_request
+from tests.runtime.worker.test_task_input import columns
 
 A, B = ("a", 0), ("b", 0)
 MERGED = """
@@ -105,3 +107,36 @@ def test_a_new_owner_continues_after_the_position_of_each_writer(
     second = process(OpenTask(request, 0), complete, *records, written_by(1, 3, 40))
     assert (second.read, second.skipped) == (2, 2)
     assert values(broker) == [b"10", b"20", b"25", b"30", b"40"]
+
+
+JOINED = """
+application: {id: joined}
+topology:
+  - stream: {topic: a, as: left, serdes: {key: string, value: string}}
+  - table: {topic: b, as: right, materialized: rows, serdes: {key: string, value: string}}
+  - join: {from: left, with: right, value: "concat(left, '+', right)", serdes: {value: string}}
+  - to: {topic: out, serdes: {key: string, value: string}}
+"""
+
+
+def test_a_failed_batch_of_several_topics_is_processed_again(
+    broker: Broker, request_: BatchRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The columns of the input are released by the first attempt."""
+    request = batch_request(JOINED, request_.state_folder)
+    input_ = PartitionedInput([columns([record("a", 0, 20)]), columns([record("b", 0, 10)])])
+    task = OpenTask(request, 0)
+
+    def fail(*_: object) -> None:
+        raise OSError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Broker, "commit", fail)
+        with pytest.raises(OSError):  # noqa: PT011 - raised above
+            task.process_batch(request, input_, tick=False)
+    task.close()
+    result = OpenTask(request, 0).process_batch(request, input_, tick=False)
+    assert (result.read, result.skipped) == (2, 0)
+    assert b"20+10" in values(broker)
+    again = OpenTask(request, 0).process_batch(request, input_, tick=False)
+    assert (again.read, again.skipped) == (0, 2)

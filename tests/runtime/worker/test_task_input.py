@@ -13,6 +13,7 @@ from headwater_spark.engine.key_counts import KeyCounts
 from headwater_spark.engine.records import InputRecord, TopicPartition
 from headwater_spark.engine.stores.record_cache import header_bytes
 from headwater_spark.worker.interleaving import without_task_header
+from headwater_spark.worker.partition_input import PartitionedInput
 from headwater_spark.worker.task_input import (
     COLUMNS,
     ColumnInput,
@@ -109,6 +110,23 @@ def test_columns_and_their_records_can_be_sent_to_another_process(*, are_convert
     assert isinstance(received, RecordInput if are_converted else ColumnInput)
     assert received.progress() == columns(ONE).progress()
     assert received.records() == ONE
+
+
+@pytest.mark.parametrize("are_converted", [False, True])
+def test_columns_of_several_partitions_can_be_processed_again(*, are_converted: bool) -> None:
+    """A task whose first attempt has failed gets the same input again, or another process does."""
+    of_a, of_b = BOTH[::2], BOTH[1::2]
+    input_ = PartitionedInput([columns(of_a), columns(of_b)])
+    if are_converted:
+        input_.partition_columns()
+    sent = pickle.loads(pickle.dumps(input_))  # noqa: S301 - own data
+    assert isinstance(sent, RecordInput if are_converted else PartitionedInput)
+    for again in (input_, sent):
+        assert len(again) == len(BOTH)
+        assert again.starting_at({A: 3, B: 7}) is again
+        assert again.progress() == ({A: 5, B: 10}, {A: 50, B: 45})
+        assert again.starting_at({A: 4, B: 8}).records() == [of_a[1], of_b[1]]
+        assert again.records() == of_a + of_b
 
 
 def test_output_columns_are_in_the_order_of_the_records() -> None:

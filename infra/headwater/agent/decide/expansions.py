@@ -21,6 +21,7 @@ from headwater.agent.events import (
 )
 from headwater.agent.state import ApplicationState, Expansion, Outcome, Phase, TopicResult
 from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
+from headwater.planner.phrases import seconds_phrase
 
 
 @attrs.frozen
@@ -247,9 +248,8 @@ def give_up_expansion(
         expansion=None,
         given_up={item.topic: item.required for item in state.shortfalls},
     )
-    entry = _journal_entry(
-        state, expansion, assessment, Stage.GIVEN_UP, context, reason=f"no success for {failing_for:,} ms"
-    )
+    reason = f"no success for {seconds_phrase(failing_for / 1_000)}"
+    entry = _journal_entry(state, expansion, assessment, Stage.GIVEN_UP, context, reason=reason)
     event = GaveUp(state.id, expansion.number, failing_for, state.shortfalls)
     return Change(over, (event,), (entry,))
 

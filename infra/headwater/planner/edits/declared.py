@@ -10,6 +10,7 @@ from headwater.model.windows import JoinWindow
 from headwater.planner.edits.local_state import windows_phrase
 from headwater.planner.edits.topologies import Topology, serde_name
 from headwater.planner.expression_text import normalize_expression
+from headwater.planner.phrases import duration_phrase
 
 DECLARED: Mapping[str, str] = {
     "where": "condition",
@@ -125,12 +126,14 @@ def _text(field: str, value: object) -> str | None:
         return "; ".join(str(each) for each in value)
     if field == "window":
         return _window_text(value)
-    return f"{value} ms" if field in ("grace_ms", "wait_ms") else str(value)
+    return duration_phrase(value) if field.endswith("_ms") and isinstance(value, int) else str(value)
 
 
 def _window_text(window: object) -> str:
     if isinstance(window, JoinWindow):
         eager = ", eager" if window.eager else ""
-        return f"{window.before_ms} ms before, {window.after_ms} ms after, grace {window.grace_ms} ms{eager}"
+        before, after = duration_phrase(window.before_ms), duration_phrase(window.after_ms)
+        return f"{before} before, {after} after, grace {duration_phrase(window.grace_ms)}{eager}"
     grace = getattr(window, "grace_ms", None)
-    return windows_phrase(window) + ("" if grace is None else f", grace {grace} ms")  # type: ignore[arg-type]
+    text = windows_phrase(window)  # type: ignore[arg-type]
+    return text if grace is None else f"{text}, grace {duration_phrase(grace)}"

@@ -7,7 +7,7 @@ from headwater.planner.edits.local_state import default_is_in_memory
 from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Topology, serde_name
 from headwater.planner.edits.values import OperatorEdit
-from headwater.planner.phrases import duration
+from headwater.planner.phrases import duration_phrase
 
 STORE = "store"
 _CACHE, _TYPE, _KIND = "cache", "type of store", "kind of store"
@@ -113,4 +113,4 @@ def _aspects(topology: Topology, store: StateStore) -> Mapping[str, str | None]:
 
 
 def _length(milliseconds: int | None) -> str | None:
-    return duration(str(milliseconds)) if milliseconds is not None else None
+    return duration_phrase(milliseconds) if milliseconds is not None else None

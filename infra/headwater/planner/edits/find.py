@@ -130,8 +130,9 @@ def _whole(topology: Topology) -> Topology:
 def _application_edit(
     old: Topology, new: Topology, after: Topologies, snapshot: ClusterSnapshot | None
 ) -> ApplicationEdit:
+    settings = edited_settings(old.document, new.document)
     if old.document.observed is not None or new.document.observed is not None:
-        return observed_edit(old, new, snapshot)
+        return attrs.evolve(observed_edit(old, new, snapshot), settings=settings)
     is_half_described = old.document.has_calls is not new.document.has_calls
     shown = as_described if is_half_described else _whole
     old, new = shown(old), shown(new)
@@ -157,7 +158,7 @@ def _application_edit(
         after=new.application.kafka_streams,
         topics=topics,
         operators=operators,
-        settings=edited_settings(old.document, new.document),
+        settings=settings,
         obstacle=why,
         is_known=is_known(sides),
         needs_new_group=needs_new_group,

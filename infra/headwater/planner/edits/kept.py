@@ -1,10 +1,12 @@
 """The verdict for a topic that is kept, with what the user should know."""
 
+from collections.abc import Mapping
+
 from headwater.model.problems import Severity
 from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Layout
 from headwater.planner.edits.values import DRAIN, NOTHING, Subject, TopicEdit, Verdict
-from headwater.planner.phrases import listed
+from headwater.planner.phrases import duration, duration_phrase, listed
 
 _KEEPS = "Kafka Streams finds it by its name."
 _NOT_SHOWN = "The input does not show kind and serdes of its records: they must be the same before and after."
@@ -84,10 +86,14 @@ def _windows_sentence(before: Layout | None, after: Layout | None) -> str:
         )
     if before.is_known and after.is_known and before.window_ms != after.window_ms:
         return (
-            f" Its windows had {before.window_ms} ms and have {after.window_ms} ms: entries of old windows "
-            "keep their start, and count as windows of the new length until they expire."
+            f" Its windows had {_length(before)} and have {_length(after)}: entries of old windows keep "
+            "their start, and count as windows of the new length until they expire."
         )
     return ""
+
+
+def _length(layout: Layout) -> str:
+    return "no fixed length" if layout.window_ms is None else duration_phrase(layout.window_ms)
 
 
 def _local_sentence(before: Layout | None, after: Layout | None) -> str:
@@ -118,7 +124,7 @@ def _settings_sentence(sides: Sides, subject: Subject) -> str:
     """Return a sentence about settings that Kafka Streams would create the topic with; empty if they stay."""
     old, new = sides.before.topics[subject.topic.name].config, subject.topic.config
     changed = [
-        f"{key} from {old.get(key, 'unset')} to {new.get(key, 'unset')}"
+        f"{key} from {_setting_text(key, old)} to {_setting_text(key, new)}"
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     ]
@@ -126,3 +132,8 @@ def _settings_sentence(sides: Sides, subject: Subject) -> str:
         return ""
     text = ", ".join(changed)
     return f" Its settings change ({text}): Kafka Streams sets them only when it creates the topic."
+
+
+def _setting_text(key: str, config: Mapping[str, str]) -> str:
+    value = config.get(key, "unset")
+    return duration(value) if key.endswith(".ms") else value

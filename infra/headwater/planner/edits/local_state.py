@@ -18,6 +18,7 @@ from headwater.model.windows import (
     UnlimitedWindow,
     Window,
 )
+from headwater.planner.phrases import duration_phrase
 
 _MINUTE = 60_000
 _OF_HISTORY = ((60_000, 3, 2_000), (300_000, 5, 20_000), (3_600_000, 12, _MINUTE))
@@ -74,7 +75,7 @@ def _segments(retention_ms: int | None, *, is_versioned: bool) -> str:
     if retention_ms is None:
         return ""
     interval = _history_interval(retention_ms) if is_versioned else max(retention_ms // 2, _MINUTE)
-    return f"segments of {interval} ms"
+    return f"segments of {duration_phrase(interval)}"
 
 
 def _history_interval(retention_ms: int) -> int:
@@ -98,12 +99,12 @@ def windows_phrase(window: Window) -> str:
     """Return kind and length of windows."""
     match window:
         case TumblingWindow(size_ms=size):
-            return f"tumbling, {size} ms"
+            return f"tumbling, {duration_phrase(size)}"
         case HoppingWindow(size_ms=size, advance_ms=advance):
-            return f"hopping, {size} ms every {advance} ms"
+            return f"hopping, {duration_phrase(size)} every {duration_phrase(advance)}"
         case SlidingWindow(difference_ms=difference):
-            return f"sliding, {difference} ms"
+            return f"sliding, {duration_phrase(difference)}"
         case SessionWindow(gap_ms=gap):
-            return f"sessions with a gap of {gap} ms"
+            return f"sessions with a gap of {duration_phrase(gap)}"
         case UnlimitedWindow(start_ms=start):
             return f"unlimited, from {start}"

@@ -11,6 +11,7 @@ from headwater.model.problems import Location
 from headwater.model.records import SetupRecord
 from headwater.model.topology import TopologyDocument
 from headwater.planner.document_settings import (
+    PROCESSORS,
     PROTOCOL,
     SET,
     TOPOLOGY,
@@ -20,6 +21,7 @@ from headwater.planner.document_settings import (
     setting_changes,
 )
 from headwater.planner.edits.values import SettingEdit
+from headwater.planner.phrases import duration_phrase
 
 OFFSET_RESET = (
     "It counts only for partitions without a valid committed offset: new topics and partitions, a new group, "
@@ -30,6 +32,15 @@ OFFSET_RESET = (
 _IN_VERDICTS = "What it changes for stores and topics is in their verdicts."
 _OF_NEW_TOPICS = (
     "Kafka Streams uses it only when it creates internal topics: topics that exist keep what they have."
+)
+_OF_TOPICS = (
+    "Kafka Streams uses it only when it creates internal topics. `pulumi up` sets it for existing ones, too, "
+    "unless `internal.topics.setup` is `manual`: `headwater plan` shows what changes. Kafka may then remove "
+    "records."
+)
+_OF_CLUSTER = (
+    "With the addresses of another cluster, the application finds none of its topics, state and offsets. "
+    "Other addresses of the same cluster change nothing."
 )
 _RESTORED = "Instances find no local state there, and restore their stores from the changelogs."
 _BY_CLIENT = "Kafka Streams sets it itself for this consumer, so it has no effect."
@@ -54,7 +65,12 @@ _IN_REPORT = (TOPOLOGY, VERSION, PROTOCOL)
 _OF_CONFIGS: tuple[tuple[str, str], ...] = (
     (r"(restore|global)\.consumer\.auto\.offset\.reset", _BY_CLIENT),
     (r"((main\.)?consumer\.)?auto\.offset\.reset", OFFSET_RESET),
-    (r"topic\..+|replication\.factor", _OF_NEW_TOPICS),
+    (r"topic\..+", _OF_TOPICS),
+    (r"replication\.factor", _OF_NEW_TOPICS),
+    (
+        r"((main\.|restore\.|global\.)?consumer\.|producer\.|admin\.)?bootstrap\.(servers|controllers)",
+        _OF_CLUSTER,
+    ),
     (r"windowstore\.changelog\.additional\.retention\.ms", _IN_VERDICTS),
     (
         r"topology\.optimization|upgrade\.from|__.+__|ensure\.explicit\.internal\.resource\.naming",
@@ -71,7 +87,7 @@ _OF_CONFIGS: tuple[tuple[str, str], ...] = (
     (r"state\.dir", _RESTORED),
     (r"processing\.guarantee", _GUARANTEE),
     (r"commit\.interval\.ms|cache\.max\.bytes\.buffering|statestore\.cache\.max\.bytes", _CACHES),
-    (r".*exception\.handler.*", _HANDLER),
+    (r".*exception\.handler.*|errors\.dead\.letter\.queue\..+", _HANDLER),
 )
 """Pattern of the whole key → what the config decides."""
 
@@ -79,22 +95,38 @@ _OF_CONFIGS: tuple[tuple[str, str], ...] = (
 def edited_settings(before: TopologyDocument, after: TopologyDocument) -> tuple[SettingEdit, ...]:
     """Return the settings that differ, by key; id, version and group protocol are in the report itself.
 
-    A text or code without any config does not show that there is none.
+    A text shows none of them, and code may set configs that its document does not have.
     """
-    if not all(each.has_calls or each.application.config for each in (before, after)):
-        return ()
-    old, new = _settings(before), _settings(after)
-    return tuple(
-        SettingEdit(
-            key=key,
-            before=_shown(key, old.get(key)),
-            after=_shown(key, new.get(key)),
-            why=_why(key),
-            location=after.application.locate_config(key),
-        )
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
-    )
+    found: list[SettingEdit] = []
+    if _has_settings(before) and _has_settings(after):
+        found += _edits(_own_settings(before), _own_settings(after), after, is_own=True)
+    if _has_config(before) and _has_config(after):
+        found += _edits(_configs(before), _configs(after), after, is_own=False)
+    return tuple(sorted(found, key=lambda edit: edit.key))
+
+
+def _has_settings(document: TopologyDocument) -> bool:
+    """Return whether a document is more than a text: it has calls, names the version or has any setting."""
+    is_text = document.described is not None and not document.application.names_version
+    return not is_text or bool(_configs(document) or _own_settings(document))
+
+
+def _has_config(document: TopologyDocument) -> bool:
+    return bool(_configs(document)) or (document.exported is None and _has_settings(document))
+
+
+def _edits(
+    old: Mapping[str, str], new: Mapping[str, str], after: TopologyDocument, *, is_own: bool
+) -> Iterator[SettingEdit]:
+    for key in sorted({*old, *new}):
+        if old.get(key) != new.get(key):
+            yield SettingEdit(
+                key=key,
+                before=_shown(key, old.get(key), is_own=is_own),
+                after=_shown(key, new.get(key), is_own=is_own),
+                why=_why(key, is_own=is_own),
+                location=after.application.locate_config(key),
+            )
 
 
 def settings_since_setup(compiled: CompiledApplication, record: SetupRecord) -> tuple[SettingEdit, ...]:
@@ -105,7 +137,7 @@ def settings_since_setup(compiled: CompiledApplication, record: SetupRecord) -> 
             key=change.key,
             before=SET if is_digest(change.before) else change.before,
             after=SET if is_digest(change.after) else change.after,
-            why=_why(change.key),
+            why=_why(change.key, is_own=change.key == PROCESSORS),
             location=application.locate_config(change.key),
         )
         for change in setting_changes(compiled, record)
@@ -113,19 +145,21 @@ def settings_since_setup(compiled: CompiledApplication, record: SetupRecord) -> 
     )
 
 
-def _settings(document: TopologyDocument) -> Mapping[str, str]:
-    """Return setting → value as a text, of those that are set."""
-    found = {
-        **document.application.config,
-        **dict.fromkeys((f"topic.{name}" for name in document.application.absent_topic_configs), "null"),
-        **dict(_own_settings(document)),
-    }
+def _configs(document: TopologyDocument) -> Mapping[str, str]:
+    """Return the keys of `config` that are set, with their values."""
+    absent = (f"topic.{name}" for name in document.application.absent_topic_configs)
+    found = {**document.application.config, **dict.fromkeys(absent, "null")}
     return {key: value for key, value in found.items() if value}
 
 
-def _own_settings(document: TopologyDocument) -> Iterator[tuple[str, str]]:
+def _own_settings(document: TopologyDocument) -> Mapping[str, str]:
+    """Return the other settings of a document that are set, each with its value as a text."""
+    return {key: value for key, value in _find_own_settings(document) if value}
+
+
+def _find_own_settings(document: TopologyDocument) -> Iterator[tuple[str, str]]:
     application = document.application
-    yield "processors", _text(application.processors)
+    yield PROCESSORS, _text(application.processors)
     yield "renamedFrom", _text(application.renamed_from)
     profile = application.cluster_profile
     if profile is not None and not application.is_profile_recognized:
@@ -146,9 +180,9 @@ def _parts(key: str, value: object) -> Iterator[tuple[str, str]]:
     for field in attrs.fields(type(value)):  # type: ignore[arg-type]  # all values of a document are of attrs
         part = getattr(value, field.name)
         if not isinstance(part, Location) and field.eq and part != field.default:
-            unit = " ms" if field.name.endswith("_ms") else ""
             name = camel_case(field.name.removesuffix("_ms"))
-            yield f"{key}.{name}" if key else name, f"{_text(part)}{unit}"
+            text = duration_phrase(part) if field.name.endswith("_ms") else _text(part)
+            yield f"{key}.{name}" if key else name, text
 
 
 def camel_case(name: str) -> str:
@@ -167,21 +201,20 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _is_own(key: str) -> bool:
-    return key.partition(".")[0] in _OWN
+def _shown(key: str, value: str | None, *, is_own: bool) -> str | None:
+    """Return the value as a report may show it: a config can be the password of a client.
 
-
-def _shown(key: str, value: str | None) -> str | None:
-    """Return the value as a report may show it: it can be the password of a client."""
+    A config of a user may have any name, also the name of a setting of documents.
+    """
     if value is None:
         return None
-    if _is_own(key) or key.startswith("topic.") or is_public(key):
+    if is_own or key.startswith("topic.") or is_public(key):
         return redact_url(value)
     return SET
 
 
-def _why(key: str) -> str:
-    if _is_own(key):
+def _why(key: str, *, is_own: bool) -> str:
+    if is_own:
         return _OWN[key.partition(".")[0]]
     found = next((why for pattern, why in _OF_CONFIGS if re.fullmatch(pattern, key)), None)
     if found is not None:

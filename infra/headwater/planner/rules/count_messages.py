@@ -270,21 +270,24 @@ def first_setup(application: ActiveApplication, processors: Processors, counts: 
 
 def changed_count(application: CountedApplication, topic: CountedTopic, have: int) -> Problem:
     declared = application.compiled.application.processors
-    again = f"`processors: {have}`{' again' if application.initial else ''}."
     if declared is None:
+        again = " again" if application.initial else ""
         summary = f"The document no longer declares the {counted(have, 'processor')} of {topic.name}."
         why = (
             "There are more partitions than processors. With one processor for each partition, keys of the "
             "new partitions would not find their state."
         )
         fix = (
-            f"Declare {again} To lose the connection to the old state, set "
+            f"Declare `processors: {have}`{again}. To lose the connection to the old state, set "
             "`setup.allowUnsafeExpansion: true`."
         )
     elif declared < have:
         summary = f"The document declares fewer processors than the state in {topic.name} has."
         why = f"{_ONE_EACH}A run never moves state.{_unread_reason(application)}"
-        fix = f"{_fewer_fix(application)} Or declare {again}"
+        fix = (
+            f"Declare `processors: {have}`; after `headwater processors expand`, that is the new number. "
+            f"{_fewer_fix(application)}"
+        )
         if application.caller.is_running:
             fix = f"{_OTHER_CLIENT}{fix}"
     else:
@@ -307,8 +310,8 @@ def _fewer_fix(application: CountedApplication) -> str:
     if application.config.static_partitioner not in (None, "default", LINEAR_HASH):
         return _START_AGAIN
     return (
-        "Stop the application, and run `headwater processors move --offline` with the document. Then run "
-        "this command again, or start the application."
+        "For fewer processors, stop the application, and run `headwater processors move --offline` with the "
+        "document. Then run this command again, or start the application."
     )
 
 

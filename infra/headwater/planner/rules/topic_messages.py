@@ -47,9 +47,15 @@ def lost_topic(application: ActiveApplication, state: TopicState, *, is_error: b
         expected=f"the topic that was set up, {counted(state.partitions, 'partition')}",
         found="none",
         why=_LOST if state.is_internal else "Its records are lost, unless its readers processed all of them.",
-        fix=_RESTORE if is_error else f"{application.caller.reconciler} re-creates it, empty. {_CHECK}",
+        fix=_RESTORE if is_error else _fix_of_lost(application),
         severity=Severity.ERROR if is_error else Severity.WARNING,
     )
+
+
+def _fix_of_lost(application: ActiveApplication) -> str:
+    """Return what happens to a lost topic, and what to do: a running application may create it, too."""
+    first = "" if application.caller.is_running else "Stop the application first. "
+    return f"{first}{application.caller.reconciler} re-creates it, empty. {_CHECK}"
 
 
 _LOST = "State or unprocessed records may be lost. An empty topic would hide the loss."

@@ -122,7 +122,8 @@ def _edit_section(edit: Edit | None) -> Iterator[Section]:
         return
     sign = "⚠️ " if _loses_data(edit) else ""
     title = f"{sign}{inline_html(edit_summary(edit))}"
-    if not edit.has_changes and edit.is_complete:
+    is_edited = any(part.operators or part.settings for part in edit.applications)
+    if not edit.has_changes and edit.is_complete and not is_edited:
         yield Section((f"{title}\n",))
         return
     variants = [_collapsed_block(title, edit_markdown(edit, rows=rows)) for rows in (None, None, 20)]

@@ -71,6 +71,13 @@ class Reshard:
         return {**changelogs, **self.rewritten_topics, **self.sources}
 
     @property
+    def join_buffers(self) -> Sequence[str]:
+        """Changelog topics of buffered records, which Kafka Streams does not restore (facts 0.1)."""
+        return [
+            each.source for each in self.transfers if each.store is not None and each.store.is_join_buffer
+        ]
+
+    @property
     def settled(self) -> frozenset[str]:
         """The changelog topics of tasks whose source topics have the new count already.
 

@@ -81,12 +81,14 @@ class ReshardResult:
     """`counts` is topic → (before, after), empty if nothing had to move; `written` is a number of records.
 
     `is_running`: a check found members of the group, so it has not checked what the application changes.
+    `join_buffers` are changelog topics that Kafka Streams does not restore.
     """
 
     application: str
     counts: Mapping[str, tuple[int, int]]
     written: int = 0
     is_running: bool = False
+    join_buffers: Sequence[str] = ()
 
 
 def reshard_application(
@@ -143,7 +145,9 @@ def reshard_application(
             if journal is None and (found := list(executor.check_entries(reshard))):
                 raise ProblemsError(found)
             if options.checks_only:
-                return ReshardResult(application, reshard.counts, is_running=is_running)
+                return ReshardResult(
+                    application, reshard.counts, is_running=is_running, join_buffers=reshard.join_buffers
+                )
             topics = [each.source for each in reshard.transfers]
             retentions = {topic: deleting_retention(snapshot, topic) for topic in topics}
             wait_until_stopped = partial(
@@ -160,7 +164,9 @@ def reshard_application(
             )
             check_stopped(connection, application, 0, report)
             execution.run()
-            return ReshardResult(application, reshard.counts, execution.written)
+            return ReshardResult(
+                application, reshard.counts, execution.written, join_buffers=reshard.join_buffers
+            )
     except PartitionerError as error:
         raise ProblemsError(
             [

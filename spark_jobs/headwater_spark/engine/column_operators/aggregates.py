@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 
 from headwater_spark.engine.column_operators.rows import NotInColumnsError, Rows, encoded_keys
-from headwater_spark.engine.operators.aggregation import Functions
 from headwater_spark.engine.operators.cached_aggregate import ENTRY, NUMBER, Pending, Totals
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp
@@ -17,16 +16,15 @@ _UNKNOWN = object()
 class KeyTotals:
     """The totals of an aggregation in a batch. `size` is at least the bytes of their entries at any time."""
 
-    def __init__(self, node: str, totals: Totals, functions: Functions) -> None:
+    def __init__(self, node: str, totals: Totals) -> None:
         self.node = node
         self.size = 0
         self.dropped = 0
         self._totals = totals
-        self._functions = functions
         self._updates: dict[bytes, Pending] = {}
 
-    def start(self) -> None:
-        """Forget the last batch."""
+    def clear(self) -> None:
+        """Forget the batch."""
         self.size = self.dropped = 0
         self._updates = {}
 
@@ -61,7 +59,8 @@ class KeyTotals:
         self, rows: Rows, keys: Sequence[bytes], stored: Mapping[bytes, bytes | None]
     ) -> tuple[Mapping[bytes, Value], int]:
         """Return key → total, and the most bytes of a total."""
-        add_again, add, first = self._functions.add_again, self._functions.add, self._totals.first
+        functions, first = self._totals.functions, self._totals.first
+        add_again, add = functions.add_again, functions.add
         totals: dict[bytes, Value] = {}
         known = totals.get
         longest = self._totals.characters

@@ -42,8 +42,8 @@ class TableUpdates:
         self._longest = 0
         self._applied = 0
 
-    def start(self) -> None:
-        """Forget the last batch."""
+    def clear(self) -> None:
+        """Forget the batch."""
         self.columns = None
         self.dropped = self.size = 0
         self._keys, self._stored, self._contexts = [], [], []

@@ -3,7 +3,7 @@
 Windows follow `AbstractKStreamTimeWindowAggregateProcessor`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import attrs
 
@@ -136,27 +136,17 @@ class WindowResults:
 
         return add_to_window
 
-    def backward(self, key: Value, _key_bytes: bytes, first: int, last: int) -> Iterator[tuple[int, Value]]:
-        """Return (start, (value, timestamp)) of windows that start from `first` to `last`, latest first."""
-        return self.store.backward_fetch_range(key, first, last)
-
-    def forward(self, key: Value, _key_bytes: bytes, first: int, last: int) -> Iterator[tuple[int, Value]]:
-        """Return what `backward` returns in the order of time."""
-        return self.store.fetch_range(key, first, last)
-
-    def update(  # noqa: PLR0917 - called for each record and window
+    def update(
         self,
-        key: Value,
-        key_bytes: bytes,
-        start: int,
+        window: Windowed,
+        key: bytes,
         change: tuple[Value, Value],
         time: int,
         at: tuple[int, Headers],
     ) -> None:
-        """Put a total. `change` is (new, old)."""
-        keys = key_bytes, self.store.entry_key(key_bytes, start)
-        window = Windowed(key, start, start + self.size)
-        self._update(window, keys, change, time, (*at, self._current.record))
+        """Put a total. `change` is (new, old), `key` the serialized key of the window."""
+        entry_key = self.store.entry_key(key, window.start)
+        self._update(window, (key, entry_key), change, time, (*at, self._current.record))
 
     def _update(
         self,

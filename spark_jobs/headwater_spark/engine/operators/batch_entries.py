@@ -1,11 +1,11 @@
-"""Entries of a window or session store with a cache of its own, in lists per key during a batch.
+"""Sessions of a store with a cache of its own, in lists per key during a batch.
 
 A key is searched for in the store once per batch. Reads and updates touch the record cache as they do in the
 store (`stores.cached`), so the same updates leave it at the same moments.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection
+from bisect import bisect_left
+from collections.abc import Collection
 
 import attrs
 
@@ -15,14 +15,12 @@ from headwater_spark.engine.stores.layers import Put
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES, header_bytes
 from headwater_spark.engine.stores.segments import TIME
 from headwater_spark.engine.stores.uncounted import KeyRange
-from headwater_spark.engine.stores.windows import SessionBytes, TimestampedWindowBytes
-
-_SEQUENCE = 4
+from headwater_spark.engine.stores.windows import SessionBytes
 
 
 @attrs.define(eq=False)
 class Entry:
-    """An entry. `time` is the start of a window or the end of a session; `start` is the start of both."""
+    """A session; `time` is its end."""
 
     entry_key: bytes
     time: int
@@ -50,15 +48,12 @@ class BatchEntries:
     Updates of entries that were never written below the cache are not compared with what is there.
     """
 
-    def __init__(self, store: SessionBytes | TimestampedWindowBytes, cached: Cached) -> None:
+    def __init__(self, store: SessionBytes, cached: Cached) -> None:
         self._store = store
-        self._entry_key = _entry_key_of(store)
         self._overlay = store.below.lowest
         self._batch = self._overlay.batch
         self._of_keys: dict[bytes, Entries] = {}
         self._unwritten: set[bytes] = set()
-        self._time_at = -2 * TIME if isinstance(store, SessionBytes) else -TIME - _SEQUENCE
-        self._start_at = -TIME if isinstance(store, SessionBytes) else self._time_at
         self._put = _putter(cached)
         self._cached = cached
         self._sizes = cached.entries.sizes
@@ -105,7 +100,7 @@ class BatchEntries:
             else:
                 each[at].value = value
         else:
-            entry_key = self._entry_key(key, time, start)
+            entry_key = self._store.entry_key(key, start, time)
             self._register(entries, entry_key, time)
             if value is not None:
                 times.insert(at, time)
@@ -116,26 +111,17 @@ class BatchEntries:
         """Return the keys of all entries that are in the cache now."""
         return self._written if self._cached.cache.limit >= 0 else self._sizes
 
-    def touch(self, entry_key: bytes) -> None:
-        """Touch an entry that is in the cache."""
-        if self._cached.cache.limit < 0:
-            self._sizes.move_to_end(entry_key)
-        elif self._cached.touch is not None:
-            self._cached.touch(entry_key)
-
-    def touch_range(self, entries: Entries, first: int, last: int | None, *, forward: bool = True) -> None:
-        """Touch the entries from time `first` to `last`, also deleted ones, if they are in the cache."""
+    def touch_range(self, entries: Entries, first: int) -> None:
+        """Touch the entries from time `first` on, also deleted ones, if they are in the cache."""
         times, keys = entries.all_times, entries.all_keys
         begin = bisect_left(times, first)
-        end = len(times) if last is None else bisect_right(times, last, begin)
-        if begin == end:
+        if begin == len(times):
             return
         if self._cached.cache.limit >= 0:
-            self._cached.touch_range(KeyRange(keys, keys[begin], keys[end - 1], forward))
+            self._cached.touch_range(KeyRange(keys, keys[begin], keys[-1]))
             return
         sizes, touch = self._sizes, self._sizes.move_to_end
-        touched = keys[begin:end]
-        for entry_key in touched if forward else reversed(touched):
+        for entry_key in keys[begin:]:
             if entry_key in sizes:
                 touch(entry_key)
 
@@ -152,17 +138,9 @@ class BatchEntries:
 
     def _stored(self, entry_key: bytes, value: bytes) -> Entry:
         time, start = (
-            int.from_bytes(entry_key[at : (at + TIME) or None], "big")
-            for at in (self._time_at, self._start_at)
+            int.from_bytes(entry_key[at : (at + TIME) or None], "big") for at in (-2 * TIME, -TIME)
         )
         return Entry(entry_key, time, start, value)
-
-
-def _entry_key_of(store: SessionBytes | TimestampedWindowBytes) -> Callable[[bytes, int, int], bytes]:
-    """Return a function of key, time and start."""
-    if isinstance(store, SessionBytes):
-        return lambda key, time, start: store.entry_key(key, start, time)
-    return lambda key, time, _start: store.entry_key(key, time)
 
 
 def _putter(cached: Cached) -> Put:

@@ -17,6 +17,7 @@ from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, CountPerKey
 from headwater_spark.engine.operators.aggregation import AddToWindow, Functions, functions_of
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.records import Context, Headers, InputRecord, Value, Windowed
+from headwater_spark.engine.serdes.plain import PLAIN
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
@@ -53,21 +54,27 @@ def can_cache_values(behavior: StreamAggregate, context: OperatorContext, kind: 
     return type(typed) is kind and isinstance(typed.below, Cached) and len(users) == 1
 
 
+def can_keep_totals(behavior: StreamAggregate, context: OperatorContext, kind: type[CachedStore]) -> bool:
+    """Return whether totals may stay values: they can be cached, and are read as they were written.
+
+    A total in the format `float` is rounded to 32 bits with each record.
+    """
+    serde = context.task.typed_store(behavior.store).value_serde
+    return serde is not PLAIN["float"] and can_cache_values(behavior, context, kind)
+
+
 def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, general: Process) -> Process:
     """Return a function that keeps the totals of a batch as values; `general` updates the store.
 
     They are forwarded and logged in the order of the keys' latest updates, as from the store's cache.
     """
     functions = functions_of(behavior.aggregation, context)
-    totals = Totals(
-        context.store(behavior.store, TimestampedKeyValueBytes), behavior, context, functions.init
-    )
+    totals = Totals(context.store(behavior.store, TimestampedKeyValueBytes), behavior, context, functions)
+    context.task.on_column_totals(context.node.name, totals)
     if behavior.aggregation.kind is AggregationKind.COUNT:
         context.task.on_key_counts(context.node.name, totals.count_per_key())
-        context.task.on_columns(context.node.name, totals, functions)
         return _count_records(totals, context, general)
-    context.task.on_columns(context.node.name, totals, functions)
-    return _aggregate_records(totals, functions, context, general)
+    return _aggregate_records(totals, context, general)
 
 
 def _count_records(totals: "Totals", context: OperatorContext, general: Process) -> Process:
@@ -97,9 +104,8 @@ def _count_records(totals: "Totals", context: OperatorContext, general: Process)
     return process
 
 
-def _aggregate_records(
-    totals: "Totals", functions: Functions, context: OperatorContext, general: Process
-) -> Process:
+def _aggregate_records(totals: "Totals", context: OperatorContext, general: Process) -> Process:
+    functions = totals.functions
     name, drop, current = context.node.name, context.task.drop, context.task.current
     cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
     take, start, init, add = pending.pop, totals.starter(), functions.init, functions.add
@@ -142,6 +148,7 @@ class Totals:
         pending: Key in the store → total, in the order of the updates.
         characters: The number of characters for which each total has room.
         per_character: The most bytes of a character of a total; 0 = totals are not texts.
+        functions: The functions of the aggregation.
     """
 
     def __init__(
@@ -149,7 +156,7 @@ class Totals:
         typed: TimestampedStore,
         behavior: StreamAggregate,
         context: OperatorContext,
-        init: Callable[[], Value],
+        functions: Functions,
     ) -> None:
         if not isinstance(typed.below, Cached):
             raise TypeError(f"{behavior.store} has no cache")
@@ -164,7 +171,8 @@ class Totals:
         self.serialize_key = typed.key_serde.serialize
         self.key_serde = typed.key_serde
         self.pending: dict[bytes, Pending] = {}
-        self._init = init
+        self.functions = functions
+        self._init = functions.init
         self._room: dict[bytes, int] = {}
         """Key → the bytes of a total for which there is room, if more than for a number."""
         self.per_character = _bytes_per_character(self._serialize)
@@ -340,7 +348,7 @@ def add_to_cached_windows(
 ) -> AddToWindow:
     """Return a function that keeps the totals of a batch as values; `general` updates the store."""
     store = context.store(behavior.store, TimestampedWindowBytes)
-    totals = Totals(store, behavior, context, functions.init)
+    totals = Totals(store, behavior, context, functions)
     entry_key_of, current = store.entry_key, context.task.current
     cache, pending, reserve = totals.cache, totals.pending, totals.reserve
     take, begin, init, add = pending.pop, totals.starter(), functions.init, functions.add

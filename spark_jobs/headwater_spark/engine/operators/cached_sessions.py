@@ -51,7 +51,7 @@ def cached_sessions(
                 connected.append(session)
                 total = merge(key, total, deserialize(session.value))
                 start, end = min(start, session.start), max(end, session.time)
-        touch_range(entries, timestamp - gap, None)
+        touch_range(entries, timestamp - gap)
         if end < observed.now - grace - gap:
             drop(name, CLOSED)
             return

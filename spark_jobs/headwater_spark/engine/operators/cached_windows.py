@@ -28,6 +28,9 @@ _COUNT: Final = 8
 _TOPIC: Final = 0
 _RECORD_TIMESTAMP: Final = 3
 _ROWS_AT_ONCE: Final = 65_536
+_FEWEST_ROWS: Final = 256
+_WINDOWS_AT_ONCE: Final = 1_000_000
+"""Rows are processed together as long as they cannot touch more windows."""
 
 Pending = tuple[Windowed, int, int, int, Headers, InputRecord]
 """(window, count, timestamp of the count, timestamp of the latest record, headers, input record)"""
@@ -117,9 +120,14 @@ class CachedCounts:
         has_key = keys.codes != NULL_KEY
         windows = open_windows(columns.times, has_key, self._observed.now, self._window)
         begin, end = 0, len(columns.times)
+        windows_per_row = -(-self._window.size // self._window.advance)
+        rows = most = max(1, min(_ROWS_AT_ONCE, _WINDOWS_AT_ONCE // windows_per_row))
         while begin < end:
-            until = min(begin + _ROWS_AT_ONCE, end)
-            begin = self._count_rows(columns, keys, windows, begin, until)
+            until = min(begin + rows, end)
+            first = self._count_rows(columns, keys, windows, begin, until)
+            # If the cache was full, the next rows may fill it as early: then the others were divided in vain.
+            rows = most if first == until else min(most, max(_FEWEST_ROWS, 2 * (first - begin)))
+            begin = first
         if end:
             self._observed.now = int(windows.observed[-1])
         return end - int(has_key.sum()), windows.closed
@@ -171,7 +179,7 @@ class CachedCounts:
     def _count_row(self, columns: KeyedColumns, keys: "_Keys", windows: OpenWindows, row: int) -> None:
         (record,) = columns.records(np.array([row]))
         self._current.record = record
-        self._stream_time.now = max(self._stream_time.now, int(columns.times[: row + 1].max()))
+        self._stream_time.now = max(self._stream_time.now, int(windows.stream_times[row]))
         code, timestamp = int(keys.codes[row]), record[_RECORD_TIMESTAMP]
         for window in range(int(windows.first[row]), int(windows.last[row]) + 1):
             start = window * self._window.advance

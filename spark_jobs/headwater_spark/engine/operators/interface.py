@@ -88,8 +88,8 @@ class TaskServices(Protocol):
         """Let `counter` process a batch in columns, if possible, not the node per record."""
         ...
 
-    def on_columns(self, node: str, totals: Value, functions: Value) -> None:
-        """Aggregate whole columns, if possible, with `cached_aggregate.Totals` and `Functions`."""
+    def on_column_totals(self, node: str, totals: object) -> None:
+        """Aggregate whole columns, if possible, with the totals of a node (`cached_aggregate.Totals`)."""
         ...
 
     def drop(self, node: str, reason: str) -> None:

@@ -1,7 +1,6 @@
 """Aggregations of streams with windows: time windows, sliding windows and sessions."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 import attrs
 
@@ -13,6 +12,7 @@ from headwater.model.windows import (
     TumblingWindow,
     UnlimitedWindow,
 )
+from headwater_spark.engine.key_counts import CLOSED, NO_KEY, NO_KEY_OR_VALUE
 from headwater_spark.engine.keyed_columns import TimeWindows
 from headwater_spark.engine.operators.aggregation import (
     AddToWindow,
@@ -21,9 +21,12 @@ from headwater_spark.engine.operators.aggregation import (
     WindowResults,
     functions_of,
 )
-from headwater_spark.engine.operators.cached_aggregate import add_to_cached_windows, can_cache_values
+from headwater_spark.engine.operators.cached_aggregate import (
+    add_to_cached_windows,
+    can_cache_values,
+    can_keep_totals,
+)
 from headwater_spark.engine.operators.cached_sessions import cached_sessions
-from headwater_spark.engine.operators.cached_sliding import CachedWindows
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.operators.materialized import Forwarding
 from headwater_spark.engine.records import Context, Headers, Value, Windowed
@@ -50,7 +53,7 @@ def window_aggregate(
     results = WindowResults(behavior, size, context)
     add_to_window = results.adder(functions)
     regular = _regular(window)
-    if can_cache_values(behavior, context, TimestampedWindowBytes):
+    if can_keep_totals(behavior, context, TimestampedWindowBytes):
         add_to_window = add_to_cached_windows(behavior, size, functions, context, add_to_window)
         if regular is not None:
             add_to_window = _count_in_columns(behavior, regular, context, add_to_window)
@@ -61,7 +64,7 @@ def window_aggregate(
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None:
-            drop(name, "null key")
+            drop(name, NO_KEY)
             return
         if emission is not None:
             emission.advance(timestamp)
@@ -73,7 +76,7 @@ def window_aggregate(
         for start in starts(timestamp):
             end = start + size if size != _FOREVER else _FOREVER
             if end <= close_time:
-                drop(name, "window is closed")
+                drop(name, CLOSED)
             else:
                 add_to_window(key, key_bytes, value, start, timestamp, headers)
         if emission is not None:
@@ -143,39 +146,22 @@ def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context:
     difference, grace = window.difference_ms, window.grace_ms
     functions = functions_of(behavior.aggregation, context)
     results = WindowResults(behavior, difference, context)
-    can_cache = can_cache_values(behavior, context, TimestampedWindowBytes)
-    cached = CachedWindows(results.store, context) if can_cache else None
-    serialize_key, observed = results.serialize_key, context.clock()
+    observed = context.clock()
     emission = _sliding_window_emission(results, difference, context) if behavior.emit_on_close else None
     name, drop = context.node.name, context.task.drop
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None or value is None:
-            drop(name, "null key or value")
+            drop(name, NO_KEY_OR_VALUE)
             return
         if emission is not None:
             emission.advance(timestamp)
         observed.now = max(observed.now, timestamp)
         close_time = observed.now - grace
         if timestamp + difference < close_time:
-            drop(name, "window is closed")
+            drop(name, CLOSED)
             return
-        windows: SlidingWindows = results
-        if cached is not None and cached.is_usable:
-            windows = cached
-        arrival = _Arrival(
-            windows,
-            functions,
-            difference,
-            key,
-            serialize_key(key),
-            value,
-            timestamp,
-            headers,
-            close_time,
-            drop,
-            name,
-        )
+        arrival = _Arrival(results, functions, key, value, timestamp, headers, close_time, drop, name)
         if timestamp < difference:
             arrival.add_early()
             return
@@ -186,50 +172,33 @@ def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context:
     return process
 
 
-class SlidingWindows(Protocol):
-    """Reads and updates the windows of a key (`WindowResults`, `cached_sliding.CachedWindows`)."""
-
-    def backward(self, key: Value, key_bytes: bytes, first: int, last: int) -> Iterator[tuple[int, Value]]:
-        """Yield (start, (value, timestamp)) of windows that start from `first` to `last`, latest first."""
-        ...
-
-    def forward(self, key: Value, key_bytes: bytes, first: int, last: int) -> Iterator[tuple[int, Value]]: ...
-    def update(  # noqa: PLR0917 - called for each record and window
-        self,
-        key: Value,
-        key_bytes: bytes,
-        start: int,
-        change: tuple[Value, Value],
-        time: int,
-        at: tuple[int, Headers],
-    ) -> None: ...
-
-
 @attrs.define
 class _Arrival:
     """One record, to be added to the windows of its key."""
 
-    _windows: SlidingWindows
+    _results: WindowResults
     _functions: Functions
-    _difference: int
     _key: Value
-    _key_bytes: bytes
     _value: Value
     _time: int
     _headers: Headers
     _close_time: int
     _drop: Callable[[str, str], None]
     _name: str
+    _plain: bytes = b""
+
+    def __attrs_post_init__(self) -> None:
+        self._plain = self._results.serialize_key(self._key)
 
     def add(self) -> None:
         """Add a record with a timestamp of at least the difference, from the newest window to the oldest."""
-        time, difference = self._time, self._difference
+        time, difference = self._time, self._results.size
         known = set()
         left = right = None
         left_exists = right_exists = False
         previous = None
         first = max(0, time - 2 * difference)
-        for start, total in self._windows.backward(self._key, self._key_bytes, first, time + 1):
+        for start, total in self._results.store.backward_fetch_range(self._key, first, time + 1):
             known.add(start)
             end, latest = start + difference, total[1]
             if start == time + 1:
@@ -261,7 +230,7 @@ class _Arrival:
         combined = right = None
         right_exists = False
         previous = None
-        for start, total in self._windows.forward(self._key, self._key_bytes, 0, time + 1):
+        for start, total in self._results.store.fetch_range(self._key, 0, time + 1):
             known.add(start)
             if start == 0:
                 combined = total
@@ -288,23 +257,22 @@ class _Arrival:
 
     def _add(self, start: int, total: tuple[Value, int]) -> None:
         """Add the record to a window, unless the window is closed."""
-        if start + self._difference < self._close_time:
-            self._drop(self._name, "window is closed")
+        window = Windowed(self._key, start, start + self._results.size)
+        if window.end < self._close_time:
+            self._drop(self._name, CLOSED)
             return
         old, time = total
         new = self._functions.add(self._key, self._value, old)
         time = self._time if old is None else max(time, self._time)
-        self._put(start, new, old, time)
-
-    def _put(self, start: int, new: Value, old: Value, time: int) -> None:
-        at = self._time, self._headers
-        self._windows.update(self._key, self._key_bytes, start, (new, old), time, at)
+        self._results.update(window, self._plain, (new, old), time, (self._time, self._headers))
 
     def _create_right(self, right: tuple[Value, int] | None) -> None:
         """Create the right window with the total of the records after this one, if there are any."""
         if right is None or right[1] <= self._time:
             return
-        self._put(self._time + 1, right[0], None, right[1])
+        window = Windowed(self._key, self._time + 1, self._time + 1 + self._results.size)
+        value, time = right
+        self._results.update(window, self._plain, (value, None), time, (self._time, self._headers))
 
 
 def _sliding_window_emission(
@@ -343,7 +311,7 @@ def _sessions_of_store(behavior: StreamAggregate, window: SessionWindow, context
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if key is None:
-            drop(name, "null key")
+            drop(name, NO_KEY)
             return
         if emission is not None:
             emission.advance(timestamp)
@@ -360,7 +328,7 @@ def _sessions_of_store(behavior: StreamAggregate, window: SessionWindow, context
             total = merge(key, total, part)
             start, end = min(start, first), max(end, last)
         if end < close_time:
-            drop(name, "window is closed")
+            drop(name, CLOSED)
         else:
             at = (timestamp, headers, current.record)
             if (start, end) != (timestamp, timestamp):

@@ -57,6 +57,11 @@ class MovedStore:
     layout: str | None = None
     """The name of the layout, if the entries or a user show it, not the document (`entry_layouts`)."""
 
+    @property
+    def is_join_buffer(self) -> bool:
+        """Whether it keeps records of a join with a versioned table until their grace period is over."""
+        return self.record_key == KeySlice(*_AROUND_KEY["joinBuffer"])
+
     def processor(self, entry_key: bytes, processors: Processors) -> int:
         """Return the processor of an entry."""
         return processors.owner_of_key(self.record_key(entry_key))

@@ -1,4 +1,4 @@
-"""Windows that are kept in lists during a batch lead to the same records as windows read from their store."""
+"""Sessions kept in lists during a batch lead to the same records as sessions read from their store."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,18 +18,10 @@ from tests.runtime.topology_runner import programs
 CACHED = EngineSettings(emit_interval_ms=0)
 _STREAM = "- stream: {topics: [in, in-longer], serdes: {key: string, value: string}}\n- groupByKey: null\n"
 _GROUPED = f"{_STREAM}- windowedBy: {{session: {{gap: 2s, grace: 3s}}}}\n"
-_SLIDING = f"{_STREAM}- windowedBy: {{sliding: {{difference: 2s, grace: 3s}}}}\n"
 _OUT = "- toStream: null\n- to: {topic: out}\n"
-WINDOWS = {
-    "sliding count": f"{_SLIDING}- count: null\n{_OUT}",
-    "sliding count with old values": f"{_SLIDING}- count: null\n- filter: {{where: value > 1}}\n{_OUT}",
-    "sliding reduce": f"{_SLIDING}- reduce: {{add: total + value}}\n{_OUT}",
+SESSIONS = {
     "count": f"{_GROUPED}- count: null\n{_OUT}",
     "with old values": f"{_GROUPED}- count: null\n- filter: {{where: value > 1}}\n{_OUT}",
-    "sliding aggregate to nothing": (
-        f"{_SLIDING}- aggregate: {{init: \"''\", "
-        f"add: \"(total or '') + value if total is None or len(total) < 3 else None\"}}\n{_OUT}"
-    ),
     "reduce": f"{_GROUPED}- reduce: {{add: total + value}}\n{_OUT}",
     "aggregate to nothing": (
         f'{_GROUPED}- aggregate: {{init: "\'\'", add: "total + value if len(total) != 2 else None", '
@@ -50,7 +42,6 @@ _BATCHES = st.lists(st.lists(_RECORD, min_size=1, max_size=14), max_size=4)
 def _only_from_the_store() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windowed_aggregates, "cached_sessions", lambda *parts: parts[-1])
-        patch.setattr(windowed_aggregates, "CachedWindows", lambda *_: None)
         yield
 
 
@@ -58,9 +49,9 @@ def _task(topology: str) -> Task:
     return Task(programs(topology, CACHED, CLASSES)[0], 0, MemoryState())
 
 
-@pytest.mark.parametrize("topology", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("topology", SESSIONS.values(), ids=SESSIONS)
 @given(batches=_BATCHES, cache_bytes=st.sampled_from([1, 90, 200, 400, 1_000, 10_000_000]))
-def test_windows_in_lists_lead_to_the_same_records(
+def test_sessions_in_lists_lead_to_the_same_records(
     topology: str, batches: list[list[tuple[int, bytes | None, bytes, Headers, str]]], cache_bytes: int
 ) -> None:
     with _only_from_the_store():

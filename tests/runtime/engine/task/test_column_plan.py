@@ -1,14 +1,17 @@
 """Batches in columns lead to the same records, in the same order in each topic, as records one by one."""
 
 import re
+import struct
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine import column_plan
+from headwater_spark.engine.column_operators.rows import SourceColumns
 from headwater_spark.engine.error_handlers import PoisonRecordError
 from headwater_spark.engine.partition_columns import held_back
 from headwater_spark.engine.program_interface import EngineSettings
@@ -73,7 +76,19 @@ IN_COLUMNS = {
         "- to: {topic: out}\n"
     ),
 }
+_THREE_TOPICS = (
+    f"{_STREAM}{_TABLE}- table: {{topic: third, as: third, materialized: thirds, {_TEXT}}}\n"
+    f"- join: {{from: left, with: right, {_JOIN}}}\n- to: {{topic: out}}\n"
+)
 _NOT_IN_COLUMNS = {
+    "a join of tables that reads rows when another table is flushed": (
+        f"{_THREE_TOPICS}- join: {{from: right, with: third, {_BOTH}}}\n- toStream: null\n"
+        "- to: {topic: pairs}\n"
+    ),
+    "a join that reads rows when another table is flushed": (
+        f"{_THREE_TOPICS}- toStream: {{from: right, as: rights}}\n"
+        f"- join: {{from: rights, with: third, {_JOIN}}}\n- to: {{topic: pairs}}\n"
+    ),
     "processor": TOPOLOGIES["processor"],
     "versioned table": TOPOLOGIES["versioned table"],
     "windows": TOPOLOGIES["tumbling"],
@@ -130,13 +145,15 @@ def batches_of(topology: str, drawn: Drawn) -> list[list[InputRecord]]:
 
 
 @pytest.fixture(scope="module")
-def any_number_of_records_per_key() -> Iterator[None]:
+def all_batches_attempted() -> Iterator[None]:
+    """Attempt each batch, also with few records per key and after failures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_plan, "_RECORDS_PER_KEY", 0)
+        patch.setattr(column_plan, "_MOST_SKIPPED", 0)
         yield
 
 
-@pytest.mark.usefixtures("any_number_of_records_per_key")
+@pytest.mark.usefixtures("all_batches_attempted")
 @pytest.mark.parametrize("topology", IN_COLUMNS.values(), ids=IN_COLUMNS)
 @given(drawn=_BATCHES, cache_bytes=st.sampled_from([1, 200, 400, 1_000, 10_000_000, 10_000_000]))
 def test_columns_lead_to_the_same_records(topology: str, drawn: Drawn, cache_bytes: int) -> None:
@@ -179,6 +196,57 @@ def test_single_records_matter(topology: str) -> None:
 def test_updates_that_are_forwarded_at_once_are_not_processed_in_columns() -> None:
     for name in ("reduce", "table", "join of tables", "join of a stream and a table"):
         assert not task(IN_COLUMNS[name], NO_CACHE).is_columnar
+
+
+def test_a_batch_is_not_kept_after_it_is_processed() -> None:
+    records = columns_of([("other", 0, at, at, b"k", b"v%d" % at, ()) for at in range(3)])
+    of_table = task(IN_COLUMNS["table"])
+    plan = of_table._column_plan
+    assert plan is not None
+    for _ in range(2):
+        of_table._begin_batch(0)
+        assert plan.run(records) is not None
+        assert [table.columns for table in plan._tables] == [None]
+        of_table._end_batch(0)
+        of_table.state.commit(of_table.state.version)
+
+
+def test_batches_are_skipped_after_failures() -> None:
+    topology = IN_COLUMNS["sum"].replace("init: '0', add: 'total + len(value)'", "init: '[]', add: total")
+    of_objects = task(topology.replace("value: long", "value: json"))
+    plan = of_objects._column_plan
+    assert plan is not None
+    process, attempted, batch = plan._process, list[int](), 0
+
+    def note_attempt(columns: Mapping[str, SourceColumns]) -> None:
+        attempted.append(batch)
+        process(columns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_plan, "_MOST_SKIPPED", 64)
+        patch.setattr(plan, "_process", note_attempt)
+        for batch in range(10):
+            records: list[InputRecord] = [("in", 0, 3 * batch + at, at, b"k", b"v", ()) for at in range(3)]
+            of_objects.process_partitions(columns_of(records), (), 0)
+            of_objects.state.commit(of_objects.state.version)
+    assert attempted == [0, 2, 5], "after a failure, no batch of 1, 2, 4, … batches is attempted"
+
+
+@pytest.mark.parametrize("window", ["", "- windowedBy: {tumbling: {size: 1h}}\n"])
+def test_a_float_is_rounded_with_each_record(window: str) -> None:
+    """In Kafka Streams the cache has its bytes, so 16777216 + 1 + 1 + 1 is 16777216."""
+    topology = (
+        "- stream: {topic: in, serdes: {key: string, value: float}}\n- groupByKey: null\n"
+        f"{window}- aggregate: {{init: '0.0', add: total + value, "
+        "materialized: {store: totals, serdes: {key: string, value: float}}}\n"
+        "- toStream: null\n- map: {key: '1', value: value}\n"
+        "- to: {topic: out, serdes: {key: long, value: float}}\n"
+    )
+    values = [struct.pack(">f", value) for value in (16_777_216.0, 1.0, 1.0, 1.0)]
+    records: list[InputRecord] = [("in", 0, at, at, b"k", value, ()) for at, value in enumerate(values)]
+    for settings in (CACHED, NO_CACHE):
+        outputs, _ = task(topology, settings).process_partitions(columns_of(records), (), 0)
+        assert [record[3] for record in outputs if record[0] == "out"][-1] == values[0]
 
 
 def process(on: Task, records: list[InputRecord], *, columns: bool) -> None:
@@ -246,6 +314,41 @@ def test_the_same_is_processed_and_held_back(name: str, drawn: Drawn, awaited: s
         assert rest.blocked_by == group.blocked_by
         for each in (one_by_one, in_columns):
             each.state.commit(each.state.version)
+
+
+@given(drawn=_BATCHES, awaited=st.sets(st.tuples(st.sampled_from(["in", "other"]), st.integers(0, 1))))
+def test_records_that_are_skipped_hold_nothing_back(drawn: Drawn, awaited: set[TopicPartition]) -> None:
+    topology = IN_COLUMNS["join of a stream and a table"].replace("value: string}", "value: json}", 1)
+    skipping = attrs.evolve(CACHED, on_bad_input="continue")
+    one_by_one, in_columns = task(topology, skipping), task(topology, skipping)
+    assert in_columns.is_columnar
+    for records in batches_of(topology, drawn):
+        records = [  # noqa: PLW2901 - half of the values are JSON
+            (*record[:5], b'"%s"' % record[5] if record[5] in {b"a", b"b"} else record[5], record[6])
+            for record in records
+        ]
+        expected, group = one_by_one.process_group(records, awaited, 5)
+        found, rest = in_columns.process_partitions(columns_of(records), awaited, 5)
+        assert by_topic(found) == by_topic(expected)
+        assert (rest.held_back, rest.blocked_by) == (group.held_back, group.blocked_by)
+        assert in_columns.take_dropped() == one_by_one.take_dropped()
+        for each in (one_by_one, in_columns):
+            each.state.commit(each.state.version)
+
+
+def test_the_order_does_not_depend_on_a_record_that_is_skipped() -> None:
+    topology = IN_COLUMNS["join of a stream and a table"].replace("value: string}", "value: json}", 1)
+    records: list[InputRecord] = [
+        ("in", 0, 0, 0, b"k", b'"a"', ()),
+        ("in", 0, 1, 5, b"k", b"not JSON", ()),
+        ("in", 0, 2, 1, b"k", b'"b"', ()),
+        ("other", 0, 0, 0, b"k", b"1", ()),
+        ("other", 0, 1, 2, b"k", b"2", ()),
+    ]
+    skipping = task(topology, attrs.evolve(CACHED, on_bad_input="continue"))
+    found, rest = skipping.process_partitions(columns_of(records), {("other", 0)}, 5)
+    assert [record[3] for record in found if record[0] == "out"] == [b"b+1"]
+    assert not rest.held_back
 
 
 FOREIGN_KEY = (
