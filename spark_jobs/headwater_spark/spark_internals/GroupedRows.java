@@ -21,7 +21,7 @@ public final class GroupedRows implements PartitionCoalescer, Serializable {
     }
 
     /**
-     * Return `rows` with `count` partitions, one for each group; null if a partition is not of Kafka.
+     * Return `rows` with `count` partitions, one for each group; null if one is not of Kafka, or was added.
      *
      * `groups` are separated by line ends: each call from Python costs as much as all of them together.
      */
@@ -29,7 +29,7 @@ public final class GroupedRows implements PartitionCoalescer, Serializable {
         GroupedRows grouped = new GroupedRows(groups.split("\n", -1));
         Partition[] partitions = rows.partitions();
         for (int i = 0; i < partitions.length; i++) {
-            int input = inputPartition(partitions[i]);
+            int input = InputPartitions.numberOf(partitions[i]);
             if (input < 0 || input >= grouped.groups.length) {
                 return null;
             }
@@ -44,40 +44,10 @@ public final class GroupedRows implements PartitionCoalescer, Serializable {
         }
         Partition[] partitions = parent.partitions();
         for (int i = 0; i < partitions.length; i++) {
-            int group = Integer.parseInt(groups[inputPartition(partitions[i])]);
+            int group = Integer.parseInt(groups[InputPartitions.numberOf(partitions[i])]);
             found[group].partitions().addOne(partitions[i]);
         }
         return found;
-    }
-
-    /** Return the partition of the topic that a partition of Spark's Kafka sources reads; -1 = unknown. */
-    private static int inputPartition(Partition partition) {
-        try {
-            Object range = call(inputOf(partition), "offsetRange");
-            return ((Integer) call(call(range, "topicPartition"), "partition")).intValue();
-        } catch (ReflectiveOperationException other) {
-            return -1;
-        }
-    }
-
-    /** Return what has the offsets: in a stream, the input of the partition; in a batch, the partition itself. */
-    private static Object inputOf(Partition partition) throws ReflectiveOperationException {
-        try {
-            Object input = call(partition, "inputPartition");
-            return input instanceof Option && ((Option) input).isDefined() ? ((Option) input).get() : input;
-        } catch (NoSuchMethodException otherVersion) {
-            try {
-                return call(call(partition, "inputPartitions"), "head");
-            } catch (NoSuchMethodException ofBatch) {
-                return partition;
-            }
-        }
-    }
-
-    private static Object call(Object target, String method) throws ReflectiveOperationException {
-        java.lang.reflect.Method found = target.getClass().getMethod(method, new Class[0]);
-        found.setAccessible(true);
-        return found.invoke(target, new Object[0]);
     }
 
     protected Object writeReplace() { // not private: Janino gives private methods other names

@@ -66,30 +66,12 @@ public final class PlacedRows extends RDD {
     }
 
     public Seq getPreferredLocations(Partition partition) {
-        int index = byInputPartition ? inputPartition(partition) : partition.index();
+        int index = byInputPartition ? InputPartitions.numberOf(partition) : partition.index();
         List found = new ArrayList();
         if (index >= 0 && index < locations.length && locations[index].length() > 0) {
             found.add(locations[index]);
         }
         return CollectionConverters.asScala(found).toSeq();
-    }
-
-    /** Return the partition of the topic that a partition of Spark's Kafka source reads; -1 = unknown. */
-    private static int inputPartition(Partition partition) {
-        try {
-            Object inputs = call(partition, "inputPartitions");
-            Object input = call(inputs, "head");
-            Object topicPartition = call(call(input, "offsetRange"), "topicPartition");
-            return ((Integer) call(topicPartition, "partition")).intValue();
-        } catch (ReflectiveOperationException other) {
-            return -1;
-        }
-    }
-
-    private static Object call(Object target, String method) throws ReflectiveOperationException {
-        java.lang.reflect.Method found = target.getClass().getMethod(method, new Class[0]);
-        found.setAccessible(true);
-        return found.invoke(target, new Object[0]);
     }
 
     protected Object writeReplace() { // not private: Janino gives private methods other names

@@ -11,7 +11,14 @@ import structlog
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
-from headwater_spark.spark_internals.java_classes import call_method, load_methods, reason_of
+from headwater_spark.spark_internals.java_classes import (
+    RowsFailedError,
+    call_method,
+    data_frame,
+    load_methods,
+    planned_rows,
+    reason_of,
+)
 from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
@@ -30,12 +37,15 @@ class RowGroups:
     def grouped(self, rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
         """Return `rows` with a Spark partition for each group; None = they have to be shuffled.
 
-        That is so if they do not only come from Kafka.
+        That is so if they do not only come from Kafka, or `groups` has too few partitions.
 
         Args:
             rows: A DataFrame that is read once. Its plan is made here.
             groups: The group of each partition of a topic, in the order of their numbers.
             count: The number of groups.
+
+        Raises:
+            Py4JJavaError: Spark cannot plan the rows, for example because a broker does not answer.
         """
         if not self.is_possible:
             return None
@@ -43,6 +53,8 @@ class RowGroups:
             return _grouped(rows, groups, count)
         except _JVM_ENDED:
             raise
+        except RowsFailedError as failed:
+            raise failed.error from None
         except _OTHER_SPARK as error:  # py4j calls a package if a class is missing
             self.is_possible = False
             _log.warning("input partitions not grouped: Spark shuffles rows", reason=reason_of(error))
@@ -50,12 +62,7 @@ class RowGroups:
 
 
 def _grouped(rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
-    spark = rows.sparkSession
-    gateway = java_gateway(spark)
+    gateway = java_gateway(rows.sparkSession)
     method = load_methods(gateway, _SOURCE, (_METHOD,))[_METHOD]
-    plan = rows._jdf  # noqa: SLF001 - PySpark shows no RDD of rows
-    found = call_method(gateway, method, plan.queryExecution().toRdd(), "\n".join(map(str, groups)), count)
-    if found is None:
-        return None
-    session = spark._jsparkSession  # noqa: SLF001 - same
-    return DataFrame(session.internalCreateDataFrame(found, plan.schema(), False), spark)  # noqa: FBT003
+    found = call_method(gateway, method, planned_rows(rows), "\n".join(map(str, groups)), count)
+    return None if found is None else data_frame(found, rows)

@@ -6,9 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
 
 _CAUSE = "Caused by: "
 """In the text of a Java exception, the last such line names what has failed."""
+_SHARED = Path(__file__).with_name("InputPartitions.java")
+"""The class that the others use."""
+
+
+class RowsFailedError(Exception):
+    """Spark cannot plan or compute rows, for example because a broker does not answer.
+
+    `error` is the exception. It says nothing about the private parts of this Spark.
+    """
+
+    def __init__(self, error: Py4JJavaError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 @lru_cache(maxsize=8)
@@ -18,11 +33,25 @@ def load_methods(gateway: Any, source: Path, names: tuple[str, ...]) -> Mapping[
     Raises:
         Py4JError, TypeError, AttributeError: This Spark has other private parts.
     """
+    classes = _compile(gateway, source, _shared_classes(gateway))
+    return {
+        name: each
+        for each in classes.loadClass(source.stem).getMethods()
+        if (name := each.getName()) in names
+    }
+
+
+@lru_cache(maxsize=8)
+def _shared_classes(gateway: Any) -> JavaObject:  # noqa: ANN401 - same
+    return _compile(gateway, _SHARED, gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
+
+
+def _compile(gateway: Any, source: Path, parent: JavaObject) -> JavaObject:  # noqa: ANN401 - same
+    """Return a class loader with the class of a file, which may use the classes of `parent`."""
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.setParentClassLoader(parent)
     compiler.cook(source.read_text(encoding="utf-8"))
-    methods = compiler.getClassLoader().loadClass(source.stem).getMethods()
-    return {name: each for each in methods if (name := each.getName()) in names}
+    return compiler.getClassLoader()
 
 
 def call_method(gateway: Any, method: JavaObject, *arguments: object) -> Any:  # noqa: ANN401 - same
@@ -31,6 +60,26 @@ def call_method(gateway: Any, method: JavaObject, *arguments: object) -> Any:  #
     for at, each in enumerate(arguments):
         given[at] = each
     return method.invoke(None, given)
+
+
+def planned_rows(rows: DataFrame) -> JavaObject:
+    """Return the RDD of a DataFrame. Its plan is made here.
+
+    Raises:
+        RowsFailedError: Spark cannot do that.
+        Py4JError, TypeError, AttributeError: This Spark has other private parts.
+    """
+    try:
+        return rows._jdf.queryExecution().toRdd()  # noqa: SLF001 - PySpark shows no RDD of rows
+    except Py4JJavaError as error:
+        raise RowsFailedError(error) from error
+
+
+def data_frame(rdd: JavaObject, rows: DataFrame) -> DataFrame:
+    """Return a DataFrame that reads an RDD with the columns of `rows`."""
+    spark = rows.sparkSession
+    session = spark._jsparkSession  # noqa: SLF001 - PySpark creates no DataFrame of such an RDD
+    return DataFrame(session.internalCreateDataFrame(rdd, rows._jdf.schema(), False), spark)  # noqa: FBT003, SLF001
 
 
 def reason_of(error: Exception) -> str:

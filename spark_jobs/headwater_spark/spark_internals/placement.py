@@ -14,7 +14,14 @@ from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater_spark.spark_internals.java_classes import call_method, load_methods, reason_of
+from headwater_spark.spark_internals.java_classes import (
+    RowsFailedError,
+    call_method,
+    data_frame,
+    load_methods,
+    planned_rows,
+    reason_of,
+)
 from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
@@ -60,11 +67,16 @@ class RowPlacement:
             locations: The location of each partition, as `location` returns it; empty = any executor.
             by_input_partition: `locations` are the locations of the Kafka partitions that `rows` read, each
                 in a Spark partition of its own.
+
+        Raises:
+            Py4JJavaError: Spark cannot plan the rows, for example because a broker does not answer.
         """
         try:
             return self._placed(rows, locations, by_input_partition=by_input_partition)
         except _JVM_ENDED:
             raise
+        except RowsFailedError as failed:
+            raise failed.error from None
         except _OTHER_SPARK as error:
             self._give_up(error)
             return rows
@@ -72,10 +84,8 @@ class RowPlacement:
     def _placed(self, rows: DataFrame, locations: Sequence[str], *, by_input_partition: bool) -> DataFrame:
         if self._methods is None:
             return rows
-        plan = rows._jdf  # noqa: SLF001 - PySpark shows no RDD of rows
-        placed = self._call("place", plan.queryExecution().toRdd(), "\n".join(locations), by_input_partition)
-        session = self._spark._jsparkSession  # noqa: SLF001 - PySpark shows no RDD of rows
-        return DataFrame(session.internalCreateDataFrame(placed, plan.schema(), False), self._spark)  # noqa: FBT003
+        placed = self._call("place", planned_rows(rows), "\n".join(locations), by_input_partition)
+        return data_frame(placed, rows)
 
     def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - py4j has no types
         if self._methods is None:

@@ -1,6 +1,6 @@
 """What the driver sends to the workers for a batch of a query, and what each task returns."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -81,6 +81,11 @@ class BatchRequest:
     def task_of(self, partition: int) -> int:
         """Return the task that processes an input partition."""
         return partition if self.processors is None else self.processors.owner(partition)
+
+    @property
+    def owners(self) -> Sequence[int]:
+        """The task of each input partition, in the order of their numbers."""
+        return [self.task_of(each) for each in range(max(self._input_counts().values(), default=0))]
 
     def task_name(self, task: int) -> str:
         """Return the name of a task: its transactional id, client id and the name of its lease file."""

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import reshard_main
 from headwater.cli.main import main
 from headwater.kafka import Connection
+from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
 from headwater_spark.driver.processor_move.entry_copy import Report, unreported
@@ -92,6 +93,29 @@ def test_jobs_move_the_same_entries_as_one_process(spark: SparkSession, create: 
         assert _records(app, store) == _records(alone, store)
     topic = app.internal["kept-changelog"]
     assert (f"copying entries of {topic}, tasks", 0, 2) in steps
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_jobs_that_fail_again_and_again_are_no_problem_of_the_brokers(
+    spark: SparkSession, create: Create, *, has_begun: bool
+) -> None:
+    app = create()
+
+    def changed(run: RunJob) -> RunJob:
+        def fail(what: str, request: Pass, shares: Sequence[int]) -> Mapping[int, Answer]:
+            if has_begun and isinstance(request, share_tasks.CheckPass):
+                return run(what, request, shares)
+            return dict.fromkeys(shares, share_tasks.Failure("a job of Spark failed: No module named 'x'"))
+
+        return fail
+
+    with pytest.raises(ProblemsError) as raised:
+        _reshard(app, spark, changed=changed)
+    [problem] = raised.value.problems
+    assert problem.code is (ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.NOT_RUNNABLE)
+    assert "No module named 'x'" in problem.summary
+    assert "brokers" not in f"{problem.expected} {problem.fix}"
+    assert "Without `--spark`, this machine moves the state." in problem.fix
 
 
 def test_a_killed_driver_is_continued_with_other_writers(spark: SparkSession, create: Create) -> None:

@@ -120,6 +120,22 @@ def test_a_jvm_that_ends_before_the_first_job_is_a_problem(monkeypatch: pytest.M
     assert session.is_stopped
 
 
+@pytest.mark.parametrize(("conf", "expected"), [({}, "8"), ({"spark.task.maxFailures": "6"}, "6")])
+def test_spark_repeats_tasks_more_often_than_by_default(
+    monkeypatch: pytest.MonkeyPatch, conf: dict[str, str], expected: str
+) -> None:
+    found: list[str] = []
+
+    def start(settings: Any) -> _Session:  # noqa: ANN401 - same as in `_Session`
+        found.append(settings.spark()["spark.task.maxFailures"])
+        return _Session(spark_speculation="true")
+
+    monkeypatch.setattr(spark_job, "launch_jvm", lambda _: None)
+    monkeypatch.setattr(spark_job, "start_session", start)
+    _refused(SparkSettings(master="local[3]", conf=conf))
+    assert found == [expected]
+
+
 def test_a_master_that_cannot_be_reached_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Any) -> None:  # noqa: ANN401 - the settings do not matter
         raise RuntimeError("All masters are unresponsive! Giving up.")

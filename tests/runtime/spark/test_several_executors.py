@@ -14,6 +14,8 @@ from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessAppl
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 _RECORDS, _BATCH = 1_000, 50
+_PARTITIONS = 3
+"""An executor with one core has two tasks of a sub-topology: the other one may execute the second."""
 _WORK = Path(pyspark.__file__).parent / "work"
 """Where a local cluster runs its executors, each in a folder of its own."""
 
@@ -28,7 +30,9 @@ def application(
 ) -> Iterator[ProcessApplication]:
     with own_broker() as broker:
         topics = Topics(broker.bootstrap_servers)
-        created = ProcessApplication(broker, topics, tmp_path, spark_jars, request.param)
+        created = ProcessApplication(
+            broker, topics, tmp_path, spark_jars, request.param, partitions=_PARTITIONS
+        )
         # A link that each process resolves: the working directory of an executor.
         created.state_folder = Path("/proc/self/cwd", unique("state"))
         created.set_up()
@@ -49,7 +53,7 @@ def _state_folders(application: ProcessApplication) -> list[Path]:
 )
 def test_results_are_exact_on_executors_with_separate_state(application: ProcessApplication) -> None:
     application.feed(_RECORDS)
-    # A task whose executor is busy does not wait for it.
+    # A task whose executor is busy does not wait for it: it runs on the other one.
     no_wait = ("--conf", "spark.locality.wait=0s")
     with application.run("local-cluster[2,1,1024]", max_records=_BATCH, options=no_wait) as process:
         assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
@@ -60,3 +64,5 @@ def test_results_are_exact_on_executors_with_separate_state(application: Process
     application.check_counts("counted-counts-changelog")
     application.check_log()
     assert "query failed" not in application.log()
+    assert "not placed" not in application.log()
+    assert "not grouped" not in application.log()

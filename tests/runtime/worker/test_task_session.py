@@ -118,6 +118,7 @@ def test_the_input_of_a_task_has_a_partition_of_each_topic_but_global_ones(tmp_p
     with_table = attrs.evolve(wide, global_programs=(program,))
     assert with_table.input_partitions(2) == (("more", 2),)
     assert with_table.tasks == 3
+    assert with_table.owners == [0, 1, 2]
 
 
 def test_the_input_of_a_processor_has_its_partitions_of_each_topic(tmp_path: Path) -> None:
@@ -127,7 +128,7 @@ def test_the_input_of_a_processor_has_its_partitions_of_each_topic(tmp_path: Pat
     assert grown.tasks == 2
     assert grown.input_partitions(0) == (("in", 0), ("in", 2), ("more", 0), ("more", 2))
     assert grown.input_partitions(1) == (("in", 1), ("in", 3), ("more", 1))
-    assert [grown.task_of(each) for each in range(4)] == [0, 1, 0, 1]
+    assert grown.owners == [0, 1, 0, 1]
 
 
 def test_offset_metadata_names_the_processor_of_an_added_partition() -> None:

@@ -343,8 +343,7 @@ class BatchProcessor:
     ) -> DataFrame:
         """Return the rows with Spark partition = task or its group: grouped, or else shuffled."""
         if not self._spec.ticks:
-            tasks = map(request.task_of, range(max(request.partition_counts.values())))
-            chosen = [task % limit if groups is None else groups[task] for task in tasks]
+            chosen = [task % limit if groups is None else groups[task] for task in request.owners]
             grouped = self._groups.grouped(rows, chosen, limit)
             if grouped is not None:
                 return grouped
@@ -371,8 +370,7 @@ def _partitioned_by_task(
         rows = rows.withColumn("partition", sql.explode(partitions))
     task = sql.col("partition")
     if request.processors is not None:
-        owners = [sql.lit(request.task_of(each)) for each in range(max(request.partition_counts.values()))]
-        task = sql.element_at(sql.array(*owners), task + 1)
+        task = sql.element_at(sql.array(*map(sql.lit, request.owners)), task + 1)
     if groups is not None:
         group = sql.element_at(sql.array(*map(sql.lit, groups)), task + 1)
     else:

@@ -309,6 +309,23 @@ def spark_ended(application: str, reason: str, *, has_begun: bool) -> Problem:
     )
 
 
+def shares_failed(application: str, reason: str, *, has_begun: bool) -> Problem:
+    """Return the problem that tasks of Spark fail again and again, but not with an error of Kafka."""
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"The reshard of {application} is not complete: {reason}."
+        if has_begun
+        else f"The state of {application} was not checked: {reason}.",
+        expected="tasks of Spark that succeed, on executors with Headwater's dependencies",
+        found=reason,
+        why=INCOMPLETE if has_begun else "The state is read before anything changes. " + UNCHANGED,
+        fix="Correct the reason; the logs of Spark's executors say more. Run the command again. "
+        + ("It continues where it was interrupted. " if has_begun else "")
+        + "Without `--spark`, this machine moves the state.",
+    )
+
+
 def not_checked(application: str, reason: str, *, is_denied: bool) -> Problem:
     """Return the problem of a request that failed, or was denied, before anything was changed."""
     return Problem(

@@ -56,15 +56,24 @@ class Refusal:
         )
 
 
+class SharesFailedError(KafkaException):
+    """Shares have failed, but not with an error of Kafka: for example, executors cannot import a module."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(KafkaError(_FAILED, reason))
+
+
 @attrs.frozen
 class Failure:
-    """Why a share has to be executed again: Kafka has failed, or Spark has repeated the task."""
+    """Why a share has to be executed again: Kafka has failed (`code`), or Spark, or the task."""
 
     reason: str
     code: int = _FAILED
 
-    def error(self) -> Exception:
+    def error(self) -> KafkaException:
         """Return what the driver raises if it gives up."""
+        if self.code == _FAILED:
+            return SharesFailedError(self.reason)
         return KafkaException(KafkaError(self.code, self.reason))
 
 

@@ -43,8 +43,12 @@ _POLL_SECONDS = 0.5
 _TASKS_PER_CORE = 2
 _MOST_TASKS = 100
 """So many tasks have a pass on a cluster by default: its number of cores is not known at the start."""
-_FAILURES, _MOST_FAILURES = "spark.task.maxFailures", "1000"
-"""A job that Spark gives up loses the results of all of its tasks. `run_share` limits what is repeated."""
+_FAILURES, _MOST_FAILURES = "spark.task.maxFailures", "8"
+"""A job that Spark gives up loses the results of all of its tasks, so it is more than the default of Spark.
+
+`run_share` limits how often a share is executed. But if an executor cannot import Headwater's dependencies,
+its tasks fail before that: then the number limits how long it takes until the command says so.
+"""
 
 
 @attrs.frozen(kw_only=True)

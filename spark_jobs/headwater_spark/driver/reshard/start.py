@@ -43,6 +43,7 @@ from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_pr
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Journal
 from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_reshard
+from headwater_spark.driver.reshard.share_tasks import SharesFailedError
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
@@ -305,6 +306,8 @@ def _topic_problems(
 
 def _kafka_problem(application: str, error: KafkaException, *, has_begun: bool) -> Problem:
     reason = error.args[0].str()
+    if isinstance(error, SharesFailedError):
+        return problems.shares_failed(application, reason, has_begun=has_begun)
     if has_begun:
         return problems.kafka_failed(application, reason)
     return problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
