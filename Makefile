@@ -57,7 +57,7 @@ test-brokers: toolchain ## run the tests of brokers with each supported version 
 	done; exit $$failed
 
 .PHONY: check
-check: $(STAMP) ## check format, lint, types and layers, run quick tests (about a minute)
+check: $(STAMP) ## check format, lint, types and layers, run quick tests (about two minutes)
 	@$(MAKE) --no-print-directory --jobs 2 check-source check-behavior
 
 .PHONY: check-source
@@ -125,7 +125,7 @@ new-version: $(STAMP) ## compare a new version of Kafka (VERSION=4.5.0, default:
 	$(BIN)/python -m tests.oracle.new_version $(VERSION)
 
 .PHONY: fuzz
-fuzz: test-brokers ## run the tests with each version of brokers, and the soak tests (hours)
+fuzz: test-brokers ## run the tests with each version of brokers, soak tests, and properties with new examples (hours)
 	HEADWATER_LIVE_ORACLE=1 $(PYTEST) -m "soak or hypothesis" --hypothesis-profile=long --timeout=0
 
 .PHONY: coverage

@@ -54,11 +54,18 @@ def literals(*packages: str) -> dict[str, str]:
     for package in packages:
         base = ROOT / package
         for path in sorted(base.rglob("*.py")) if base.is_dir() else [base]:
-            for text in _fixes(_module(path)):
+            for text in _fixes(_module(path)) if _has_fixes(path) else ():
                 for part in alternatives(text):
                     if len(part.split()) >= _LEAST_WORDS:
                         found[part] = str(path.relative_to(ROOT))
     return found
+
+
+@cache
+def _has_fixes(path: Path) -> bool:
+    """Return whether a module may have fixes: most have none, and are not parsed."""
+    source = path.read_text(encoding="utf-8")
+    return any(f"{keyword}=" in source for keyword in _KEYWORDS)
 
 
 def _fixes(module: Module) -> Iterator[str]:

@@ -18,7 +18,7 @@ from tests.advice.ownership import OWNERSHIP
 from tests.advice.policies import POLICIES
 from tests.advice.processors import PROCESSORS, TOPICS
 from tests.advice.settings import SETTINGS
-from tests.advice.trial import Advice, Fault
+from tests.advice.trial import Advice, Fault, faults
 from tests.advice.versions import VERSIONS
 
 ADVICE = (
@@ -166,7 +166,7 @@ def test_a_followed_fix_solves_its_problem_and_no_other_one_follows(advice: Advi
 @cache
 def _faults() -> tuple[tuple[Advice, Fault], ...]:
     """Return each advice with the faults that it is for."""
-    return tuple((advice, fault) for advice in ADVICE for fault in advice.addressed(advice.make()))
+    return tuple((advice, fault) for advice in ADVICE for fault in advice.addressed(faults(advice.make())))
 
 
 def _followed() -> set[str]:

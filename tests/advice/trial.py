@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import attrs
@@ -29,6 +30,7 @@ from headwater.planner.plans import AclActionKind
 from headwater.planner.upgrade import compile_recorded, with_recorded_versions
 from headwater.spec import load_text
 from headwater.spec.policies import load_policies_text
+from headwater.spec.yaml_text import document_yaml
 from tests.planner.simulated_cluster import SimulatedCluster
 
 Document = dict[str, Any]
@@ -62,9 +64,8 @@ class Trial:
     def compile(self) -> tuple[tuple[TopologyDocument, ...], tuple[CompiledApplication, ...]]:
         if not self.documents:
             return (), ()
-        loaded = load_text("---\n".join(map(yaml.safe_dump, self.documents.values())), "app.yaml")
-        assert not errors(loaded.problems), loaded.problems
-        documents = with_recorded_versions(loaded.documents, self.records)
+        loaded = _load_documents("---\n".join(map(document_yaml, self.documents.values())))
+        documents = with_recorded_versions(loaded, self.records)
         return documents, compile_documents(documents, self.cluster.snapshot.partitions)
 
     @property
@@ -195,6 +196,14 @@ class Trial:
         return loaded.policies
 
 
+@cache
+def _load_documents(text: str) -> tuple[TopologyDocument, ...]:
+    """Return the documents of a text. Most steps of a trial read the same text again."""
+    loaded = load_text(text, "app.yaml")
+    assert not errors(loaded.problems), loaded.problems
+    return loaded.documents
+
+
 def _granted(planned: Plan) -> frozenset[Acl]:
     actions = (action for part in planned.applications for action in part.acls)
     return frozenset(
@@ -247,9 +256,8 @@ class Advice:
     leaves: tuple[str, ...] = ()
     runs: int = 1
 
-    def addressed(self, trial: Trial) -> list[Fault]:
-        """Return the faults whose fix has the instruction."""
-        found = faults(trial)
+    def addressed(self, found: list[Fault]) -> list[Fault]:
+        """Return those of the faults whose fix has the instruction."""
         addressed = [fault for fault in found if self.says in fault.fix]
         assert addressed, [fault.fix for fault in found]
         return addressed
@@ -257,7 +265,8 @@ class Advice:
     def check(self) -> None:
         """Follow the instruction: its fault is gone, there is no other one, and no data is lost."""
         trial = self.make()
-        before, addressed = faults(trial), self.addressed(trial)
+        before = faults(trial)
+        addressed = self.addressed(before)
         known = {key(fault) for fault in before}
         self.follow(trial)
         planned = trial.plan()
@@ -269,8 +278,9 @@ class Advice:
         for document in trial.documents.values():
             for switch in _FOR_ONE_RUN:
                 document["application"].get("setup", {}).pop(switch, None)
-        remaining = {key(fault): fault for fault in faults(trial) if fault.severity is not Severity.INFO}
-        infos = {key(fault): fault for fault in faults(trial) if fault.severity is Severity.INFO}
+        found = faults(trial)
+        remaining = {key(fault): fault for fault in found if fault.severity is not Severity.INFO}
+        infos = {key(fault): fault for fault in found if fault.severity is Severity.INFO}
         for fault in addressed:
             assert key(fault) not in remaining, remaining[key(fault)]
             assert key(fault) not in infos or key(fault)[0] in self.leaves, infos[key(fault)]

@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import re
 import shutil
 import subprocess
 import threading
@@ -43,6 +44,10 @@ _CHANGED_APIS = ("3.8", "4.0", "4.1")
 _GROUP_COORDINATORS = ("4.1", "4.2", "4.3")
 """The releases whose group coordinator has another API than the previous release."""
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - stores on a disk are ten times slower
+_OF_THE_MACHINE = re.compile(
+    r"\w(?:Error|Timeout|Interrupted)\b|\w*(?:Timeout|Interrupt|IO|File\w*|RocksDB|ProcessorState|Lock)Exception"
+)
+"""Exceptions, also in messages, that depend on the machine and not on the request alone."""
 
 
 class OracleDiedError(Exception):
@@ -296,7 +301,7 @@ class KafkaStreams:
         if self._answers_kept is not None and (known := self._answers_kept.find(line)) is not None:
             return known
         answer = self._send(line)
-        if self._answers_kept is not None and not _may_differ(json.loads(answer)):
+        if self._answers_kept is not None and not may_differ(json.loads(answer)):
             self._answers_kept.keep(line, answer)
         return answer
 
@@ -355,10 +360,10 @@ def _pump(process: subprocess.Popen[str], answers: queue.Queue[str | None]) -> N
     answers.put(None)
 
 
-def _may_differ(response: Mapping[str, Any]) -> bool:
-    """Return whether the JVM may answer otherwise next time, as after an OutOfMemoryError or a timeout."""
-    name = str((response.get("error") or {}).get("class", ""))
-    return name.endswith("Error") or "Timeout" in name or "Interrupt" in name
+def may_differ(response: Mapping[str, Any]) -> bool:
+    """Return whether the JVM may answer otherwise next time: memory, time or a disk was the reason."""
+    thrown = (each.get("error") for each in (response, *response.get("runs", ())))
+    return any(_OF_THE_MACHINE.search(f"{each['class']}: {each['message']}") for each in thrown if each)
 
 
 def answer_of(response: Mapping[str, Any]) -> Answer:

@@ -65,10 +65,13 @@ def cheap_collections() -> Iterator[None]:
     """Exclude the objects that exist now from garbage collections inside the block.
 
     For each 100,000 records that are read, Python inspects all objects of the process. That takes 0.2 s,
-    longer than to read them, and no other thread runs meanwhile.
+    longer than to read them, and no other thread runs meanwhile. In a process that has frozen objects before,
+    as a worker has, all of them stay frozen: Python can only unfreeze them together.
     """
+    has_frozen = gc.get_freeze_count() > 0
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not has_frozen:
+            gc.unfreeze()

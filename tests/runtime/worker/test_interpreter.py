@@ -11,8 +11,9 @@ from headwater_spark.worker import interpreter
 from headwater_spark.worker.interpreter import cheap_collections, paused_gc, short_switch_interval
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Unfreeze what the test run keeps; to collect that takes half a second."""
     monkeypatch.setattr(interpreter, "_frozen", set())
     gc.unfreeze()
     with warnings.catch_warnings():
@@ -42,6 +43,7 @@ def test_collection_resumes_when_no_thread_processes_a_batch() -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.usefixtures("new_process")
 def test_objects_are_frozen_after_the_first_batch_only() -> None:
     with paused_gc():
         pass
@@ -69,9 +71,20 @@ def test_the_interval_is_short_inside_the_block_only() -> None:
     assert sys.getswitchinterval() == before
 
 
+@pytest.mark.usefixtures("new_process")
 def test_collections_do_not_inspect_earlier_objects_inside_the_block() -> None:
     earlier: object = type("Earlier", (), {})()
     with cheap_collections():
         inspected = {id(each) for each in gc.get_objects()}
+        later: object = type("Later", (), {})()
+        assert id(later) in {id(each) for each in gc.get_objects()}
     assert id(earlier) not in inspected
-    assert id(earlier) in {id(each) for each in gc.get_objects()}
+    assert gc.get_freeze_count() == 0
+
+
+def test_objects_that_were_frozen_before_stay_frozen() -> None:
+    gc.freeze()
+    before = gc.get_freeze_count()
+    with cheap_collections():
+        pass
+    assert gc.get_freeze_count() >= before
