@@ -16,6 +16,8 @@ from threading import Lock
 _SECONDS = 0.0005
 _frozen: set[int] = set()
 """The process whose objects are frozen: workers are forked, and a child has to freeze its own."""
+_found_frozen: set[int] = set()
+"""The process in which frozen objects were found: those of its parent."""
 _pausing: set[object] = set()
 """A key for each block that is executed now."""
 _lock = Lock()
@@ -45,6 +47,17 @@ def _freeze_once() -> None:
         gc.freeze()
 
 
+def _has_frozen_objects() -> bool:
+    """Return whether this process, or the one from which it was forked, has frozen its objects."""
+    process = os.getpid()
+    if process in _frozen or process in _found_frozen:
+        return True
+    # Python counts them one by one: once per process is enough
+    if gc.get_freeze_count():
+        _found_frozen.add(process)
+    return process in _found_frozen
+
+
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
     """Let threads that wait for answers run soon, although another one computes inside the block.
@@ -65,13 +78,14 @@ def cheap_collections() -> Iterator[None]:
     """Exclude the objects that exist now from garbage collections inside the block.
 
     For each 100,000 records that are read, Python inspects all objects of the process. That takes 0.2 s,
-    longer than to read them, and no other thread runs meanwhile. In a process that has frozen objects before,
-    as a worker has, all of them stay frozen: Python can only unfreeze them together.
+    longer than to read them, and no other thread runs meanwhile. If the process has frozen objects before, as
+    a worker has, most of what exists is excluded already, and nothing changes: Python can only unfreeze all.
     """
-    has_frozen = gc.get_freeze_count() > 0
+    if _has_frozen_objects():
+        yield
+        return
     gc.freeze()
     try:
         yield
     finally:
-        if not has_frozen:
-            gc.unfreeze()
+        gc.unfreeze()

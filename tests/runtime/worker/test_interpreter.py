@@ -15,6 +15,7 @@ from headwater_spark.worker.interpreter import cheap_collections, paused_gc, sho
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Unfreeze what the test run keeps; to collect that takes half a second."""
     monkeypatch.setattr(interpreter, "_frozen", set())
+    monkeypatch.setattr(interpreter, "_found_frozen", set())
     gc.unfreeze()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about objects of other tests that ran in this process
@@ -82,9 +83,18 @@ def test_collections_do_not_inspect_earlier_objects_inside_the_block() -> None:
     assert gc.get_freeze_count() == 0
 
 
+@pytest.mark.usefixtures("new_process")
 def test_objects_that_were_frozen_before_stay_frozen() -> None:
+    earlier: object = type("Earlier", (), {})()
     gc.freeze()
-    before = gc.get_freeze_count()
     with cheap_collections():
         pass
-    assert gc.get_freeze_count() >= before
+    assert id(earlier) not in {id(each) for each in gc.get_objects()}
+
+
+def test_a_worker_that_has_processed_a_batch_freezes_nothing_more() -> None:
+    with paused_gc():
+        pass
+    later: object = type("Later", (), {})()
+    with cheap_collections():
+        assert id(later) in {id(each) for each in gc.get_objects()}
