@@ -3,6 +3,7 @@
 import pytest
 
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
+from headwater.model.nodes import TopicKind
 from headwater.planner.edits import Verdict
 from tests.edits.sides import COUNT, GENERATED, REDUCE, edit, of_one, verdicts
 
@@ -32,6 +33,14 @@ topology:
   - selectKey:
   - join: {with: t}
   - to: out
+"""
+_TWO_KEYS = """
+application: {id: app}
+topology:
+  - stream: {topic: in, as: s}
+  - selectKey: {from: s, as: left}
+  - selectKey: {from: s, as: right}
+  - join: {from: left, with: right, window: {difference: 1s, grace: 1s}, storeName: joined}
 """
 
 
@@ -228,6 +237,20 @@ def test_records_in_flight_are_named_and_drained_first() -> None:
     assert verdicts(found)["joined-repartition"] == "renamed"
     assert any("never processed" in remark for remark in found.remarks)
     assert "lag of 0" in found.steps[0]
+
+
+def test_a_former_topic_that_another_operator_uses_keeps_no_records_unread() -> None:
+    shifted = "- filter: {from: s}\n  - selectKey: {from: s, as: left}"
+    after = _TWO_KEYS.replace("- selectKey: {from: s, as: left}", shifted)
+    found = of_one(_TWO_KEYS, after)
+    by_topic = {each.topic: each for each in found.topics if each.kind is not TopicKind.CHANGELOG}
+
+    taken = by_topic["app-KSTREAM-KEY-SELECT-0000000002-repartition"]
+    assert (taken.verdict, taken.former) == (Verdict.RESET, "app-KSTREAM-KEY-SELECT-0000000001-repartition")
+    renamed = by_topic["app-KSTREAM-KEY-SELECT-0000000003-repartition"]
+    assert (renamed.verdict, renamed.former) == (Verdict.RENAMED, taken.topic)
+    assert "Another operator uses the old topic after the edit" in renamed.why
+    assert not any("never processed" in remark for remark in found.remarks)
 
 
 def test_new_and_former_source_topics_are_named() -> None:

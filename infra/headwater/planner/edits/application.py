@@ -102,10 +102,12 @@ def remarks(sides: Sides, topics: Sequence[TopicEdit], *, needs_new_group: bool)
             "Committed offsets are kept by topic partition, so they are continued; local state of the tasks "
             "is restored again."
         )
-    unread = [t for t in topics if t.kind is not TopicKind.CHANGELOG and t.verdict in _UNREAD]
-    if unread:
-        names = listed(topic.former or topic.topic for topic in unread)
-        yield f"Records in flight in {names} are never processed, unless they are processed before the edit."
+    left = [t for t in topics if t.kind is not TopicKind.CHANGELOG and t.verdict in _UNREAD]
+    if unread := [name for topic in left if (name := topic.former or topic.topic) not in sides.after.topics]:
+        yield (
+            f"Records in flight in {listed(unread)} are never processed, unless they are processed "
+            "before the edit."
+        )
     is_continued = sides.before.id == sides.after.id and not needs_new_group
     if is_continued and old == new and all(_keeps_records(topic) for topic in topics):
         yield "No record of the source topics is processed twice or never: committed offsets are continued."

@@ -171,9 +171,9 @@ def _topic_edit(
             Severity.ERROR,
             former=former,
             what=f"{former} gets the name {topic.name}.",
-            why="A generated index shifts: Kafka Streams uses "
-            + ("the data of another operator" if exists else "the new, empty topic")
-            + " and no longer reads the old one.",
+            why="A generated index shifts: the operator uses "
+            + ("the data of another operator" if exists else "a new, empty topic")
+            + f" instead of {former}.",
             first="Compare the document with its earlier version (`--git`): it shows which name keeps it.",
         )
     if not exists:

@@ -65,6 +65,9 @@ def _repartition_edits(sides: Sides) -> Iterator[TopicEdit]:
             else f"{former.name} gets the name {topic.name}.",
             why="No operator has used it before."
             if former is None
+            else "Another operator uses the old topic after the edit: it reads the records "
+            "that are not processed before."
+            if former.name in sides.after.topics
             else "Records in the old topic that are not processed before the edit are never processed.",
             first=NOTHING if former is None else DRAIN,
             location=topic.at,
@@ -252,7 +255,8 @@ def _edit_of_other_topic(sides: Sides, topic: InternalTopic, name: str) -> Topic
             Severity.ERROR,
             former=former.name,
             what=f"{former.name} gets the name {topic.name}.",
-            why=f"Store {name} starts empty: its state is in a changelog that is not read any more.",
+            why=f"Store {name} starts empty: its state is in a changelog that "
+            + ("another store uses." if former.name in sides.after.topics else "is not read any more."),
             first=_KEEP_STATE,
         )
     if old is not None and (source := sides.before.stores[old].changelog_topic) is not None:
