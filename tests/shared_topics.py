@@ -19,7 +19,7 @@ _MARK = re.compile(rf"[0-9a-f]{{{_DIGITS}}}")
 
 @attrs.frozen
 class SharedTopics:
-    """`marks` are the parts of names that a worker has chosen, `brokers` the shared ones that it has used."""
+    """`marks` are the parts of names that a worker has chosen, `brokers` the shared brokers of its tests."""
 
     marks: set[str] = attrs.field(factory=set)
     brokers: set[str] = attrs.field(factory=set)

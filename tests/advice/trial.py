@@ -257,7 +257,7 @@ class Advice:
     runs: int = 1
 
     def addressed(self, found: list[Fault]) -> list[Fault]:
-        """Return those of the faults whose fix has the instruction."""
+        """Return the faults whose fix has the instruction."""
         addressed = [fault for fault in found if self.says in fault.fix]
         assert addressed, [fault.fix for fault in found]
         return addressed

@@ -11,9 +11,8 @@ from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.task import Task
 from headwater_spark.processors import Processor, ProcessorContext, Record
-from headwater_spark.worker.keyed_input import number_keys
 from headwater_spark.worker.local_state import LocalState
-from headwater_spark.worker.task_input import COLUMNS, ColumnInput
+from headwater_spark.worker.task_input import COLUMNS, ColumnInput, number_keys
 from tests.bench.figures import Figure, shown
 from tests.runtime.topology_runner import NO_CACHE, programs
 
@@ -164,7 +163,7 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
 
 
 def _columns(topic: str, batch: int, key: Callable[[int], int]) -> PartitionColumns:
-    """Return records of a topic, one per millisecond; those of the second topic come between the others."""
+    """Return records of a topic, one per millisecond; records of the second topic come between them."""
     numbers = range(batch * _BATCH, (batch + 1) * _BATCH)
     times = [1_700_000_000_000 + at for at in numbers]
     keys, values = [b"key-%08d" % key(at) for at in numbers], [b"value"] * _BATCH

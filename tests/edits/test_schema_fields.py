@@ -56,7 +56,7 @@ _DIFFERENT_PARTS = {
 
 
 def _compiled(document: Any, counts: Mapping[str, int]) -> Topologies | None:  # noqa: ANN401 - a value of JSON
-    """Compile a document on a cluster with the topics `counts`, and with all other ones that it reads."""
+    """Compile a document on a cluster with the topics `counts`, and with all other topics that it reads."""
     loaded = parse_document(document)
     if errors(loaded.problems):
         return None

@@ -23,7 +23,7 @@ _COMPILED = compile_document(COUNT, {"orders": 2})
 
 
 def synthetic(before: InternalTopic | None, after: InternalTopic | None) -> Change:
-    """Return the one change of topics between two versions that differ in one topic only."""
+    """Return the change of topics between two versions that differ in one topic only."""
     old, new = (_with_topics(topic) for topic in (before, after))
     (application,) = find_upgrade([old], [new], TO).applications
     (change,) = (each for each in application.changes if each.topic is not None)

@@ -21,9 +21,8 @@ from headwater.model.behaviors import (
 )
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater_spark.engine.column_operators.aggregates import KeyTotals
-from headwater_spark.engine.column_operators.expressions import column_functions
 from headwater_spark.engine.column_operators.rows import ColumnProcess, NotInColumnsError, Rows
-from headwater_spark.engine.column_operators.stateless import STATELESS, column_sink
+from headwater_spark.engine.column_operators.stateless import STATELESS, column_functions, column_sink
 from headwater_spark.engine.column_operators.tables import TableUpdates, column_join
 from headwater_spark.engine.column_plan import ColumnPlan, PlannedSource
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE

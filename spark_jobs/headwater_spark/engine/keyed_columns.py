@@ -44,7 +44,7 @@ class WindowCounts(Protocol):
 
     @property
     def is_usable(self) -> bool:
-        """Return whether the results are those of single records; known when all nodes are built."""
+        """Return whether single records would have the same results; known when all nodes are built."""
         ...
 
     def count(self, columns: KeyedColumns, deserialize_key: Callable[[bytes], Value]) -> tuple[int, int]:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
-from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from headwater_spark.spark_internals.java_classes import (
+    JVM_ENDED,
+    OTHER_SPARK,
     RowsFailedError,
     call_method,
     data_frame,
@@ -22,8 +23,6 @@ from headwater_spark.spark_internals.java_classes import (
 from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
-_JVM_ENDED = Py4JNetworkError, ConnectionError
-_OTHER_SPARK = Py4JError, TypeError, AttributeError
 _METHOD = "group"
 _SOURCE = Path(__file__).with_name("GroupedRows.java")
 
@@ -51,11 +50,11 @@ class RowGroups:
             return None
         try:
             return _grouped(rows, groups, count)
-        except _JVM_ENDED:
+        except JVM_ENDED:
             raise
         except RowsFailedError as failed:
             raise failed.error from None
-        except _OTHER_SPARK as error:  # py4j calls a package if a class is missing
+        except OTHER_SPARK as error:
             self.is_possible = False
             _log.warning("input partitions not grouped: Spark shuffles rows", reason=reason_of(error))
             return None

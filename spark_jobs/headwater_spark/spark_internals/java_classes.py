@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
+JVM_ENDED = Py4JNetworkError, ConnectionError
+"""Errors of a call whose JVM has ended; some of them are in `OTHER_SPARK`, too, so catch these first."""
+OTHER_SPARK = Py4JError, TypeError, AttributeError
+"""Errors of a call that this Spark does not know: py4j calls a package if a class is missing."""
 _CAUSE = "Caused by: "
 """In the text of a Java exception, the last such line names what has failed."""
 _SHARED = Path(__file__).with_name("InputPartitions.java")
-"""The class that the others use."""
+"""The class that the other classes use."""
 
 
 class RowsFailedError(Exception):
@@ -42,11 +46,11 @@ def load_methods(gateway: Any, source: Path, names: tuple[str, ...]) -> Mapping[
 
 
 @lru_cache(maxsize=8)
-def _shared_classes(gateway: Any) -> JavaObject:  # noqa: ANN401 - same
+def _shared_classes(gateway: Any) -> JavaObject:  # noqa: ANN401 - py4j has no types
     return _compile(gateway, _SHARED, gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
 
 
-def _compile(gateway: Any, source: Path, parent: JavaObject) -> JavaObject:  # noqa: ANN401 - same
+def _compile(gateway: Any, source: Path, parent: JavaObject) -> JavaObject:  # noqa: ANN401 - py4j has no types
     """Return a class loader with the class of a file, which may use the classes of `parent`."""
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(parent)
@@ -54,7 +58,7 @@ def _compile(gateway: Any, source: Path, parent: JavaObject) -> JavaObject:  # n
     return compiler.getClassLoader()
 
 
-def call_method(gateway: Any, method: JavaObject, *arguments: object) -> Any:  # noqa: ANN401 - same
+def call_method(gateway: Any, method: JavaObject, *arguments: object) -> Any:  # noqa: ANN401 - py4j has no types
     """Call a static method."""
     given = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
     for at, each in enumerate(arguments):

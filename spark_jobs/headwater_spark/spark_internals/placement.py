@@ -11,10 +11,11 @@ from typing import Any
 
 import structlog
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
-from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater_spark.spark_internals.java_classes import (
+    JVM_ENDED,
+    OTHER_SPARK,
     RowsFailedError,
     call_method,
     data_frame,
@@ -25,8 +26,6 @@ from headwater_spark.spark_internals.java_classes import (
 from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
-_JVM_ENDED = Py4JNetworkError, ConnectionError
-_OTHER_SPARK = Py4JError, TypeError, AttributeError
 _METHODS = ("executors", "place")
 _SOURCE = Path(__file__).with_name("PlacedRows.java")
 
@@ -52,9 +51,9 @@ class RowPlacement:
         context = self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark does not list executors
         try:
             lines = [line.rsplit(" ", 2) for line in str(self._call("executors", context)).splitlines()]
-        except _JVM_ENDED:
+        except JVM_ENDED:
             raise
-        except _OTHER_SPARK as error:
+        except OTHER_SPARK as error:
             self._give_up(error)
             return []
         return [(id_, host, int(cores)) for id_, host, cores in lines]
@@ -73,11 +72,11 @@ class RowPlacement:
         """
         try:
             return self._placed(rows, locations, by_input_partition=by_input_partition)
-        except _JVM_ENDED:
+        except JVM_ENDED:
             raise
         except RowsFailedError as failed:
             raise failed.error from None
-        except _OTHER_SPARK as error:
+        except OTHER_SPARK as error:
             self._give_up(error)
             return rows
 
@@ -102,9 +101,9 @@ def _load_methods(gateway: Any) -> Mapping[str, JavaObject] | None:  # noqa: ANN
     """Return the static methods of the Java class by name; once for each JVM, because that takes long."""
     try:
         return load_methods(gateway, _SOURCE, _METHODS)
-    except _JVM_ENDED:
+    except JVM_ENDED:
         raise
-    except _OTHER_SPARK as error:  # py4j calls a package if a class is missing
+    except OTHER_SPARK as error:
         _warn_unplaced(error)
         return None
 

@@ -17,7 +17,7 @@ _SECONDS = 0.0005
 _frozen: set[int] = set()
 """The process whose objects are frozen: workers are forked, and a child has to freeze its own."""
 _found_frozen: set[int] = set()
-"""The process in which frozen objects were found: those of its parent."""
+"""The process in which frozen objects of its parent were found."""
 _pausing: set[object] = set()
 """A key for each block that is executed now."""
 _lock = Lock()
@@ -48,7 +48,7 @@ def _freeze_once() -> None:
 
 
 def _has_frozen_objects() -> bool:
-    """Return whether this process, or the one from which it was forked, has frozen its objects."""
+    """Return whether this process or its parent has frozen its objects."""
     process = os.getpid()
     if process in _frozen or process in _found_frozen:
         return True

@@ -22,9 +22,8 @@ from headwater_spark.engine.columns import can_count_columns
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.interleaving import interleaved
-from headwater_spark.worker.keyed_input import number_keys
 from headwater_spark.worker.partition_input import PartitionedInput
-from headwater_spark.worker.task_input import ColumnInput, TaskInput, count_keys
+from headwater_spark.worker.task_input import ColumnInput, TaskInput, count_keys, number_keys
 
 _MANY_RECORDS = 256
 """From here on, windows are counted faster in columns than record by record."""

@@ -6,13 +6,16 @@ from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
 import attrs
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from headwater_spark.engine.columns import Columns
 from headwater_spark.engine.key_counts import KeyCount, KeyCounts
+from headwater_spark.engine.keyed_columns import LATEST_TIME, NULL_KEY, KeyedColumns
 from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
+from headwater_spark.engine.window_columns import Numbers
 from headwater_spark.worker.interleaving import without_task_header
 
 BatchT = TypeVar("BatchT")
@@ -176,6 +179,30 @@ def _arrow_stream(batches: Sequence[pa.RecordBatch]) -> bytes:
 def _read_columns(topic_partition: TopicPartition, columns: bytes) -> ColumnInput:
     with pa.ipc.open_stream(columns) as stream:
         return ColumnInput(topic_partition, list(stream))
+
+
+def number_keys(columns: ColumnInput) -> KeyedColumns | None:
+    """Return the columns with numbered keys, for windowed counts.
+
+    None = a record has headers, a negative timestamp, or a timestamp after `LATEST_TIME`.
+    """
+    if any(len(batch.column("headers").values) for batch in columns.batches):
+        return None
+    table = pa.Table.from_batches(columns.batches).select(COLUMNS[1:-1])
+    times = table.column("time").to_numpy()
+    if times.min() < 0 or times.max() > LATEST_TIME:
+        return None
+    keys = table.column("key").dictionary_encode().combine_chunks()
+    codes = pc.fill_null(keys.indices, NULL_KEY).to_numpy(zero_copy_only=False).astype(np.int64)
+    topic = columns.topic_partition[0]
+
+    def records(rows: Numbers) -> Sequence[InputRecord]:
+        taken = table.take(pa.array(rows))
+        return list(zip(repeat(topic), *(column.to_pylist() for column in taken.columns), repeat(())))
+
+    return KeyedColumns(
+        topic=topic, keys=keys.dictionary.to_pylist(), codes=codes, times=times, records=records
+    )
 
 
 def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts | None:

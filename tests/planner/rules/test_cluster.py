@@ -57,7 +57,7 @@ def test_a_cluster_other_than_that_of_the_first_run_is_an_error() -> None:
 
 @pytest.mark.parametrize("config", [{}, MANUAL, AUTOSCALING], ids=["automatic", "manual", "autoscaling"])
 def test_nothing_else_is_said_about_another_cluster(config: dict[str, str]) -> None:
-    """A topic that is not there is not lost, and one that is there has nothing to do with the stack."""
+    """There, a missing topic is not lost, and an existing topic is not a topic of the stack."""
     compiled = application(config=config, sink=Sink("orders-out", 4))
     cluster = SimulatedCluster.set_up(compiled, application(id_="sales"))
     cluster.up(compiled, application(id_="sales", lifecycle=Lifecycle.RETIRED))

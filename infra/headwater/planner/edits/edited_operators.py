@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headwater.model.nodes import Node, SinkNode, SourceNode
+from headwater.model.operators import Step
+from headwater.model.topology import TopologyDocument
+from headwater.planner.document_settings import call_options, topology_content
 from headwater.planner.edits.added_operators import added_and_removed_operators
 from headwater.planner.edits.declared import (
     KEY_SERDE,
@@ -17,6 +20,7 @@ from headwater.planner.edits.declared import (
 from headwater.planner.edits.graph import Graph
 from headwater.planner.edits.pairs import Pair, Pairs, paired_nodes
 from headwater.planner.edits.settings import OFFSET_RESET as OFFSET_RESET_RULE
+from headwater.planner.edits.settings import camel_case
 from headwater.planner.edits.tables import tables
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
@@ -76,6 +80,31 @@ def edited_operators(
         )
     found += added_and_removed_operators(before, after, pairs, topics, OPERATOR)
     return tuple(found)
+
+
+def calls_without_effect(
+    before: TopologyDocument,
+    after: TopologyDocument,
+    topics: tuple[TopicEdit, ...],
+    operators: tuple[OperatorEdit, ...],
+) -> Iterator[str]:
+    """Yield a sentence about edited calls if nothing else shows that the topology was edited.
+
+    For example, `retention` of a key-value store is ignored. Another option decides only the format of
+    records that no store and no topic has.
+    """
+    if not (before.has_calls and after.has_calls):
+        return
+    if operators or not all(topic.is_unchanged for topic in topics):
+        return
+    if topology_content(before) == topology_content(after):
+        return
+    options = ", ".join(dict.fromkeys(_edited_options(before.steps, after.steps)))
+    edited = f" ({options})" if options else ""
+    yield (
+        f"The topology was edited{edited}, but its operators, stores and topics are the same: the option "
+        "does not apply there, or is a format of records that no store or topic has."
+    )
 
 
 def _why(node: Node, aspect: str, *, is_global: bool) -> str:
@@ -150,3 +179,15 @@ def _labels(graph: Graph, names: set[str]) -> str:
 
 def _table_names(graph: Graph, tables_: Iterable[str]) -> str:
     return listed(", ".join(graph.stores_of(name)) or name for name in tables_)
+
+
+def _edited_options(before: tuple[Step, ...], after: tuple[Step, ...]) -> Iterator[str]:
+    """Yield location and name of each option with another value, if both sides have the same calls."""
+    if [type(step.operator) for step in before] != [type(step.operator) for step in after]:
+        return
+    for old, new in zip(before, after, strict=True):
+        first, second = call_options(old), call_options(new)
+        for name in sorted({*first, *second}):
+            if first.get(name) != second.get(name):
+                key = camel_case(name)
+                yield f"{new.at}: {key}"

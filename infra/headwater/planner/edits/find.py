@@ -14,8 +14,7 @@ from headwater.planner.edits.application import (
     remarks,
     steps,
 )
-from headwater.planner.edits.calls import calls_without_effect
-from headwater.planner.edits.edited_operators import edited_operators
+from headwater.planner.edits.edited_operators import calls_without_effect, edited_operators
 from headwater.planner.edits.edited_stores import edited_stores
 from headwater.planner.edits.names import lines_to_keep, with_instruction
 from headwater.planner.edits.observed import observed_edit

@@ -54,7 +54,7 @@ def _try_bind(each: socket.socket, port: int) -> bool:
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.1
 _PART_OF_WAIT = 1 / 20
 _PAUSE_PER_USED_SECOND, _LONGEST_PAUSE_AFTER_USE_SECONDS = 4, 0.5
-"""After a check that needs CPU time, as one that reads many records."""
+"""After a check that needs CPU time, such as a check that reads many records."""
 
 T = TypeVar("T")
 

@@ -20,10 +20,10 @@ _FAILED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with 
 
 
 class WritingRound(Protocol):
-    """Which tasks and processes may write: those of the round whose number is in the journal.
+    """Decides which tasks and processes may write: only writers of the round whose number is in the journal.
 
-    A round begins with each execution, and before tasks are repeated. Those of an earlier round that still
-    run have been fenced then. Those that open their producers later find another number in the journal.
+    A round begins with each execution, and before tasks are repeated. Then all writers of earlier rounds are
+    fenced. A late writer that opens its producer afterwards finds another number in the journal.
     """
 
     @property

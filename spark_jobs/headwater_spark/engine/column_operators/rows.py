@@ -10,7 +10,7 @@ import attrs
 from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Headers, InputRecord, Value
-from headwater_spark.engine.serdes.columns import read_column
+from headwater_spark.engine.serdes.plain import PLAIN
 from headwater_spark.engine.stores.record_cache import header_bytes
 
 
@@ -20,9 +20,9 @@ class NotInColumnsError(Exception):
 
 @attrs.frozen
 class Rows:
-    """Rows in the order of their processing; `positions` are those of their records in the source.
+    """Rows in the order of their processing; `positions` are the positions of their records in the source.
 
-    `key_bytes` are the keys in the format `key_serde`; None = the keys are not those of the input.
+    `key_bytes` are the keys in the format `key_serde`; None = an operator has changed the keys of the input.
     """
 
     source: "SourceColumns"
@@ -176,3 +176,35 @@ def encoded_keys(rows: Rows, serde: Serde) -> Sequence[bytes | None]:
         return rows.key_bytes
     serialize = serde.serialize
     return [None if key is None else serialize(key) for key in rows.keys]
+
+
+def read_column(serde: Serde, column: Sequence[bytes | None]) -> Sequence[Value]:
+    """Return the values of a column, for strings without a call per value.
+
+    Raises:
+        ValueError: A value is not valid in the format.
+    """
+    if serde is PLAIN["bytes"]:
+        return column
+    has_nulls = None in column
+    if serde is PLAIN["string"] and not has_nulls:
+        try:
+            return list(map(bytes.decode, column))  # type: ignore[arg-type]  # none is null
+        except UnicodeDecodeError:
+            pass
+    read = serde.deserialize
+    return [None if data is None else read(data) for data in column]
+
+
+def write_column(serde: Serde, column: Sequence[Value]) -> Sequence[bytes | None]:
+    """Return the bytes of a column, for strings without a call per value.
+
+    Raises the error of the serde if a value does not fit the format.
+    """
+    if serde is PLAIN["string"] and set(map(type, column)) == {str}:
+        try:
+            return list(map(str.encode, column))
+        except UnicodeEncodeError:
+            pass
+    write = serde.serialize
+    return [None if value is None else write(value) for value in column]

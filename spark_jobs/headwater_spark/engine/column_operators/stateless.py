@@ -1,17 +1,49 @@
 """Operators without a store, and sinks, over columns."""
 
+import re
 from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
 from headwater.model.behaviors import Filter, MapRecord, MapValues, NonNullKeyFilter, PassThrough
-from headwater_spark.engine.column_operators.expressions import FunctionOf
-from headwater_spark.engine.column_operators.rows import ColumnProcess, Rows, encoded_keys
+from headwater_spark.engine.column_operators.rows import (
+    ColumnProcess,
+    NotInColumnsError,
+    Rows,
+    encoded_keys,
+    write_column,
+)
 from headwater_spark.engine.columns import TopicColumns
+from headwater_spark.engine.operators.interface import TaskServices
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.columns import write_column
 
 _PARAMETERS = ("key", "value", "timestamp", "headers")
+_OF_RECORD: Final = ("topic", "partition", "offset", "timestamp", "headers", "current")
+_WORD: Final = re.compile(r"\w+")
 Write = Callable[[TopicColumns], None]
+
+
+class FunctionOf(Protocol):
+    """(text, parameters) → function of the parameters."""
+
+    def __call__(self, text: str | None, *parameters: str) -> Callable[..., Value]: ...
+
+
+def column_functions(task: TaskServices) -> FunctionOf:
+    """Return the function that compiles expressions for rows in columns.
+
+    It raises `NotInColumnsError` for an expression that reads the current input record.
+    """
+
+    def function_of(text: str | None, *parameters: str) -> Callable[..., Value]:
+        if text is None:
+            raise NotInColumnsError
+        words = {word.lower() for word in _WORD.findall(text)}
+        if words.intersection(_OF_RECORD) - set(parameters):
+            raise NotInColumnsError
+        return task.program.expression(text, parameters, task.current)
+
+    return function_of
 
 
 def column_sink(topic: str, serdes: tuple[Serde, Serde], write: Write) -> ColumnProcess:

@@ -11,8 +11,8 @@ from headwater_spark.engine.operators import cached_windows
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
 from headwater_spark.engine.task import Task
-from headwater_spark.worker.keyed_input import number_keys
 from headwater_spark.worker.local_state import MemoryState
+from headwater_spark.worker.task_input import number_keys
 from tests.runtime.engine.task.topologies import CLASSES
 from tests.runtime.topology_runner import NO_CACHE, programs
 from tests.runtime.worker.test_task_input import columns

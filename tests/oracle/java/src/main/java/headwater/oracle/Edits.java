@@ -59,7 +59,7 @@ import java.util.stream.Stream;
  * <p>A line of standard input is {@code {"bootstrapServers", "parallel", "series": [{"id", "topics": {name: partitions}, "document", "reads": [topic],
  * "input": [record], "edits": [{"document", "reads": [topic], "input": [record], "repartitions": [topic], "kept": {store: kind}}]}]}}. Each edit is
  * compared with the document before it. There is a line of output for each edit with its {@code number}: what was restored, read and left. Records
- * that are in flight are copies of the last ones. An edit after one that fails is not run. With {@code "keepsLocalState": true}, an edited topology
+ * that are in flight are copies of the last records. An edit after a failed edit is not run. With {@code "keepsLocalState": true}, an edited topology
  * gets the local state of the topology before it.
  */
 public final class Edits {
