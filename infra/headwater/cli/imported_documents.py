@@ -8,6 +8,7 @@ import attrs
 from headwater.compiler.observed import default_config, open_questions
 from headwater.describe import write_description
 from headwater.model.cluster import ClusterSnapshot, GroupFacts, GroupType, LiveTopic
+from headwater.model.durations import duration_text
 from headwater.model.nodes import NodeTopology, TopicKind
 from headwater.model.problems import Location
 from headwater.model.streams_groups import GroupSubtopology
@@ -120,7 +121,7 @@ def store_options(detail: StoreDetail) -> Mapping[str, Any]:
     """Return the details of a store in the form of a document."""
     options: dict[str, Any] = {} if detail.kind is None else {"kind": detail.kind}
     if detail.retention_ms is not None:
-        options["retention"] = _duration(detail.retention_ms)
+        options["retention"] = duration_text(detail.retention_ms)
     if detail.retain_duplicates:
         options["retainDuplicates"] = True
     if not detail.logging:
@@ -210,14 +211,6 @@ def file_names(ids: Iterable[str]) -> Mapping[str, str]:
 def kind_of(topic: str) -> TopicKind:
     """Return the kind of an internal topic, by its name."""
     return next((kind for end, kind in _ENDINGS.items() if topic.endswith(end)), TopicKind.FK_SUBSCRIPTION)
-
-
-def _duration(milliseconds: int) -> str | int:
-    """Return the duration in its largest whole unit."""
-    for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")):
-        if milliseconds and milliseconds % size == 0:
-            return f"{milliseconds // size}{unit}"
-    return milliseconds
 
 
 class _Block(str):

@@ -43,4 +43,4 @@ def test_builders_that_are_not_one_object_are_different_stores(one: str, other: 
 def test_the_supplier_of_a_builder_is_checked() -> None:
     store = "{name: st, kind: window, retention: 5s, windowSize: 6s}"
     problems = built(TWO_PROCESSORS % (store, "{name: other}")).problems
-    assert [problem.expected for problem in problems] == ["windowSize at most the retention, 5000 ms"]
+    assert [problem.expected for problem in problems] == ["windowSize at most the retention, 5s"]

@@ -9,6 +9,7 @@ from headwater.compiler.dsl.formats import size_of, with_serdes
 from headwater.compiler.dsl.messages import ARGUMENT, topology_error
 from headwater.compiler.version_differences import JOIN_STORES_WITH_HEADERS, LOGGED_HEADERS
 from headwater.model.behaviors import RecordFormat, StoreSettings
+from headwater.model.durations import duration_text
 from headwater.model.nodes import ChangelogKind
 from headwater.model.problems import Location, Problem
 from headwater.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
@@ -215,13 +216,17 @@ def supplier_problems(supplier: StoreSupplier, at: Location | None) -> Iterator[
     """Return the problems that the factory methods of `Stores` report."""
     retention, size = supplier.retention_ms, supplier.window_size_ms
     if retention is not None and retention < 0:
-        yield _out_of_range(supplier, "retention", "0 ms or more", f"{retention} ms", at)
+        yield _out_of_range(supplier, "retention", "0ms or more", duration_text(retention), at)
     if supplier.kind in WINDOW_KINDS and retention is not None and size is not None:
         if size < 0:
-            yield _out_of_range(supplier, "windowSize", "0 ms or more", f"{size} ms", at)
+            yield _out_of_range(supplier, "windowSize", "0ms or more", duration_text(size), at)
         elif size > retention:
             yield _out_of_range(
-                supplier, "windowSize", f"at most the retention, {retention} ms", f"{size} ms", at
+                supplier,
+                "windowSize",
+                f"at most the retention, {duration_text(retention)}",
+                duration_text(size),
+                at,
             )
 
 

@@ -42,6 +42,7 @@ from headwater.model.behaviors import (
     TableJoinMerge,
     TableSource,
 )
+from headwater.model.durations import duration_text
 from headwater.model.nodes import RepartitionTopic
 
 
@@ -145,13 +146,16 @@ def _check_history(topology: TopologyUnderConstruction, node: GraphNode, store: 
     history = topology.history_retention_ms(store)
     if history is not None and history >= grace_ms:
         return
-    found = f"a history of {history} ms" if history is not None else "a store that is not versioned"
+    found = (
+        f"a history of {duration_text(history)}" if history is not None else "a store that is not versioned"
+    )
+    grace = duration_text(grace_ms)
     topology.problems.append(
         topology_error(
-            f"{node.name} waits {grace_ms} ms for late records, longer than the history of store {store}.",
+            f"{node.name} waits {grace} for late records, longer than the history of store {store}.",
             throws=ARGUMENT,
             node=node.name,
-            expected=f"a versioned store with a history of at least {grace_ms} ms",
+            expected=f"a versioned store with a history of at least {grace}",
             found=found,
             at=node.at,
             fix="Lengthen the history retention of the table's store, or shorten `grace`.",

@@ -38,6 +38,7 @@ from headwater.model.behaviors import (
     StreamAggregate,
     TableAggregate,
 )
+from headwater.model.durations import duration_text
 from headwater.model.windows import (
     HoppingWindow,
     SessionWindow,
@@ -88,7 +89,7 @@ def check_window(builder: Builder, window: Window) -> None:
                 throws=ARGUMENT,
                 at=builder.at,
                 expected=expected,
-                found=f"{found} ms",
+                found=duration_text(found),
                 fix=f"Set `{option}` to {expected}.",
             )
         )
@@ -97,19 +98,23 @@ def check_window(builder: Builder, window: Window) -> None:
 def _wrong_options(window: Window) -> list[tuple[str, str, int]]:
     wrong: list[tuple[str, str, int]] = []
     if isinstance(window, TumblingWindow | HoppingWindow) and window.size_ms <= 0:
-        wrong.append(("size", "more than 0 ms", window.size_ms))
+        wrong.append(("size", "more than 0ms", window.size_ms))
     elif isinstance(window, HoppingWindow) and not 0 < window.advance_ms <= window.size_ms:
         wrong.append(
-            ("advance", f"more than 0 ms and at most the size, {window.size_ms} ms", window.advance_ms)
+            (
+                "advance",
+                f"more than 0ms and at most the size, {duration_text(window.size_ms)}",
+                window.advance_ms,
+            )
         )
     elif isinstance(window, SlidingWindow) and window.difference_ms < 0:
-        wrong.append(("difference", "0 ms or more", window.difference_ms))
+        wrong.append(("difference", "0ms or more", window.difference_ms))
     elif isinstance(window, SessionWindow) and window.gap_ms < 0:
-        wrong.append(("gap", "0 ms or more", window.gap_ms))
+        wrong.append(("gap", "0ms or more", window.gap_ms))
     elif isinstance(window, UnlimitedWindow) and window.start_ms < 0:
-        wrong.append(("start", "0 ms or more", window.start_ms))
+        wrong.append(("start", "0ms or more", window.start_ms))
     if not isinstance(window, UnlimitedWindow) and window.grace_ms < 0:
-        wrong.append(("grace", "0 ms or more", window.grace_ms))
+        wrong.append(("grace", "0ms or more", window.grace_ms))
     return wrong
 
 

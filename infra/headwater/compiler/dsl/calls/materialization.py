@@ -12,6 +12,7 @@ from headwater.compiler.dsl.stores import (
     supplier_problems,
     window_span_ms,
 )
+from headwater.model.durations import duration_text
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.stores import Materialized, StoreBuilder, StoreKind, StoreSupplier
 from headwater.model.windows import (
@@ -101,22 +102,22 @@ def _negative_retention(builder: Builder, given: int) -> Problem:
     return topology_error(
         "The retention of a store is negative.",
         throws=ARGUMENT,
-        expected="0 ms or more",
-        found=f"{given} ms",
+        expected="0ms or more",
+        found=duration_text(given),
         at=builder.at,
-        fix="Set `retention` to 0 ms or more, or remove it.",
+        fix="Set `retention` to 0ms or more, or remove it.",
     )
 
 
 def _retention_ignored(builder: Builder, materialized: Materialized) -> Problem:
-    name, retention = materialized.store_name, materialized.retention_ms
+    name, retention = materialized.store_name, duration_text(materialized.retention_ms)
     versioned = f"`supplier: {{name: {name or 'NAME'}, kind: versionedKeyValue, retention: {retention}}}`"
     return lint(
         ProblemCode.CONFIG_HAS_NO_EFFECT,
         f"The `retention` of {f'store {name}' if name else 'an unnamed store'} has no effect.",
         node=name,
         expected="a windowed result",
-        found=f"a retention of {retention} ms on a result without windows",
+        found=f"a retention of {retention} on a result without windows",
         why="Kafka Streams ignores `Materialized.withRetention` where there is no window: the store keeps "
         "every key and has no history.",
         at=builder.at,
@@ -127,15 +128,15 @@ def _retention_ignored(builder: Builder, materialized: Materialized) -> Problem:
 
 
 def _too_short(builder: Builder, store: str, window: Window, given: int) -> Problem:
-    span = window_span_ms(window)
+    span = duration_text(window_span_ms(window))
     return topology_error(
         f"Store {store} keeps its windows for a shorter time than they stay open.",
         throws=ARGUMENT,
         node=store,
-        expected=f"a retention of at least {span} ms ({_SPANS[type(window)]})",
-        found=f"{given} ms",
+        expected=f"a retention of at least {span} ({_SPANS[type(window)]})",
+        found=duration_text(given),
         at=builder.at,
-        fix=f"Set `retention` to {span} ms or more, or remove it.",
+        fix=f"Set `retention` to {span} or more, or remove it.",
     )
 
 
@@ -144,13 +145,13 @@ def _supplier_ignored(builder: Builder, supplier: StoreSupplier, used: int) -> P
         ProblemCode.SUPPLIER_RETENTION_IGNORED,
         f"The changelog of store {supplier.name} does not follow the retention of its supplier.",
         node=supplier.name,
-        expected=f"{supplier.retention_ms} ms (the supplier's)",
-        found=f"{used} ms (the window's)",
+        expected=f"{duration_text(supplier.retention_ms)} (the supplier's)",
+        found=f"{duration_text(used)} (the window's)",
         why=(
             "Kafka Streams computes the changelog's retention.ms from the window or from `retention`, "
             "and ignores the supplier: after a restore the store contains fewer or more records than "
             "before."
         ),
         at=builder.at,
-        fix=f"Set `retention: {supplier.retention_ms}` next to the supplier.",
+        fix=f"Set `retention: {duration_text(supplier.retention_ms)}` next to the supplier.",
     )

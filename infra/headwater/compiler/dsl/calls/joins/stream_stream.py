@@ -23,6 +23,7 @@ from headwater.compiler.dsl.stores import (
 from headwater.compiler.version_differences import ASYMMETRIC_WINDOWS
 from headwater.model import operators as op
 from headwater.model.behaviors import JoinWindowed, RecordFormat, StreamStreamJoin
+from headwater.model.durations import duration_text
 from headwater.model.operators import JoinType
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.stores import StoreSupplier
@@ -204,8 +205,9 @@ def _join_window_problems(call: op.Join, window: JoinWindow, at: Location | None
             "The join's window has a negative length or grace.",
             throws=ARGUMENT,
             node=call.name,
-            expected="before + after and grace of 0 ms or more",
-            found=f"before {window.before_ms} ms, after {window.after_ms} ms, grace {window.grace_ms} ms",
+            expected="before + after and grace of 0ms or more",
+            found=f"before {duration_text(window.before_ms)}, after {duration_text(window.after_ms)}, "
+            f"grace {duration_text(window.grace_ms)}",
             at=at,
             fix="Widen the window.",
         )
@@ -230,13 +232,17 @@ def _join_window_problems(call: op.Join, window: JoinWindow, at: Location | None
 def _supplier_mismatches(
     supplier: StoreSupplier, window: JoinWindow, at: Location | None
 ) -> Iterator[Problem]:
-    size, retention = window.before_ms + window.after_ms, join_retention_ms(window)
-    duplicates = str(supplier.retain_duplicates).lower()
+    durations = (
+        ("windowSize", window.before_ms + window.after_ms, supplier.window_size_ms),
+        ("retention", join_retention_ms(window), supplier.retention_ms),
+    )
     for option, fits, expected, found in (
         ("kind", supplier.kind in WINDOW_KINDS, "window", supplier.kind.value),
-        ("retainDuplicates", supplier.retain_duplicates, "true", duplicates),
-        ("windowSize", supplier.window_size_ms == size, f"{size} ms", f"{supplier.window_size_ms} ms"),
-        ("retention", supplier.retention_ms == retention, f"{retention} ms", f"{supplier.retention_ms} ms"),
+        ("retainDuplicates", supplier.retain_duplicates, "true", str(supplier.retain_duplicates).lower()),
+        *(
+            (name, wanted == given, duration_text(wanted), duration_text(given))
+            for name, wanted, given in durations
+        ),
     ):
         if not fits:
             yield topology_error(
