@@ -11,13 +11,17 @@ store.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+import attrs
+
 from headwater.model.behaviors import AggregationKind, StreamAggregate
 from headwater.model.nodes import ProcessorNode
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, CountPerKey
 from headwater_spark.engine.operators.aggregation import AddToWindow, Functions, functions_of
 from headwater_spark.engine.operators.interface import OperatorContext, Process
+from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Context, Headers, InputRecord, Value, Windowed
-from headwater_spark.engine.serdes.plain import PLAIN
+from headwater_spark.engine.serdes.formats import JSON
+from headwater_spark.engine.serdes.plain import reads_as_written
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
@@ -30,6 +34,7 @@ NUMBER: Final = 32
 """The most bytes of a number of 64 bits, in any format; each total has room for as many."""
 ENTRY: Final = TIMESTAMP + NUMBER
 _INT_64: Final = 2**63
+_JSON_SCALARS: Final = frozenset((type(None), str, int, float, bool))
 _WIDEST = "\U0001f600"
 
 TimestampedStore = TimestampedKeyValueBytes | TimestampedWindowBytes
@@ -52,15 +57,6 @@ def can_cache_values(behavior: StreamAggregate, context: OperatorContext, kind: 
         if isinstance(node, ProcessorNode) and behavior.store in node.stores
     ]
     return type(typed) is kind and isinstance(typed.below, Cached) and len(users) == 1
-
-
-def can_keep_totals(behavior: StreamAggregate, context: OperatorContext, kind: type[CachedStore]) -> bool:
-    """Return whether totals may stay values: they can be cached, and are read as they were written.
-
-    A total in the format `float` is rounded to 32 bits with each record.
-    """
-    serde = context.task.typed_store(behavior.store).value_serde
-    return serde is not PLAIN["float"] and can_cache_values(behavior, context, kind)
 
 
 def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, general: Process) -> Process:
@@ -171,14 +167,41 @@ class Totals:
         self.serialize_key = typed.key_serde.serialize
         self.key_serde = typed.key_serde
         self.pending: dict[bytes, Pending] = {}
-        self.functions = functions
+        self.functions = self._functions_of_stored_totals(functions, typed.value_serde)
         self._init = functions.init
+        self._last_read: tuple[Value, int] = (None, 0)
+        """The last total that was written and read again, and its bytes."""
         self._room: dict[bytes, int] = {}
         """Key → the bytes of a total for which there is room, if more than for a number."""
         self.per_character = _bytes_per_character(self._serialize)
         self.characters = (NUMBER - 2) // self.per_character if self.per_character else -1
         self.cache.uncounted.append(self)
         self._cached.flush_with(self._flush)
+
+    def _functions_of_stored_totals(self, functions: Functions, serde: Serde) -> Functions:
+        """Return functions whose results are totals as the store returns them.
+
+        In Kafka Streams the cache has bytes: each record reads what the record before it has written.
+        """
+        if reads_as_written(serde):
+            return functions
+        read_again = self._read_again
+        scalars = _JSON_SCALARS if serde is JSON else frozenset((type(None),))
+
+        def as_stored(function: Callable[[Value, Value, Value], Value]) -> Callable[..., Value]:
+            def compute(key: Value, value: Value, total: Value) -> Value:
+                new = function(key, value, total)
+                return new if type(new) in scalars else read_again(new)
+
+            return compute
+
+        return attrs.evolve(functions, add=as_stored(functions.add), add_again=as_stored(functions.add_again))
+
+    def _read_again(self, total: Value) -> Value:
+        written = self._serialize(total)
+        again = self._deserialize(written)
+        self._last_read = again, len(written)
+        return again
 
     def starter(self) -> Callable[[bytes, int], tuple[Value, int] | None]:
         """Return a function of (key, timestamp): it starts a total, and returns it and its timestamp.
@@ -255,7 +278,9 @@ class Totals:
         if type(total) is str and self.per_character:
             size = len(total) * self.per_character + 2
         else:
-            size = len(self._serialize(total))
+            last, size = self._last_read
+            if last is not total:
+                size = len(self._serialize(total))
         room = self._room.get(key, NUMBER)
         if size <= room:
             return
@@ -351,6 +376,7 @@ def add_to_cached_windows(
     totals = Totals(store, behavior, context, functions)
     entry_key_of, current = store.entry_key, context.task.current
     cache, pending, reserve = totals.cache, totals.pending, totals.reserve
+    functions = totals.functions
     take, begin, init, add = pending.pop, totals.starter(), functions.init, functions.add
     add_again, longest, grow = functions.add_again, totals.characters, totals.grow
     has_fixed_size = behavior.aggregation.kind is AggregationKind.COUNT

@@ -18,7 +18,7 @@ from headwater.model.behaviors import AggregationKind, StreamAggregate
 from headwater.model.windows import SessionWindow, SlidingWindow
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE
 from headwater_spark.engine.operators.aggregation import functions_of
-from headwater_spark.engine.operators.cached_aggregate import cached_aggregate, can_keep_totals
+from headwater_spark.engine.operators.cached_aggregate import cached_aggregate, can_cache_values
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process, TaskServices
 from headwater_spark.engine.operators.materialized import table_store
 from headwater_spark.engine.operators.windowed_aggregates import (
@@ -101,8 +101,8 @@ def _aggregate_by_key(behavior: StreamAggregate, context: OperatorContext) -> Pr
     if counts_fast(behavior, context.task):
         return count_fast(behavior, context)
     general = _update_per_record(behavior, context)
-    can_keep = can_keep_totals(behavior, context, TimestampedKeyValueBytes)
-    return cached_aggregate(behavior, context, general) if can_keep else general
+    can_cache = can_cache_values(behavior, context, TimestampedKeyValueBytes)
+    return cached_aggregate(behavior, context, general) if can_cache else general
 
 
 def _update_per_record(behavior: StreamAggregate, context: OperatorContext) -> Process:

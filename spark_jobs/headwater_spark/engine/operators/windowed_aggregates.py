@@ -24,7 +24,6 @@ from headwater_spark.engine.operators.aggregation import (
 from headwater_spark.engine.operators.cached_aggregate import (
     add_to_cached_windows,
     can_cache_values,
-    can_keep_totals,
 )
 from headwater_spark.engine.operators.cached_sessions import cached_sessions
 from headwater_spark.engine.operators.interface import OperatorContext, Process
@@ -53,7 +52,7 @@ def window_aggregate(
     results = WindowResults(behavior, size, context)
     add_to_window = results.adder(functions)
     regular = _regular(window)
-    if can_keep_totals(behavior, context, TimestampedWindowBytes):
+    if can_cache_values(behavior, context, TimestampedWindowBytes):
         add_to_window = add_to_cached_windows(behavior, size, functions, context, add_to_window)
         if regular is not None:
             add_to_window = _count_in_columns(behavior, regular, context, add_to_window)

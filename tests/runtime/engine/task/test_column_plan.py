@@ -1,7 +1,6 @@
 """Batches in columns lead to the same records, in the same order in each topic, as records one by one."""
 
 import re
-import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -233,27 +232,38 @@ def test_batches_are_skipped_after_failures() -> None:
 
 
 @pytest.mark.parametrize("window", ["", "- windowedBy: {tumbling: {size: 1h}}\n"])
-def test_a_float_is_rounded_with_each_record(window: str) -> None:
-    """In Kafka Streams the cache has its bytes, so 16777216 + 1 + 1 + 1 is 16777216."""
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize(
+    ("total_format", "init", "add", "total"),
+    [
+        ("float", "0.0", "total + value", "16777216.0"),
+        ("double", "0", "total + value", "16777219.0"),
+        ("json", "[]", "total if [value] in total else [*total, (value,)]", "[[16777216],[1]]"),
+        ("json", "{}", "{**total, value: len(total)}", '{"16777216":0,"1":2}'),
+        ("uuid", "'A' * 32", "total[:-1] + str(value)[-1]", '"aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaa1"'),
+    ],
+)
+def test_each_record_reads_the_total_as_the_store_returns_it(
+    *, window: str, columns: bool, total_format: str, init: str, add: str, total: str
+) -> None:
+    """In Kafka Streams the cache has bytes: a `float` of 16777216 plus 1 three times is 16777216."""
     topology = (
-        "- stream: {topic: in, serdes: {key: string, value: float}}\n- groupByKey: null\n"
-        f"{window}- aggregate: {{init: '0.0', add: total + value, "
-        "materialized: {store: totals, serdes: {key: string, value: float}}}\n"
+        "- stream: {topic: in, serdes: {key: string, value: long}}\n- groupByKey: null\n"
+        f'{window}- aggregate: {{init: "{init}", add: "{add}", '
+        f"materialized: {{store: totals, serdes: {{key: string, value: {total_format}}}}}}}\n"
         "- toStream: null\n- map: {key: '1', value: value}\n"
-        "- to: {topic: out, serdes: {key: long, value: float}}\n"
+        "- to: {topic: out, serdes: {key: long, value: json}}\n"
     )
-    values = [struct.pack(">f", value) for value in (16_777_216.0, 1.0, 1.0, 1.0)]
+    values = [value.to_bytes(8, "big") for value in (16_777_216, 1, 1, 1)]
     records: list[InputRecord] = [("in", 0, at, at, b"k", value, ()) for at, value in enumerate(values)]
-    for settings in (CACHED, NO_CACHE):
-        outputs, _ = task(topology, settings).process_partitions(columns_of(records), (), 0)
-        assert [record[3] for record in outputs if record[0] == "out"][-1] == values[0]
+    outputs = process(task(topology), records, columns=columns)
+    assert [record[3] for record in outputs if record[0] == "out"] == [total.encode()]
 
 
-def process(on: Task, records: list[InputRecord], *, columns: bool) -> None:
+def process(on: Task, records: list[InputRecord], *, columns: bool) -> Iterable[OutputRecord]:
     if columns:
-        on.process_partitions(columns_of(records), (), 0)
-    else:
-        on.process(records, 0)
+        return on.process_partitions(columns_of(records), (), 0)[0]
+    return on.process(records, 0)
 
 
 @pytest.mark.parametrize(
