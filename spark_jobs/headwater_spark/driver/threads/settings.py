@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from headwater.compiler.configs.table import read_config
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import Application
+from headwater_spark.engine.program.settings import refused_setting
 from headwater_spark.stream_threads import UncaughtExceptionResponse
 
 COUNT = "num.stream.threads"
@@ -48,7 +49,7 @@ def thread_problems(application: Application) -> Iterator[Problem]:
     config = application.config
     count = stream_threads(application)
     if count is not None and count < 1:
-        yield _refused_setting(
+        yield refused_setting(
             application,
             COUNT,
             "a whole number of at least 1",
@@ -57,7 +58,7 @@ def thread_problems(application: Application) -> Iterator[Problem]:
             "has slots.",
         )
     if HANDLER in config and not _is_handler(config[HANDLER]):
-        yield _refused_setting(
+        yield refused_setting(
             application,
             HANDLER,
             f"{_ANSWERS}, or module:Class",
@@ -86,16 +87,3 @@ def handler_not_loaded(application: Application, name: str, found: str) -> Probl
 def _is_handler(text: str) -> bool:
     text = text.strip()
     return text in tuple(UncaughtExceptionResponse) or _CLASS.fullmatch(text) is not None
-
-
-def _refused_setting(application: Application, key: str, allowed: str, why: str, fix: str) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_CONFIG,
-        summary=f"The runtime does not support the value of {key}.",
-        application=application.id,
-        expected=allowed,
-        found=f'"{application.config[key]}"',
-        why=why,
-        fix=fix,
-        location=application.locate_config(key),
-    )
