@@ -28,7 +28,6 @@ _JOIN_ENTRY = b"\0"
 _ENTRY = b"e"
 _AFTER_ENTRIES = b"f"
 _TIME_OF_KEY = b"i"
-_NEVER = 2**63 - 1
 _NOT_SERIALIZED = b""
 _VERSION: Headers = (("v", b"\3"),)
 _FIXED = struct.Struct(">qqi")
@@ -138,11 +137,6 @@ class JoinBufferBytes:
         self._sequence = sequence
         self._from = b""
 
-    @property
-    def min_time(self) -> int | None:
-        first = next(self._overlay.range(self._from), None)
-        return None if first is None else _time_of(first[0])
-
     def put(self, key: Value, value: Value, context: BufferedContext) -> bool:
         time = context[0]
         if self._observed.now - self._grace > time:
@@ -214,12 +208,6 @@ class SuppressBytes:
     @property
     def size(self) -> int:
         return max(self._bytes.now, 0)
-
-    @property
-    def min_time(self) -> int:
-        """The time of the oldest entry; the largest possible time if the buffer is empty."""
-        first = self._oldest()
-        return _NEVER if first is None else _time_of(first)
 
     def is_due(self, time: int) -> bool:
         """Return whether there is an entry of this time, or an earlier one."""

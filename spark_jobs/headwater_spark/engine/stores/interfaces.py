@@ -25,13 +25,6 @@ class SortedReads(Protocol):
         ...
 
 
-class OrderedBytes(SortedReads, Protocol):
-    """An ordered map from bytes to bytes that can be written."""
-
-    def put(self, key: bytes, value: bytes) -> None: ...
-    def delete(self, key: bytes) -> None: ...
-
-
 class KeyValueStore(Protocol):
     """`KeyValueStore<K, V>`. Null values delete; null keys are not allowed."""
 
@@ -168,8 +161,6 @@ class SuppressBuffer(Protocol):
         """The size in bytes, as Kafka Streams estimates it."""
         ...
 
-    @property
-    def min_time(self) -> int: ...
     def is_due(self, time: int) -> bool:
         """Return whether there is an entry of this time, or an earlier one."""
         ...
@@ -189,8 +180,6 @@ class SuppressBuffer(Protocol):
 class JoinBuffer(Protocol):
     """`RocksDBTimeOrderedKeyValueBuffer`: stream records within the grace period of a stream-table join."""
 
-    @property
-    def min_time(self) -> int | None: ...
     def put(self, key: Value, value: Value, context: BufferedContext) -> bool:
         """Buffer a record; return False, and do not buffer it, if it is later than the grace period."""
         ...
