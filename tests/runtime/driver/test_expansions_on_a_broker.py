@@ -50,13 +50,6 @@ def _expand_and_die(text: str, servers: str, operations: int) -> None:
 
 
 @pytest.fixture
-def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
-    """Return an application with 2 processors and 4 partitions, of which all have records."""
-    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
-    return app.with_added_partitions()
-
-
-@pytest.fixture
 def unwindowed(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
     """Return the same without windows: the old processors delete the entries that move later."""
     topics = Topics(kafka.bootstrap_servers)
