@@ -29,6 +29,7 @@ from headwater_spark.engine.program import (
     schema_files,
 )
 from headwater_spark.engine.program.classes import load_class, named_classes
+from headwater_spark.engine.program.settings import DEAD_LETTERS
 from headwater_spark.engine.serdes import (
     CompilerUnavailableError,
     RegistryUnavailableError,
@@ -41,7 +42,6 @@ from headwater_spark.worker.state_folders import create_private_folder
 
 _log = structlog.get_logger(__name__)
 _LOCK_FILE = "client.lock"
-_DEAD_LETTER_TOPIC = "errors.dead.letter.queue.topic.name"
 
 
 @attrs.frozen
@@ -267,8 +267,8 @@ def _output_topics(nodes: NodeTopology, application: Application) -> Iterator[st
     for node in nodes.nodes:
         if isinstance(node, SinkNode) and node.topic is not None and node.topic not in internal:
             yield node.topic
-    if _DEAD_LETTER_TOPIC in application.config:
-        yield application.config[_DEAD_LETTER_TOPIC]
+    if DEAD_LETTERS in application.config:
+        yield application.config[DEAD_LETTERS]
 
 
 def _load_failures(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:

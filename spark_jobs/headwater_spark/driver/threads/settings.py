@@ -1,17 +1,16 @@
 """The configs of stream threads: `num.stream.threads` and `uncaught.exception.handler`."""
 
-import re
 from collections.abc import Iterator
 
 from headwater.compiler.configs.table import read_config
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import Application
+from headwater_spark.engine.program.classes import is_class_name
 from headwater_spark.engine.program.settings import refused_setting
 from headwater_spark.stream_threads import UncaughtExceptionResponse
 
 COUNT = "num.stream.threads"
 HANDLER = "uncaught.exception.handler"
-_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _ANSWERS = ", ".join(UncaughtExceptionResponse)
 
 
@@ -86,4 +85,4 @@ def handler_not_loaded(application: Application, name: str, found: str) -> Probl
 
 def _is_handler(text: str) -> bool:
     text = text.strip()
-    return text in tuple(UncaughtExceptionResponse) or _CLASS.fullmatch(text) is not None
+    return text in tuple(UncaughtExceptionResponse) or is_class_name(text)

@@ -23,7 +23,7 @@ _CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
 _MAX_IDLE = "max.task.idle.ms"
 _RECOVERY_LAG = "acceptable.recovery.lag"
 _PURGE_INTERVAL = "repartition.purge.interval.ms"
-_DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
+DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
 _EMIT = "__emit.interval.ms.kstreams.windowed.aggregation__"
 _OUTER = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
 _GLOBAL_HANDLER = "processing.exception.handler.global.enabled"
@@ -68,7 +68,7 @@ def engine_settings(config: Mapping[str, str]) -> EngineSettings:
         on_bad_input=_answer(config, DESERIALIZATION_HANDLER),
         on_processing_error=_answer(config, PROCESSING_HANDLER),
         on_bad_output=_answer(config, PRODUCTION_HANDLER),
-        dead_letter_topic=config.get(_DEAD_LETTERS) or None,
+        dead_letter_topic=config.get(DEAD_LETTERS) or None,
         emit_interval_ms=max(0, _number(config, _EMIT)),
         outer_join_interval_ms=max(0, _number(config, _OUTER)),
     )
