@@ -14,11 +14,8 @@ from headwater_spark.engine.stores.buffers import BufferSize, JoinBufferBytes, S
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.interfaces import (
     NOT_PUT,
-    JoinBuffer,
     KeyValueStore,
-    ListStore,
     SessionStore,
-    SuppressBuffer,
     TimestampedKeyValueStore,
     VersionedKeyValueStore,
     WindowStore,
@@ -45,12 +42,6 @@ def what_users_get(
 ) -> tuple[KeyValueStore, TimestampedKeyValueStore, VersionedKeyValueStore, WindowStore, SessionStore]:
     """Check the types of the stores: they implement the interfaces."""
     return plain, timestamped, versioned, window, session
-
-
-def what_operators_get(
-    suppress: SuppressBytes, waiting: JoinBufferBytes, unmatched: ListBytes
-) -> tuple[SuppressBuffer, JoinBuffer, ListStore]:
-    return suppress, waiting, unmatched
 
 
 class Opened:
