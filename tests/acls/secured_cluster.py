@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import attrs
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBindingFilter,
     AclPermissionType,
@@ -21,6 +21,7 @@ from headwater.model.acls import Acl, Operation, Permission, ResourceKind
 from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.toolchain.broker import Broker, SaslUser
 from headwater.toolchain.broker.readiness import until
+from tests.groups import delete_group
 
 _SECONDS = 90
 _DENIAL = re.compile(
@@ -81,15 +82,7 @@ class SecuredCluster:
 
         Since Kafka Streams 4.2 an instance that is closed stays a member until its session times out.
         """
-        assert until(lambda: self._is_deleted(id_), _SECONDS)
-
-    def _is_deleted(self, id_: str) -> bool:
-        """Delete a group; return whether it does not exist afterwards."""
-        try:
-            self._admin.delete_consumer_groups([id_])[id_].result()
-        except KafkaException as refused:
-            return bool(refused.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND)
-        return True
+        assert until(lambda: delete_group(self._admin, id_), _SECONDS)
 
     def acls(self, principal: str | None = None) -> frozenset[Acl]:
         bindings = self._admin.describe_acls(filter_for(principal)).result()

@@ -22,7 +22,6 @@ PARTITIONED = COUNT.replace(
     "  - groupByKey: {name: by-k}",
     "  - repartition: {name: by-k, partitioner: 'tenants:ByTenant'}\n  - groupByKey:",
 )
-COPY_REPARTITION = "orders-by-k-repartition"
 
 
 def _expand(name: str, partitions: int) -> Follow:

@@ -14,7 +14,6 @@ from tests.advice.trials import (
     set_up,
 )
 
-INSYNC = "min.insync.replicas"
 SUPPRESSED = """
 application: {id: orders, kafkaStreams: "4.3", config: {}}
 topology:

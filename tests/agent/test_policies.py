@@ -12,23 +12,16 @@ from headwater.agent.state import Phase
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.compiler import compile_documents
-from headwater.model.policies import Policy
 from headwater.model.problems import AGENT, ProblemCode, Severity
-from headwater.spec.policies import load_policies_text
 from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.live_documents import unique_documents
 from tests.agent.running import await_counts, await_true, make_topics, running, settings
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, documents, leading_agent
+from tests.policies.policy_cases import policies
 from tests.pulumi.cluster import Cluster
 
 BEFORE = {"orders": 4, "returns": 4, REPARTITION: 4, CHANGELOG: 4, "totals": 4}
 SETTLED = {REPARTITION: 4, CHANGELOG: 4, "totals": 4}
-
-
-def policies(text: str) -> tuple[Policy, ...]:
-    loaded = load_policies_text(f"policies:\n  - {text}\n", "policies.yaml")
-    assert loaded.problems == ()
-    return loaded.policies
 
 
 def assessed(text: str, orders: int = 8, document: str = ORDERS, changelog: int = 4) -> Assessment:

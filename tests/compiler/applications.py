@@ -45,3 +45,15 @@ def problems_without_lints(application: CompiledApplication) -> tuple[Problem, .
 
 def codes(problems: tuple[Problem, ...]) -> list[ProblemCode]:
     return [problem.code for problem in problems]
+
+
+def windowed_count(window: str, materialized: str = "counts", config: str = "") -> str:
+    """Return the text of a document."""
+    return f"""
+    application: {{id: app, config: {{{config}}}}}
+    topology:
+      - stream: {{topic: in}}
+      - groupByKey: {{}}
+      - windowedBy: {{{window}}}
+      - count: {{materialized: {materialized}}}
+    """

@@ -3,8 +3,7 @@
 import pytest
 
 from headwater.model.problems import ProblemCode, Severity, errors
-from tests.compiler.applications import codes, compiled, problems_without_lints, topic
-from tests.compiler.windowed_counts import count
+from tests.compiler.applications import codes, compiled, problems_without_lints, topic, windowed_count
 
 
 @pytest.mark.parametrize(
@@ -16,16 +15,18 @@ from tests.compiler.windowed_counts import count
     ],
 )
 def test_a_retention_that_does_not_fit_into_a_long_is_an_error(window: str) -> None:
-    application = compiled(count(window), {"in": 1})
+    application = compiled(windowed_count(window), {"in": 1})
     assert "IllegalArgumentException" in problems_without_lints(application)[0].why
-    assert not errors(compiled(count("session: {gap: 9223372036854775805, grace: 2}"), {"in": 1}).problems)
+    assert not errors(
+        compiled(windowed_count("session: {gap: 9223372036854775805, grace: 2}"), {"in": 1}).problems
+    )
 
 
 def test_settings_that_kafka_streams_computes_are_reported() -> None:
     config = "topic.retention.ms: 90000000, topic.min.compaction.lag.ms: 5"
-    computed = compiled(count("tumbling: {size: 1h}", config=config), {"in": 1})
+    computed = compiled(windowed_count("tumbling: {size: 1h}", config=config), {"in": 1})
     assert problems_without_lints(computed) == ()  # equal to the computed value, and no versioned store
-    other = compiled(count("tumbling: {size: 1h}", config="topic.retention.ms: 5"), {"in": 1})
+    other = compiled(windowed_count("tumbling: {size: 1h}", config="topic.retention.ms: 5"), {"in": 1})
     (warning,) = problems_without_lints(other)
     assert (warning.code, warning.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.WARNING)
     assert warning.found == "retention.ms 90000000 (counts)"

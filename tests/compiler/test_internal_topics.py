@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.compiler.applications import compiled, topic
-from tests.compiler.windowed_counts import count
+from tests.compiler.applications import compiled, topic, windowed_count
 
 REPARTITION = {
     "cleanup.policy": "delete",
@@ -29,13 +28,14 @@ def windowed(retention: str, policy: str = "compact,delete") -> dict[str, str]:
     ],
 )
 def test_windowed_changelogs(window: str, retention: str) -> None:
-    application = compiled(count(window), {"in": 1})
+    application = compiled(windowed_count(window), {"in": 1})
     assert topic(application, "counts-changelog").config == windowed(retention)
 
 
 def test_additional_retention_is_added_once() -> None:
     application = compiled(
-        count("tumbling: {size: 1h}", config="windowstore.changelog.additional.retention.ms: 1"), {"in": 1}
+        windowed_count("tumbling: {size: 1h}", config="windowstore.changelog.additional.retention.ms: 1"),
+        {"in": 1},
     )
     assert topic(application, "counts-changelog").config == windowed("3600001")
 
@@ -61,7 +61,9 @@ def test_versioned_stores_have_a_compaction_lag_of_a_day_more() -> None:
 
 def test_topic_configs_apply_to_every_topic_but_not_to_computed_values() -> None:
     config = "topic.retention.ms: 5, topic.segment.bytes: 1048576, topic.min.insync.replicas: 2"
-    text = count("tumbling: {size: 1h}", config=config).replace("groupByKey: {}", "groupBy: {name: by}")
+    text = windowed_count("tumbling: {size: 1h}", config=config).replace(
+        "groupByKey: {}", "groupBy: {name: by}"
+    )
     application = compiled(text, {"in": 1})
     everywhere = {"min.insync.replicas": "2", "segment.bytes": "1048576"}
     assert topic(application, "by-repartition").config == {**REPARTITION, **everywhere, "retention.ms": "5"}
@@ -70,20 +72,20 @@ def test_topic_configs_apply_to_every_topic_but_not_to_computed_values() -> None
 
 def test_overrides_of_a_store_have_precedence() -> None:
     overrides = "{store: counts, logging: {retention.ms: 7, cleanup.policy: delete, segment.ms: 9}}"
-    text = count("tumbling: {size: 1h}", overrides, "topic.segment.ms: 8")
+    text = windowed_count("tumbling: {size: 1h}", overrides, "topic.segment.ms: 8")
     application = compiled(text, {"in": 1})
     assert topic(application, "counts-changelog").config == {**windowed("7", "delete"), "segment.ms": "9"}
 
 
 def test_replication_factor_is_the_brokers_unless_set() -> None:
-    text = count("tumbling: {size: 1h}")
+    text = windowed_count("tumbling: {size: 1h}")
     assert topic(compiled(text, {"in": 1}), "counts-changelog").replication_factor == -1
-    three = count("tumbling: {size: 1h}", config="replication.factor: 3")
+    three = windowed_count("tumbling: {size: 1h}", config="replication.factor: 3")
     assert topic(compiled(three, {"in": 1}), "counts-changelog").replication_factor == 3
 
 
 def test_disabled_logging_creates_no_topic() -> None:
-    text = count("tumbling: {size: 1h}", "{store: counts, logging: false}")
+    text = windowed_count("tumbling: {size: 1h}", "{store: counts, logging: false}")
     application = compiled(text, {"in": 1})
     assert application.internal_topics == ()
     assert application.is_stateful
@@ -101,5 +103,5 @@ def test_a_reused_source_topic_is_no_internal_topic() -> None:
 
 def test_another_prefix() -> None:
     config = "__internal.override.topic.prefix__: other"
-    application = compiled(count("tumbling: {size: 1h}", config=config), {"in": 1})
+    application = compiled(windowed_count("tumbling: {size: 1h}", config=config), {"in": 1})
     assert [t.name for t in application.internal_topics] == ["other-counts-changelog"]

@@ -1,7 +1,6 @@
 """What every `ClusterReader` does, be the cluster real or in memory."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -9,21 +8,8 @@ from headwater.kafka import SnapshotRequest
 from tests.contract.fake_cluster import FakeCluster
 from tests.contract.real_cluster import RealCluster
 
-if TYPE_CHECKING:
-    from headwater.toolchain.broker.local import LocalBroker
-
 Cluster = FakeCluster | RealCluster
 CONFIG = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
-
-
-@pytest.fixture(
-    params=["memory", pytest.param("broker", marks=[pytest.mark.broker, pytest.mark.every_broker])]
-)
-def cluster(request: pytest.FixtureRequest) -> Cluster:
-    if request.param == "memory":
-        return FakeCluster()
-    broker: LocalBroker = request.getfixturevalue("kafka")
-    return RealCluster(broker.bootstrap_servers)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """What every cluster does with ownership records, be it real or in memory."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import attrs
 import pytest
@@ -11,21 +10,8 @@ from headwater.model.records import OwnershipChange, OwnershipRecord, StackIdent
 from tests.contract.fake_cluster import FakeCluster
 from tests.contract.real_cluster import RealCluster
 
-if TYPE_CHECKING:
-    from headwater.toolchain.broker.local import LocalBroker
-
 Cluster = FakeCluster | RealCluster
 STACK = StackIdentity("0d6a", "organization/headwater/production")
-
-
-@pytest.fixture(
-    params=["memory", pytest.param("broker", marks=[pytest.mark.broker, pytest.mark.every_broker])]
-)
-def cluster(request: pytest.FixtureRequest) -> Cluster:
-    if request.param == "memory":
-        return FakeCluster()
-    broker: LocalBroker = request.getfixturevalue("kafka")
-    return RealCluster(broker.bootstrap_servers)
 
 
 @pytest.fixture

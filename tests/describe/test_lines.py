@@ -7,8 +7,7 @@ import pytest
 
 from headwater.describe import write_description
 from headwater.describe.lines import repair_text
-from tests.describe.copied_texts import PLAIN, as_log, read
-from tests.describe.texts import SMALL, recorded_texts
+from tests.describe.texts import PLAIN, SMALL, as_log, read, recorded_texts
 
 SURROUNDINGS = {
     "as it is": SMALL,

@@ -3,8 +3,7 @@ import pytest
 
 from headwater.describe import read_description, read_descriptions, write_description
 from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
-from tests.describe.copied_texts import PLAIN, as_log, read
-from tests.describe.texts import SMALL, recorded_texts, shuffled
+from tests.describe.texts import PLAIN, SMALL, as_log, read, recorded_texts, shuffled
 
 
 def test_nodes_lists_and_groups_are_read_from_the_text() -> None:

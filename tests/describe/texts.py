@@ -4,6 +4,9 @@ import random
 import re
 from pathlib import Path
 
+from headwater.describe import read_description
+from headwater.model.nodes import NodeTopology
+
 CASES = Path(__file__).parent.parent / "oracle" / "cases"
 
 SMALL = """\
@@ -46,3 +49,17 @@ def shuffled(text: str, seed: int) -> str:
 
     arrows = re.sub(r"(?m)^(\s+(?:-->|<--) )(.+)()$", reorder, text)
     return re.sub(r"(?m)((?:topics|stores): \[)(.*)(\]\))$", reorder, arrows)
+
+
+def read(text: str) -> NodeTopology:
+    topology, problems = read_description(text, "app.txt")
+    assert problems == ()
+    return topology
+
+
+PLAIN = read_description(SMALL)[0]
+
+
+def as_log(text: str) -> str:
+    prefix = "2026-03-01 12:00:00.123  INFO 1 --- [main] c.e.App : "
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import attrs
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public names that the stubs do not export
     AdminClient,
     AlterConfigOpType,
@@ -19,6 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public name
 
 from headwater.toolchain.broker.readiness import until
 from tests.answers import ATTEMPT_SECONDS, answered
+from tests.groups import delete_group
 
 _SECONDS = 90
 
@@ -62,11 +63,7 @@ class Cluster:
 
     def delete_group(self, id_: str) -> bool:
         """Delete a group; return whether it does not exist afterwards. One with members stays."""
-        try:
-            self._admin.delete_consumer_groups([id_])[id_].result()
-        except KafkaException as refused:
-            return bool(refused.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND)
-        return True
+        return delete_group(self._admin, id_)
 
     def set_config(self, name: str, **config: str) -> None:
         """Set settings, named with underscores instead of dots."""

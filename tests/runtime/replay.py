@@ -51,14 +51,24 @@ def runnable_programs(
     )
 
 
+def open_tasks(programs: Iterable[SubtopologyProgram], states: Mapping[str, MemoryState]) -> dict[str, Task]:
+    """Return program → its task 0 on its state; the tasks read the stores of global programs."""
+    tasks: dict[str, Task] = {}
+    global_stores: dict[str, Any] = {}
+    for program in sorted(programs, key=lambda each: not each.is_global):
+        task = tasks[program.name] = Task(program, 0, states[program.name], global_stores)
+        if program.is_global:
+            global_stores |= task.stores
+    return tasks
+
+
 class Replay:
     """Runs all tasks of an application, and keeps every record that they write, in order."""
 
     def __init__(self, programs: Iterable[SubtopologyProgram]) -> None:
         self.programs = tuple(programs)
         self._states = {program.name: MemoryState() for program in self.programs}
-        self.tasks: dict[str, Task] = {}
-        self.reopen()
+        self.tasks = open_tasks(self.programs, self._states)
         self._offsets: dict[str, count[int]] = {}
         self._queues: dict[str, deque[OutputRecord]] = {}
         self._waiting = JavaQueue[str](lambda topic: self._queues[topic][0][4])
@@ -66,12 +76,7 @@ class Replay:
 
     def reopen(self) -> None:
         """Create new tasks on the same states, as when they move to another worker."""
-        global_stores: dict[str, Any] = {}
-        for program in sorted(self.programs, key=lambda each: not each.is_global):
-            task = Task(program, 0, self._states[program.name], global_stores)
-            self.tasks[program.name] = task
-            if program.is_global:
-                global_stores |= task.stores
+        self.tasks = open_tasks(self.programs, self._states)
 
     def pipe(
         self,

@@ -23,6 +23,7 @@ from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
 
 APPLICATION = "app"
+CACHED = EngineSettings(emit_interval_ms=0)
 NO_CACHE = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)
 
 

@@ -8,7 +8,8 @@ import pytest
 from headwater.model import operators as model
 from headwater.spec.build_operators import _EXPRESSIONS, BUILDERS
 from headwater.spec.schema import document_schema, operators, resolve
-from tests.spec.published_schema import SCHEMA
+
+SCHEMA = document_schema()
 
 
 def test_the_code_builds_each_operator() -> None:

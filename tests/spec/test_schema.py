@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from jsonschema import Draft202012Validator
 
 from headwater.spec import schema_problems
-from headwater.spec.schema import Schema, resolve
-from tests.spec.published_schema import SCHEMA
+from headwater.spec.schema import Schema, document_schema, resolve
 
+SCHEMA = document_schema()
 APPLICATORS = {
     "properties",
     "patternProperties",

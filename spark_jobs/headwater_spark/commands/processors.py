@@ -12,10 +12,9 @@ from headwater.cli.policies import read_policies
 from headwater.kafka import command_line
 from headwater.kafka.command_line import NamedPath, connection
 from headwater.model.offset_metadata import MovePhase
-from headwater.model.problems import ProblemsError, errors
+from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
-from headwater.spec import load_documents
-from headwater_spark.commands.progress import Progress
+from headwater_spark.commands.shared import Progress, read_documents
 from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:
@@ -96,11 +95,8 @@ def _declared_documents(files: Sequence[Path]) -> Sequence[TopologyDocument]:
         ProblemsError: A document cannot be read.
         click.UsageError: None declares a number.
     """
-    loaded = load_documents(files)
-    if errors(loaded.problems):
-        raise ProblemsError(loaded.problems)
-    print_problems(loaded.problems)
-    found = [document for document in loaded.documents if document.application.processors is not None]
+    documents = read_documents(files)
+    found = [document for document in documents if document.application.processors is not None]
     if not found:
         raise click.UsageError("No document declares `application.processors`.")
     return found

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headwater.cli.console import ExitCode, print_problems
+from headwater.cli.console import ExitCode
 from headwater.cli.options import Count, Setting, each_once, policies_option
 from headwater.cli.policies import read_policies
 from headwater.kafka.command_line import NamedPath, cluster_options, connection
-from headwater.model.problems import ProblemsError, errors
-from headwater.model.topology import TopologyDocument
-from headwater.spec import load_documents
 from headwater.toolchain import spark_java_options
 from headwater_spark.commands.java_code import JavaCode, java_options
-from headwater_spark.commands.progress import Progress
-from headwater_spark.commands.spark_conf import conf_option, parse_conf
+from headwater_spark.commands.shared import Progress, conf_option, parse_conf, read_single_document
 from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:
@@ -177,7 +173,7 @@ def reshard(
     )
     code.check(classes)
     functions = {topic: _partitioner(name) for topic, name in partitioners if topic not in classes}
-    found = single_document(document)
+    found = read_single_document(document)
     report = Progress(found.application.id).report
     with java_partitioners(classes, code, found) as of_java:
         options = ReshardOptions(
@@ -268,19 +264,3 @@ def _partitioner(name: str) -> "UserPartitioner":
     if not callable(function):
         raise click.UsageError(f"--partitioner {name} is not a function.")
     return UserPartitioner(name, function)
-
-
-def single_document(path: Path) -> TopologyDocument:
-    """Return the document of a file.
-
-    Raises:
-        ProblemsError: It cannot be read.
-        click.UsageError: There are several.
-    """
-    loaded = load_documents([path])
-    if errors(loaded.problems):
-        raise ProblemsError(loaded.problems)
-    print_problems(loaded.problems)
-    if len(loaded.documents) != 1:
-        raise click.UsageError(f"{path} has {len(loaded.documents)} documents. Name the file of one.")
-    return loaded.documents[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headwater.toolchain import ToolchainError, ensure_spark_jars, fetched_spark_jars, spark_java_options
-from headwater_spark.commands.spark_conf import conf_option, parse_conf
+from headwater_spark.commands.shared import conf_option, parse_conf
 from headwater_spark.driver.run.command import run_application, runtime_options
 
 if TYPE_CHECKING:

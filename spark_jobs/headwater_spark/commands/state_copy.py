@@ -10,8 +10,7 @@ from headwater.cli.options import Setting, policies_option
 from headwater.cli.policies import read_policies
 from headwater.compiler import StreamsConfig
 from headwater.kafka.command_line import NamedPath, cluster_options, connection
-from headwater_spark.commands.progress import Progress
-from headwater_spark.commands.reshard import single_document
+from headwater_spark.commands.shared import Progress, read_single_document
 from headwater_spark.driver.run.installed import runtime_installed
 
 
@@ -76,7 +75,7 @@ def copy(
         from headwater_spark.driver.reshard.state_copy import copy_state  # noqa: PLC0415 - slow
     if not stores and not topics:
         raise click.UsageError("--store or --topic is required.")
-    found = single_document(document)
+    found = read_single_document(document)
     id_ = found.application.id
     prefix = StreamsConfig.of(found.application).topic_prefix or id_
     renames = [(f"{prefix}-{old}-changelog", f"{prefix}-{new}-changelog") for old, new in stores] + list(

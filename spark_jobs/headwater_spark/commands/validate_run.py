@@ -20,9 +20,12 @@ def run_problems(documents: Sequence[TopologyDocument]) -> tuple[Problem, ...]:
 
 def _problems(document: TopologyDocument) -> Iterator[Problem]:
     # Imports PySpark.
-    from headwater_spark.driver.preflight import check_runnable, class_not_loaded  # noqa: PLC0415
+    from headwater_spark.driver.preflight import (  # noqa: PLC0415
+        check_runnable,
+        class_problems,
+        load_failures,
+    )
     from headwater_spark.driver.threads.uncaught_exceptions import load_handler  # noqa: PLC0415
-    from headwater_spark.engine.program.classes import load_class, named_classes  # noqa: PLC0415
 
     application = document.application
     folder = Path(application.at.file).parent
@@ -31,12 +34,7 @@ def _problems(document: TopologyDocument) -> Iterator[Problem]:
     except ProblemsError as error:
         yield from error.problems
         return
-    for name, user, location in named_classes(runnable.nodes, application):
-        try:
-            load_class(name)
-        except Exception as error:  # noqa: BLE001 - importing a user's module may raise anything
-            failure = f"{type(error).__name__}: {error}"
-            yield class_not_loaded(application.id, name, user, location, failure)
+    yield from class_problems(runnable, load_failures)
     try:
         load_handler(application)
     except ProblemsError as error:

@@ -13,7 +13,6 @@ from headwater.model.topology import Application, TopologyDocument
 from headwater_spark.driver.active_client.locked_file import LockedFile
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.client_lifecycle import ClientLifecycle, WatchThreads
-from headwater_spark.driver.commit_check import CommitCheck
 from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.layout import Programs
@@ -21,6 +20,7 @@ from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
 from headwater_spark.driver.placement.task_placement import TaskPlacement
 from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
+from headwater_spark.driver.queries.known_commits import CommitCheck
 from headwater_spark.driver.queries.progress import ProgressWatch
 from headwater_spark.driver.queries.query import SubtopologyQuery
 from headwater_spark.driver.queries.query_input import QueryServices

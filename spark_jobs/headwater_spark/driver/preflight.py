@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -29,6 +29,7 @@ from headwater_spark.engine.program import (
     schema_files,
 )
 from headwater_spark.engine.program.classes import load_class, named_classes
+from headwater_spark.engine.program.settings import DEAD_LETTERS
 from headwater_spark.engine.serdes import (
     CompilerUnavailableError,
     RegistryUnavailableError,
@@ -41,7 +42,6 @@ from headwater_spark.worker.state_folders import create_private_folder
 
 _log = structlog.get_logger(__name__)
 _LOCK_FILE = "client.lock"
-_DEAD_LETTER_TOPIC = "errors.dead.letter.queue.topic.name"
 
 
 @attrs.frozen
@@ -185,18 +185,36 @@ def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:
     Raises:
         ProblemsError: Some classes cannot be loaded; one problem for each use.
     """
+    context = spark.sparkContext
+
+    def load_on_executor(names: Sequence[str]) -> Iterable[tuple[str, str]]:
+        context.setJobDescription(f"{runnable.document.application.id}: classes of the document")
+        return context.parallelize([names], 1).flatMap(load_failures).collect()
+
+    if problems := class_problems(runnable, load_on_executor):
+        raise ProblemsError(problems)
+
+
+def class_problems(
+    runnable: RunnableDocument, load: Callable[[Sequence[str]], Iterable[tuple[str, str]]]
+) -> list[Problem]:
+    """Return a problem for each use of a class that cannot be loaded.
+
+    `load` is `load_failures`, or calls it in another process.
+    """
     application = runnable.document.application
     uses = tuple(named_classes(runnable.nodes, application))
-    if not uses:
-        return
-    names = tuple(dict.fromkeys(name for name, _, _ in uses))
-    spark.sparkContext.setJobDescription(f"{application.id}: classes of the document")
-    failures = dict(spark.sparkContext.parallelize([names], 1).flatMap(_load_failures).collect())
-    problems = [
-        class_not_loaded(application.id, *use, failures[use[0]]) for use in uses if use[0] in failures
-    ]
-    if problems:
-        raise ProblemsError(problems)
+    failures = dict(load(tuple(dict.fromkeys(name for name, _, _ in uses)))) if uses else {}
+    return [_class_not_loaded(application.id, *use, failures[use[0]]) for use in uses if use[0] in failures]
+
+
+def load_failures(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield (class, reason) of the classes that cannot be loaded in this process."""
+    for name in names:
+        try:
+            load_class(name)
+        except Exception as error:  # noqa: BLE001 - importing a user's module may raise anything
+            yield name, f"{type(error).__name__}: {error}"
 
 
 def _read_schema_file(folder: Path, name: str) -> str:
@@ -267,16 +285,8 @@ def _output_topics(nodes: NodeTopology, application: Application) -> Iterator[st
     for node in nodes.nodes:
         if isinstance(node, SinkNode) and node.topic is not None and node.topic not in internal:
             yield node.topic
-    if _DEAD_LETTER_TOPIC in application.config:
-        yield application.config[_DEAD_LETTER_TOPIC]
-
-
-def _load_failures(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        try:
-            load_class(name)
-        except Exception as error:  # noqa: BLE001 - importing a user's module may raise anything
-            yield name, f"{type(error).__name__}: {error}"
+    if DEAD_LETTERS in application.config:
+        yield application.config[DEAD_LETTERS]
 
 
 def _no_schema(name: str, reason: str, application: Application) -> Problem:
@@ -329,7 +339,7 @@ def _already_running(application: str, folder: Path, owner: str) -> Problem:
     )
 
 
-def class_not_loaded(
+def _class_not_loaded(
     application: str, name: str, user: str, location: Location | None, failure: str
 ) -> Problem:
     return Problem(

@@ -4,7 +4,7 @@
     outputs = task.process(records, wall_clock_ms)    # records of sinks, repartition and changelog topics
 
 `process` leaves clocks and schedules in `state.metadata` and the changes of stores in `state.changes()`. The
-caller persists them (see `task_state`). After a failed batch, roll the state back and create a new task.
+caller persists them (see `task_state`). After a failed batch, open the state again and create a new task.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -58,10 +58,6 @@ class TaskState(Protocol):
         """
         ...
 
-    def rollback(self) -> None:
-        """Discard the writes of the running batch."""
-        ...
-
     def recover(self, version: int, batch_id: int | None = None) -> bool:
         """Apply the prepared batch if this leads to `version`; False = restore from the changelog topics.
 

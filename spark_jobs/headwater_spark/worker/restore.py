@@ -17,9 +17,9 @@ from headwater.kafka import Connection
 from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
+from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.task import Task
 from headwater_spark.worker import clients
-from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest
 from headwater_spark.worker.task_session import TaskSession
 
@@ -35,10 +35,8 @@ _SETTINGS: Mapping[str, Any] = {
     "fetch.queue.backoff.ms": 10,
 }
 
-State = LocalState | MemoryState
 
-
-def restore_state(request: BatchRequest, partition: int, state: State, session: TaskSession) -> int:
+def restore_state(request: BatchRequest, partition: int, state: BatchedState, session: TaskSession) -> int:
     """Bring `state` to the version that `session` found committed; return how many records were restored.
 
     State that is only behind, because another process had the task, gets the newer changelog records. Any
@@ -62,7 +60,7 @@ def restore_state(request: BatchRequest, partition: int, state: State, session: 
 
 
 def _restore_from_changelogs(
-    request: BatchRequest, partition: int, state: State, session: TaskSession
+    request: BatchRequest, partition: int, state: BatchedState, session: TaskSession
 ) -> int:
     ranges = dict(_changelog_ranges(request.program, partition, state, session))
     if not ranges:
@@ -77,7 +75,7 @@ def _restore_from_changelogs(
 
 
 def restore_topic(
-    task: Task, state: State, chunks: Iterable["RecordChunk"], topic: str, lineage: int | None
+    task: Task, state: BatchedState, chunks: Iterable["RecordChunk"], topic: str, lineage: int | None
 ) -> Iterator[int]:
     """Apply the records of a changelog topic chunk by chunk; yield how many each chunk has.
 
@@ -92,7 +90,7 @@ def restore_topic(
 
 
 def _changelog_ranges(
-    program: SubtopologyProgram, partition: int, state: State, session: TaskSession
+    program: SubtopologyProgram, partition: int, state: BatchedState, session: TaskSession
 ) -> Iterator[tuple[str, "OffsetRange"]]:
     known = state.offsets()
     for topic in program.changelogs.values():

@@ -30,6 +30,7 @@ from headwater_spark.engine.records import InputRecord, OutputRecord, TopicParti
 from headwater_spark.engine.scaling.moved_entries import MovedEntries, can_delete_later
 from headwater_spark.engine.scaling.moved_stores import moved_stores
 from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.stores.record_cache import bytes_per_thread
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.global_state import read_global_stores
@@ -329,7 +330,7 @@ class OpenTask:
 
 
 def _moved_entries(
-    request: BatchRequest, partition: int, state: LocalState | MemoryState, committed: OffsetMetadata
+    request: BatchRequest, partition: int, state: BatchedState, committed: OffsetMetadata
 ) -> MovedEntries | None:
     """Return the entries that the task has to delete, because their keys moved; None = there are none."""
     if DELETING_KEY not in committed.clocks:

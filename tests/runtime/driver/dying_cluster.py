@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from headwater_spark.driver.processor_move import state_move
-from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.engine.records import OutputRecord
+from headwater_spark.worker.transaction import Commits
 
 
 def die_after(operations: int, module: ModuleType = state_move) -> None:

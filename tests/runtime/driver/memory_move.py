@@ -6,10 +6,10 @@ from contextlib import contextmanager
 import attrs
 from confluent_kafka import KafkaError, KafkaException
 
-from headwater_spark.driver.processor_move.entry_copy import Commits
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.transaction import Commits
 from tests.runtime.record_chunks import chunk_of
 
 

@@ -22,7 +22,7 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.commands.processors import status as status_command
 from headwater_spark.driver.processor_expansion import expansion, expansion_status, held_queries
 from headwater_spark.driver.processor_move import state_move
-from headwater_spark.driver.processor_move.entry_copy import Commits, EntryCopy, MoveProducer
+from headwater_spark.driver.processor_move.entry_copy import EntryCopy, MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.state_move import move_state, processor_status
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
@@ -31,6 +31,7 @@ from headwater_spark.engine.scaling.moved_stores import names_processor
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker import task_batch
 from headwater_spark.worker.task_session import MoveIncompleteError
+from headwater_spark.worker.transaction import Commits
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.expanding_client import ExpandingClient, Query
 from tests.runtime.driver.joining_sparkless import JoiningSparkless
@@ -47,13 +48,6 @@ _FAILS, _SEEMS_TO_FAIL = 3, 5
 def _expand_and_die(text: str, servers: str, operations: int) -> None:
     die_after(operations)
     ExpandingClient.of(text, Connection(bootstrap_servers=(servers,))).expand(4)
-
-
-@pytest.fixture
-def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
-    """Return an application with 2 processors and 4 partitions, of which all have records."""
-    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
-    return app.with_added_partitions()
 
 
 @pytest.fixture

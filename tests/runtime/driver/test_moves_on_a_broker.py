@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,7 +16,6 @@ from headwater.kafka import Connection
 from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
-from headwater.toolchain.broker.local import LocalBroker
 from headwater_spark.driver.processor_move import kafka_cluster
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -24,16 +23,8 @@ from headwater_spark.driver.processor_move.state_move import move_state, process
 from headwater_spark.worker.task_session import MoveIncompleteError, OtherNumberError
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.sparkless import Sparkless
-from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
-    """Return an application with 2 processors and 4 partitions, of which all have records."""
-    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
-    return app.with_added_partitions()
 
 
 def _move_and_die(text: str, servers: str, operations: int) -> None:

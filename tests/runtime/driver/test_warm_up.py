@@ -14,25 +14,16 @@ from structlog.testing import capture_logs
 
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import MovePhase
-from headwater.toolchain.broker.local import LocalBroker
 from headwater_spark.driver.processor_move.state_move import processor_status
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult
 from tests.runtime.driver.expanding_client import ExpandingClient, LocalJobs
 from tests.runtime.driver.sparkless import Sparkless
-from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
 _TIMEOUT_SECONDS = 120.0
-
-
-@pytest.fixture
-def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
-    """Return an application with 2 processors and 4 partitions, of which all have records."""
-    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
-    return app.with_added_partitions()
 
 
 @attrs.define

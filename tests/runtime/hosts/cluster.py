@@ -112,11 +112,6 @@ class SparkHosts:
             return self._log_file(host).read_text(errors="replace")
         return ""
 
-    def executor_logs(self, host: Host) -> str:
-        return "".join(
-            each.read_text(errors="replace") for each in sorted((host.files / "work").glob("*/*/stderr"))
-        )
-
     @contextmanager
     def driver(
         self, application: ProcessApplication, host: Host, *, max_records: int, options: Sequence[str] = ()

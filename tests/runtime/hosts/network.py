@@ -123,20 +123,20 @@ class Host:
 
         def is_frozen() -> bool:
             found = self.processes()
-            self._send(signal.SIGSTOP, found)
+            send_signal(signal.SIGSTOP, found)
             return all(map(is_stopped, found))
 
         assert until(is_frozen, _WAIT_SECONDS)
 
     def unfreeze(self) -> None:
-        self._send(signal.SIGCONT, self.processes())
+        send_signal(signal.SIGCONT, self.processes())
         self._continue_parents()
 
     def kill(self) -> None:
         """Kill all processes of the host. Its kernel closes their connections."""
 
         def is_empty() -> bool:
-            self._send(signal.SIGKILL, self.processes())
+            send_signal(signal.SIGKILL, self.processes())
             self._continue_parents()
             return not self.processes()
 
@@ -198,11 +198,12 @@ class Host:
         for each in self._started:
             each.send_signal(signal.SIGCONT)
 
-    @staticmethod
-    def _send(sent: signal.Signals, processes: Sequence[int]) -> None:
-        for pid in processes:
-            with suppress(ProcessLookupError):
-                os.kill(pid, sent)
+
+def send_signal(sent: signal.Signals, processes: Sequence[int]) -> None:
+    """Send a signal to the processes that have not ended."""
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            os.kill(pid, sent)
 
 
 class Network:

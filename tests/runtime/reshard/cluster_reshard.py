@@ -1,13 +1,11 @@
 """A reshard as a command on a standalone cluster of Spark, and the faults that happen while it runs."""
 
 import logging
-import os
 import random
 import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +14,7 @@ import attrs
 
 from headwater.toolchain.broker.readiness import until
 from tests.runtime.hosts.cluster import SparkHosts
-from tests.runtime.hosts.network import Host
+from tests.runtime.hosts.network import Host, send_signal
 from tests.runtime.spark.processes import all_ended, with_command
 
 if TYPE_CHECKING:
@@ -136,19 +134,19 @@ class ClusterReshard:
         self.caused.append(fault)
         match fault:
             case Fault.EXECUTOR:
-                _send(signal.SIGKILL, executors)
+                send_signal(signal.SIGKILL, executors)
             case Fault.PYTHON:
-                _send(signal.SIGKILL, python)
+                send_signal(signal.SIGKILL, python)
             case Fault.PAUSED_EXECUTOR:
                 self._pause([*executors, *python])
             case Fault.ZOMBIE:
                 self._pause(python)
-                _send(signal.SIGKILL, executors)
+                send_signal(signal.SIGKILL, executors)
             case Fault.WORKER:
                 host.kill()
                 self.cluster.start_worker(host)
             case Fault.DAEMON:
-                _send(signal.SIGKILL, self._find(host, *_WORKER))
+                send_signal(signal.SIGKILL, self._find(host, *_WORKER))
                 self.cluster.start_worker(host)
             case Fault.DRIVER:
                 self.host.kill()
@@ -215,17 +213,11 @@ class ClusterReshard:
             assert Fault.DRIVER in self.caused, (code, self.output()[-6000:])
 
     def _pause(self, pids: Sequence[int]) -> None:
-        _send(signal.SIGSTOP, pids)
+        send_signal(signal.SIGSTOP, pids)
         self._paused.extend(pids)
         end = time.monotonic() + self.draw.uniform(*_PAUSE_SECONDS)
-        self._due.append((end, lambda: _send(signal.SIGCONT, pids)))
+        self._due.append((end, lambda: send_signal(signal.SIGCONT, pids)))
 
     @staticmethod
     def _find(host: Host, *texts: str) -> list[int]:
         return with_command(host.processes(), *texts)
-
-
-def _send(sent: signal.Signals, pids: Sequence[int]) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, sent)

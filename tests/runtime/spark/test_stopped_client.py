@@ -64,7 +64,7 @@ def test_a_process_that_was_stopped_while_another_one_added_processors_commits_n
             client.fed = stale.fed
             with running(client) as (process, logged):
                 _expand(client, process, await_running(client, logged))
-                _await_results(client, process)
+                client.await_results(process)
                 before = _committed(broker)
                 continue_all(stopped.pid)
                 assert stopped.wait(TIMEOUT_SECONDS) != os.EX_OK, stale.log()
@@ -73,7 +73,7 @@ def test_a_process_that_was_stopped_while_another_one_added_processors_commits_n
                 assert any(reason in stale.log() for reason in reasons), stale.log()
                 assert _committed(broker) == before
                 client.feed(200)
-                _await_results(client, process)
+                client.await_results(process)
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(TIMEOUT_SECONDS) == os.EX_OK, client.log()
         client.check_results()
@@ -92,11 +92,6 @@ def _expand(client: GrowingApplication, process: "subprocess.Popen[bytes]", endp
         return process.poll() is not None or status.get("processors") == 4
 
     assert until(is_expanded, TIMEOUT_SECONDS), client.log()
-
-
-def _await_results(client: GrowingApplication, process: "subprocess.Popen[bytes]") -> None:
-    until(lambda: process.poll() is not None or client.has_all_results(), TIMEOUT_SECONDS)
-    assert process.poll() is None, client.log()
 
 
 def _committed(broker: Broker) -> Mapping[TopicPartition, Committed]:

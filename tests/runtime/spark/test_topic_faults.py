@@ -110,7 +110,7 @@ def _progress(application: GrowingApplication, process: "subprocess.Popen[bytes]
 
 def _lose(topic: str, application: GrowingApplication, process: "subprocess.Popen[bytes]") -> None:
     """Delete a topic when all records are processed; then all keys are counted again, before other faults."""
-    _await_results(application, process)
+    application.await_results(process)
     reader = KafkaClusterReader(Connection(bootstrap_servers=(application.broker.bootstrap_servers,)))
     before = reader.topic_ids([topic])
     application.topics.delete(topic)
@@ -118,9 +118,4 @@ def _lose(topic: str, application: GrowingApplication, process: "subprocess.Pope
         lambda: reader.topic_ids([topic]).get(topic, "") not in ("", before[topic]), TIMEOUT_SECONDS
     ), application.log()
     application.feed(_RECORDS)
-    _await_results(application, process)
-
-
-def _await_results(application: GrowingApplication, process: "subprocess.Popen[bytes]") -> None:
-    until(lambda: process.poll() is not None or application.has_all_results(), TIMEOUT_SECONDS)
-    assert process.poll() is None, application.log()
+    application.await_results(process)

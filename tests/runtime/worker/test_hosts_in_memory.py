@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from headwater.model.offset_metadata import OffsetMetadata, StateVersion, latest_metadata
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.task import Task
 from headwater_spark.worker import restore, state_proof, task_batch
 from headwater_spark.worker.messages import BatchRequest, BatchResult
-from headwater_spark.worker.restore import State
 from headwater_spark.worker.state_proof import PROOF_SECONDS, CommittedState, StateProof
 from headwater_spark.worker.task_owner import TaskOwner
 from headwater_spark.worker.task_session import TaskSession
@@ -57,7 +57,7 @@ class Log:
         producer.before_commit = session.proof.before_commit
         return session
 
-    def read_changelogs(self, request: BatchRequest, partition: int, state: State, _: object) -> int:
+    def read_changelogs(self, request: BatchRequest, partition: int, state: BatchedState, _: object) -> int:
         """Apply the changelog records after those that the state has."""
         task, restored = Task(request.program, partition, state), 0
         for topic in request.program.changelogs.values():

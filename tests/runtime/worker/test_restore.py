@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import OffsetMetadata
 from headwater_spark.engine.records import InputRecord, TopicPartition
+from headwater_spark.engine.stores.backend import BatchedState, MemoryBackend
 from headwater_spark.worker import clients, restore
 from headwater_spark.worker.local_state import MemoryState
 from headwater_spark.worker.messages import BatchRequest
@@ -37,7 +38,7 @@ class Restores:
 
     begun: list[tuple[int, dict[str, int]]] = attrs.field(factory=list)
 
-    def __call__(self, _request: object, partition: int, state: MemoryState, session: object) -> int:
+    def __call__(self, _request: object, partition: int, state: BatchedState, session: object) -> int:
         assert partition == 0
         assert isinstance(session, Session)
         self.begun.append((state.version, dict(state.metadata)))
@@ -51,14 +52,15 @@ def restores(monkeypatch: pytest.MonkeyPatch) -> Restores:
     return restores
 
 
-def restored(state: MemoryState, metadata: OffsetMetadata) -> int:
+def restored(state: BatchedState, metadata: OffsetMetadata) -> int:
     request: Any = None
     session: Any = Session(metadata)
     return restore_state(request, 0, state, session)
 
 
-def state_of(version: int, lineage: int | None, *, is_next_prepared: bool = False) -> MemoryState:
-    state = MemoryState()
+def state_of(version: int, lineage: int | None, *, is_next_prepared: bool = False) -> BatchedState:
+    backend = MemoryBackend()
+    state = BatchedState(backend)
     state.metadata.update({"clock": 10, **({} if lineage is None else {LINEAGE: lineage})})
     if version:
         state.store("s").put(b"key", b"old")
@@ -67,7 +69,7 @@ def state_of(version: int, lineage: int | None, *, is_next_prepared: bool = Fals
         state.metadata["clock"] = 20
         state.store("s").put(b"key", b"new")
         state.prepare(version)
-        state.rollback()
+        state = BatchedState(backend)
     return state
 
 
@@ -125,7 +127,7 @@ class Changelogs:
     """Replaces `PartitionReader`: chunks of records by topic, and what was read and known between them."""
 
     chunks: Mapping[str, Sequence[RecordChunk]]
-    state: MemoryState
+    state: BatchedState
     is_open: bool | None = None
     """None: it was never opened."""
     ranges: list[tuple[str, int, OffsetRange]] = attrs.field(factory=list)

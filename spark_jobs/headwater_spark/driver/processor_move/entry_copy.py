@@ -11,9 +11,8 @@ from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.entry_owners import entry_owners
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.transaction import Commits
 
-Commits = Mapping[TopicPartition, tuple[int, str]]
-"""Topic partition → (next offset to read, text of the offset metadata)"""
 Report = Callable[[str, int, int], None]
 """Called with what is being done, how many records are done, and how many there are in total."""
 _RECORDS_PER_TRANSACTION = 50_000

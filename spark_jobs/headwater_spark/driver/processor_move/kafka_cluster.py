@@ -15,7 +15,7 @@ from headwater.change.topics import failures, request_new_partitions
 from headwater.kafka import Connection
 from headwater.kafka.group_offsets import unread_problem
 from headwater.model.problems import Problem, ProblemsError
-from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.processor_move.problems import kafka_failed
 from headwater_spark.engine.columns import OutputColumns
@@ -23,7 +23,7 @@ from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.worker import clients
 from headwater_spark.worker.restore import OffsetRange, PartitionFollower, PartitionReader, RecordChunk
-from headwater_spark.worker.transaction import TransactionalProducer
+from headwater_spark.worker.transaction import Commits, TransactionalProducer
 
 _EXPANSION_SECONDS = 60.0
 _VISIBLE_SECONDS = 10.0

@@ -36,8 +36,6 @@ def undo_copy(
     connection: Connection,
     renames: Renames,
     report: Report,
-    *,
-    wait_seconds: float = SESSION_SECONDS,
 ) -> Sequence[str]:
     """Delete the new topics of a copy, and return their names. Topics that are deleted already are omitted.
 
@@ -53,7 +51,7 @@ def undo_copy(
             cheap_collections(),
             closing(KafkaMoveCluster(connection, application, copy_problems.undo_failed)) as cluster,
         ):
-            check_stopped(connection, application, wait_seconds, report)
+            check_stopped(connection, application, SESSION_SECONDS, report)
             snapshot, _, copies, refused = read_copies(connection, document, renames)
             if refused:
                 raise ProblemsError(refused)

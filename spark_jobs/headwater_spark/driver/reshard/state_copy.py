@@ -79,7 +79,6 @@ def copy_state(
     renames: Renames,
     report: Report,
     *,
-    wait_seconds: float = SESSION_SECONDS,
     policies: Sequence[Policy] = (),
 ) -> CopyResult:
     """Copy the topics of an application that is stopped; create topics that do not exist.
@@ -94,7 +93,7 @@ def copy_state(
             cheap_collections(),
             closing(KafkaMoveCluster(connection, application, copy_problems.copy_failed)) as cluster,
         ):
-            check_stopped(connection, application, wait_seconds, report)
+            check_stopped(connection, application, SESSION_SECONDS, report)
             snapshot, compiled, copies, refused = read_copies(connection, document, renames)
             existing = [each for each in copies if each.target.name in snapshot.partitions]
             new = [each for each in copies if each not in existing]

@@ -1,16 +1,16 @@
 """The configs of stream threads: `num.stream.threads` and `uncaught.exception.handler`."""
 
-import re
 from collections.abc import Iterator
 
 from headwater.compiler.configs.table import read_config
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import Application
+from headwater_spark.engine.program.classes import is_class_name
+from headwater_spark.engine.program.settings import refused_setting
 from headwater_spark.stream_threads import UncaughtExceptionResponse
 
 COUNT = "num.stream.threads"
 HANDLER = "uncaught.exception.handler"
-_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _ANSWERS = ", ".join(UncaughtExceptionResponse)
 
 
@@ -48,7 +48,7 @@ def thread_problems(application: Application) -> Iterator[Problem]:
     config = application.config
     count = stream_threads(application)
     if count is not None and count < 1:
-        yield _refused_setting(
+        yield refused_setting(
             application,
             COUNT,
             "a whole number of at least 1",
@@ -57,7 +57,7 @@ def thread_problems(application: Application) -> Iterator[Problem]:
             "has slots.",
         )
     if HANDLER in config and not _is_handler(config[HANDLER]):
-        yield _refused_setting(
+        yield refused_setting(
             application,
             HANDLER,
             f"{_ANSWERS}, or module:Class",
@@ -85,17 +85,4 @@ def handler_not_loaded(application: Application, name: str, found: str) -> Probl
 
 def _is_handler(text: str) -> bool:
     text = text.strip()
-    return text in tuple(UncaughtExceptionResponse) or _CLASS.fullmatch(text) is not None
-
-
-def _refused_setting(application: Application, key: str, allowed: str, why: str, fix: str) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_CONFIG,
-        summary=f"The runtime does not support the value of {key}.",
-        application=application.id,
-        expected=allowed,
-        found=f'"{application.config[key]}"',
-        why=why,
-        fix=fix,
-        location=application.locate_config(key),
-    )
+    return text in tuple(UncaughtExceptionResponse) or is_class_name(text)

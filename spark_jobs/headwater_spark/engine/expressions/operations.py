@@ -225,13 +225,13 @@ def _compare_numbers(left: Value, right: Value) -> int:
 
 def _compare_sequences(left: Value, right: Value) -> int:
     for one, other in zip(left, right, strict=False):
-        result = _compare_members(one, other)
+        result = compare_members(one, other)
         if result:
             return result
     return (len(left) > len(right)) - (len(left) < len(right))
 
 
-def _compare_members(one: Value, other: Value) -> int:
+def compare_members(one: Value, other: Value) -> int:
     """Compare members of arrays and objects: null is the smallest."""
     if one is None or other is None:
         return int(other is None) - int(one is None)

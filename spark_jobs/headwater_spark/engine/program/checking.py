@@ -1,6 +1,5 @@
 """Find the problems that prevent an application from running, before it starts."""
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 
 from headwater.model.nodes import Node, NodeTopology, SinkNode
@@ -8,6 +7,7 @@ from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import TopologyDocument
 from headwater_spark.engine.expressions import ExpressionError, Fault, compile_expression
 from headwater_spark.engine.partitioners.static import CLASS, INITIAL, LinearHash, built_in
+from headwater_spark.engine.program.classes import is_class_name
 from headwater_spark.engine.program.expressions import NodeExpression, class_of, expressions_of
 from headwater_spark.engine.program.formats import (
     Defaults,
@@ -19,7 +19,6 @@ from headwater_spark.engine.program.formats import (
 from headwater_spark.engine.program.settings import setting_problems
 from headwater_spark.engine.serdes import plain_serde, schema_key
 
-_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _PLAIN = {
     **dict.fromkeys(("string", "uuid"), "STRING"),
     **dict.fromkeys(("long", "integer", "short"), "BIGINT"),
@@ -106,7 +105,7 @@ def _check_class(node: Node) -> Iterator[Problem]:
     is_needed, name = class_of(node)
     if is_needed and name is None:
         yield _missing_part(node, "its class", "module:Class", "Add `class`.")
-    elif name is not None and not _CLASS.fullmatch(name):
+    elif name is not None and not is_class_name(name):
         yield Problem(
             code=ProblemCode.NOT_RUNNABLE,
             summary=f"{node.name} cannot run: the name of its class is not valid.",
@@ -120,7 +119,7 @@ def _check_class(node: Node) -> Iterator[Problem]:
 
 
 def _check_partitioner(name: str, document: TopologyDocument, at: Location | None) -> Iterator[Problem]:
-    if name == "default" or _CLASS.fullmatch(name):
+    if name == "default" or is_class_name(name):
         return
     application = document.application
     partitioner, problems = built_in(name, application.config, at or application.at)

@@ -1,5 +1,6 @@
 """Users' classes that a document names as `module:Class`."""
 
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -9,6 +10,13 @@ from headwater.model.problems import Location
 from headwater.model.topology import Application
 from headwater_spark.engine.partitioners.static import CLASS
 from headwater_spark.engine.program.expressions import class_of
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+def is_class_name(text: str) -> bool:
+    """Return whether a text has the form `module:Class`."""
+    return _NAME.fullmatch(text) is not None
 
 
 def load_class(name: str) -> Any:  # noqa: ANN401 - an object of the user

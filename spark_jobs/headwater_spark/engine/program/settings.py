@@ -23,7 +23,7 @@ _CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
 _MAX_IDLE = "max.task.idle.ms"
 _RECOVERY_LAG = "acceptable.recovery.lag"
 _PURGE_INTERVAL = "repartition.purge.interval.ms"
-_DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
+DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
 _EMIT = "__emit.interval.ms.kstreams.windowed.aggregation__"
 _OUTER = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
 _GLOBAL_HANDLER = "processing.exception.handler.global.enabled"
@@ -68,7 +68,7 @@ def engine_settings(config: Mapping[str, str]) -> EngineSettings:
         on_bad_input=_answer(config, DESERIALIZATION_HANDLER),
         on_processing_error=_answer(config, PROCESSING_HANDLER),
         on_bad_output=_answer(config, PRODUCTION_HANDLER),
-        dead_letter_topic=config.get(_DEAD_LETTERS) or None,
+        dead_letter_topic=config.get(DEAD_LETTERS) or None,
         emit_interval_ms=max(0, _number(config, _EMIT)),
         outer_join_interval_ms=max(0, _number(config, _OUTER)),
     )
@@ -107,13 +107,13 @@ def setting_problems(application: Application) -> Iterator[Problem]:
     yield from refused_configs(application, exactly_once=guarantee.is_exactly_once)
     for key in (_EMIT, _OUTER):
         if _number(config, key) < 0:
-            yield _refused(application, key, "a whole number of at least 0", _WHY_UPDATES)
+            yield refused_setting(application, key, "a whole number of at least 0", _WHY_UPDATES)
     if _number(config, _MAX_IDLE) < -1:
-        yield _refused(application, _MAX_IDLE, "milliseconds, or -1", _WHY_IDLE)
+        yield refused_setting(application, _MAX_IDLE, "milliseconds, or -1", _WHY_IDLE)
     for key, answers in _HANDLERS.items():
         for spelled in (key, f"default.{key}"):
             if spelled in config and _simple_name(config[spelled]) not in answers:
-                yield _refused(application, spelled, " or ".join(answers))
+                yield refused_setting(application, spelled, " or ".join(answers), _WHY_HANDLER)
 
 
 def _stores_in_memory(config: Mapping[str, str]) -> bool:
@@ -139,7 +139,8 @@ def _number(config: Mapping[str, str], key: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _refused(application: Application, key: str, allowed: str, why: str = _WHY_HANDLER) -> Problem:
+def refused_setting(application: Application, key: str, allowed: str, why: str, fix: str = "") -> Problem:
+    """Return the problem of a value that the runtime does not support; without `fix`: set an allowed one."""
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
         summary=f"The runtime does not support the value of {key}.",
@@ -147,6 +148,6 @@ def _refused(application: Application, key: str, allowed: str, why: str = _WHY_H
         expected=allowed,
         found=f'"{application.config[key]}"',
         why=why,
-        fix=f"Set {key} to {allowed}, or remove it.",
+        fix=fix or f"Set {key} to {allowed}, or remove it.",
         location=application.locate_config(key),
     )

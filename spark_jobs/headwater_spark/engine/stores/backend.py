@@ -80,11 +80,6 @@ class BatchedState:
     def commit(self, batch: int, offsets: Mapping[str, int] | None = None) -> None:
         self._apply(self.changes(), batch, self.metadata, offsets or {})
 
-    def rollback(self) -> None:
-        self._clear_overlays()
-        self.metadata.clear()
-        self.metadata.update(self._backend.latest().metadata)
-
     def recover(self, version: int, batch_id: int | None = None) -> bool:
         if self.version == version and self.metadata.get(BATCH_ID) == batch_id:
             return True

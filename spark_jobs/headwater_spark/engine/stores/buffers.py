@@ -18,7 +18,6 @@ from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Headers, Value
 from headwater_spark.engine.stores.entry_order import EntryOrder
-from headwater_spark.engine.stores.interfaces import BufferedContext
 from headwater_spark.engine.stores.overlay import Overlay
 
 _TIME = 8
@@ -28,7 +27,6 @@ _JOIN_ENTRY = b"\0"
 _ENTRY = b"e"
 _AFTER_ENTRIES = b"f"
 _TIME_OF_KEY = b"i"
-_NEVER = 2**63 - 1
 _NOT_SERIALIZED = b""
 _VERSION: Headers = (("v", b"\3"),)
 _FIXED = struct.Struct(">qqi")
@@ -36,6 +34,9 @@ _INT = struct.Struct(">i")
 _NULL = -1
 _SAME = -2
 _CONTEXT_BYTES = 8 + 8 + 4
+
+BufferedContext = tuple[int, int, str, int, Headers]
+"""(timestamp, offset, topic, partition, headers) of the record that caused an entry."""
 
 
 class Buffered(NamedTuple):
@@ -112,7 +113,7 @@ LogEntry = Callable[[bytes, bytes | None, Headers], None]
 
 
 class JoinBufferBytes:
-    """`JoinBuffer` (`RocksDBTimeOrderedKeyValueBuffer`).
+    """Stream records within the grace period of a stream-table join (`RocksDBTimeOrderedKeyValueBuffer`).
 
     A key, in store and changelog, is `0 ‖ time(8) ‖ key ‖ sequence(4)` (`TimeFirstWindowKeySchema`).
     `observed` is the largest time ever put, `sequence` counts the records.
@@ -138,12 +139,8 @@ class JoinBufferBytes:
         self._sequence = sequence
         self._from = b""
 
-    @property
-    def min_time(self) -> int | None:
-        first = next(self._overlay.range(self._from), None)
-        return None if first is None else _time_of(first[0])
-
     def put(self, key: Value, value: Value, context: BufferedContext) -> bool:
+        """Buffer a record; return False, and do not buffer it, if it is later than the grace period."""
         time = context[0]
         if self._observed.now - self._grace > time:
             return False
@@ -158,6 +155,7 @@ class JoinBufferBytes:
         return True
 
     def pop_until(self, time: int) -> Iterator[tuple[Value, Value, BufferedContext]]:
+        """Remove and yield records up to and including `time`, oldest first."""
         end = _JOIN_ENTRY + (time + 1).to_bytes(_TIME, "big") if time >= 0 else _JOIN_ENTRY
         for entry_key, stored in list(self._overlay.range(self._from, end)):
             entry = deserialize(stored)
@@ -189,7 +187,7 @@ class BufferSize:
 
 
 class SuppressBytes:
-    """`SuppressBuffer` (`InMemoryTimeOrderedKeyValueChangeBuffer`), in the store of the task.
+    """One change per key, in the order of buffer time (`InMemoryTimeOrderedKeyValueChangeBuffer`).
 
     Entries have the key `e ‖ time(8) ‖ key`; `i ‖ key` has the time of the key's entry. When the batch ends,
     the changelog gets each changed key once: the entry followed by its time, with the header `v` = 3.
@@ -213,13 +211,8 @@ class SuppressBytes:
 
     @property
     def size(self) -> int:
+        """The size in bytes, as Kafka Streams estimates it."""
         return max(self._bytes.now, 0)
-
-    @property
-    def min_time(self) -> int:
-        """The time of the oldest entry; the largest possible time if the buffer is empty."""
-        first = self._oldest()
-        return _NEVER if first is None else _time_of(first)
 
     def is_due(self, time: int) -> bool:
         """Return whether there is an entry of this time, or an earlier one."""
@@ -248,6 +241,7 @@ class SuppressBytes:
         self._changed[key_bytes] = None
 
     def prior(self, key: Value) -> tuple[Value, int] | bool | None:
+        """Return the (value, timestamp) last emitted; False = the key is not buffered."""
         key_bytes = self._key.serialize(key)
         index = self._overlay.get(_TIME_OF_KEY + key_bytes)
         if index is None:
@@ -256,7 +250,7 @@ class SuppressBytes:
         return None if known is None else (self._value.deserialize(known), -1)
 
     def oldest(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
-        """Raises LookupError if the buffer is empty."""
+        """Return (key, (new, old), context) of the oldest entry; raises LookupError if there is none."""
         entry_key = self._oldest_entry_key()
         context, _, old, new = self._at(entry_key)
         if new is not None:
@@ -266,7 +260,7 @@ class SuppressBytes:
         return self._key.deserialize(entry_key[1 + _TIME :]), (new, old), context
 
     def drop_oldest(self) -> None:
-        """Raises LookupError if the buffer is empty."""
+        """Remove the oldest entry; raises LookupError if there is none."""
         entry_key = self._oldest_entry_key()
         key_bytes = entry_key[1 + _TIME :]
         self._remove(entry_key, key_bytes, self._at(entry_key))

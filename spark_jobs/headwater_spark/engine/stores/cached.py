@@ -14,9 +14,7 @@ from headwater_spark.engine.stores.record_cache import (
     cached_size,
     header_bytes,
 )
-from headwater_spark.engine.stores.uncounted import KeyRange, UncountedEntries
-
-_UNWRITTEN = b"\0unwritten"  # compared by identity
+from headwater_spark.engine.stores.uncounted import UNWRITTEN, KeyRange, UncountedEntries
 
 OnFlush = Callable[[bytes, bytes | None, bytes | None, Context], None]
 """(key, new, old, context of the latest update)"""
@@ -252,8 +250,8 @@ class Cached:
         def get(key: bytes) -> bytes | None:
             if cache.limit < 0:
                 return get_counted(key)
-            value = written(key, _UNWRITTEN)
-            if value is _UNWRITTEN:
+            value = written(key, UNWRITTEN)
+            if value is UNWRITTEN:
                 return read_below(key)
             at(len(writes))
             read(key)
@@ -268,8 +266,8 @@ class Cached:
         def get(key: bytes) -> bytes | None:
             if cache.limit < 0:
                 return get_counted(key)
-            value = written(key, _UNWRITTEN)
-            if value is not _UNWRITTEN:
+            value = written(key, UNWRITTEN)
+            if value is not UNWRITTEN:
                 return value
             value = read(key)
             if keeps_reads and value is not None:
@@ -282,8 +280,8 @@ class Cached:
         return get
 
     def _get_counted(self, key: bytes) -> bytes | None:
-        value = self.overlay.written.get(key, _UNWRITTEN)
-        if value is _UNWRITTEN:
+        value = self.overlay.written.get(key, UNWRITTEN)
+        if value is UNWRITTEN:
             value = self._below.overlay.get(key)
         entries = self.entries
         if key in entries.sizes:

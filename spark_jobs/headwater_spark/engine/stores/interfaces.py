@@ -1,4 +1,4 @@
-"""Interfaces of stores: ordered bytes below, typed stores above, named as in Kafka Streams.
+"""Interfaces of stores: ordered bytes below; above, the stores of processors, named as in Kafka Streams.
 
 The engine never changes values in place. Consume an iterator before you write to its store: it does not
 isolate itself from writes.
@@ -7,7 +7,7 @@ isolate itself from writes.
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from headwater_spark.engine.records import Headers, Value, Windowed
+from headwater_spark.engine.records import Value, Windowed
 
 Pair = tuple[bytes, bytes]
 
@@ -23,13 +23,6 @@ class SortedReads(Protocol):
     def reverse_range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
         """Return the same entries in reverse order."""
         ...
-
-
-class OrderedBytes(SortedReads, Protocol):
-    """An ordered map from bytes to bytes that can be written."""
-
-    def put(self, key: bytes, value: bytes) -> None: ...
-    def delete(self, key: bytes) -> None: ...
 
 
 class KeyValueStore(Protocol):
@@ -132,69 +125,3 @@ class SessionStore(Protocol):
 
     def put(self, session: Windowed, value: Value) -> None: ...
     def remove(self, session: Windowed) -> None: ...
-
-
-class ListStore(Protocol):
-    """Unmatched records of a stream-stream join (`KeyValueStore<TimestampedKeyAndJoinSide, LeftOrRight>`).
-
-    Ordered by (timestamp, side, key); an entry has one or more values. The side byte is 1 for the left side.
-    """
-
-    def add(self, timestamp: int, is_left: bool, key: Value, value: Value) -> None: ...  # noqa: FBT001
-    def clear(self, timestamp: int, is_left: bool, key: Value) -> None:  # noqa: FBT001
-        """Delete the entry with all its values."""
-        ...
-
-    def delete(self, entry_key: bytes) -> None:
-        """Delete the entry that `all` returned with this key, with all its values."""
-        ...
-
-    def all(self) -> Iterator[tuple[bytes, int, bool, Value, Value]]:
-        """Return (entry key, timestamp, is left, key, value) in order."""
-        ...
-
-
-BufferedContext = tuple[int, int, str, int, Headers]
-"""(timestamp, offset, topic, partition, headers) of the record that caused an entry."""
-
-
-class SuppressBuffer(Protocol):
-    """`TimeOrderedKeyValueChangeBuffer`: one change per key, in the order of buffer time."""
-
-    @property
-    def records(self) -> int: ...
-    @property
-    def size(self) -> int:
-        """The size in bytes, as Kafka Streams estimates it."""
-        ...
-
-    @property
-    def min_time(self) -> int: ...
-    def is_due(self, time: int) -> bool:
-        """Return whether there is an entry of this time, or an earlier one."""
-        ...
-
-    def put(self, time: int, key: Value, change: tuple[Value, Value], context: BufferedContext) -> None: ...
-    def prior(self, key: Value) -> tuple[Value, int] | bool | None:
-        """Return the (value, timestamp) last emitted; False = the key is not buffered."""
-        ...
-
-    def oldest(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
-        """Return (key, (new, old), context) of the oldest entry."""
-        ...
-
-    def drop_oldest(self) -> None: ...
-
-
-class JoinBuffer(Protocol):
-    """`RocksDBTimeOrderedKeyValueBuffer`: stream records within the grace period of a stream-table join."""
-
-    @property
-    def min_time(self) -> int | None: ...
-    def put(self, key: Value, value: Value, context: BufferedContext) -> bool:
-        """Buffer a record; return False, and do not buffer it, if it is later than the grace period."""
-        ...
-
-    def pop_until(self, time: int) -> Iterator[tuple[Value, Value, BufferedContext]]:
-        """Remove and yield records up to and including `time`, oldest first."""
-        ...

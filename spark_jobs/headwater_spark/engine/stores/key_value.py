@@ -110,7 +110,11 @@ class TimestampedKeyValueBytes(KeyValueBytes):
 
 
 class ListBytes:
-    """`ListStore`; left and right values have different serdes."""
+    """Unmatched records of a stream-stream join (`KeyValueStore<TimestampedKeyAndJoinSide, LeftOrRight>`).
+
+    Ordered by (timestamp, side, key); an entry has one or more values. The side byte is 1 for the left side.
+    Left and right values have different serdes.
+    """
 
     def __init__(
         self,
@@ -136,12 +140,15 @@ class ListBytes:
         self._from = min(self._from, entry_key)
 
     def clear(self, timestamp: int, is_left: bool, key: Value) -> None:  # noqa: FBT001
+        """Delete the entry with all its values."""
         self.delete(self._entry_key(timestamp, is_left, key))
 
     def delete(self, entry_key: bytes) -> None:
+        """Delete the entry that `all` returned with this key, with all its values."""
         self.below.put(entry_key, None, self._context())
 
     def all(self) -> Iterator[tuple[bytes, int, bool, Value, Value]]:
+        """Return (entry key, timestamp, is left, key, value) in order."""
         for entry_key, stored in self._entries_from_first():
             timestamp = int.from_bytes(entry_key[:_TIME], "big")
             is_left = entry_key[_TIME : _TIME + _SIDE] == _LEFT

@@ -8,7 +8,7 @@ import attrs
 from headwater_spark.engine.records import Context
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES, StoreEntries, cached_size
 
-_UNWRITTEN = b"\0unwritten"  # compared by identity
+UNWRITTEN = b"\0unwritten"  # compared by identity
 
 
 @attrs.frozen(eq=False)
@@ -129,10 +129,10 @@ class UncountedEntries:
         contexts |= self.contexts
         for key in self._last_uses():
             context = contexts.get(key)
-            value = self._written.get(key, _UNWRITTEN)
+            value = self._written.get(key, UNWRITTEN)
             if context is not None:
                 yield key, cached_size(key, value, context)
-            elif value is _UNWRITTEN and key in self.kept:
+            elif value is UNWRITTEN and key in self.kept:
                 yield key, ENTRY_BYTES + len(key) + len(self.kept[key])
 
     def _last_uses(self) -> list[bytes]:

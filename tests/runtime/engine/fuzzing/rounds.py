@@ -16,6 +16,7 @@ from headwater_spark.engine.records import InputRecord, OutputRecord, TopicParti
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.java_queue import JavaQueue
+from tests.runtime.replay import open_tasks
 
 _TIMESTAMP = 3
 Written = Iterator[tuple[int, OutputRecord]]
@@ -44,12 +45,7 @@ class Rounds:
 
     def reopen(self) -> None:
         """Create new tasks on the same states, as when they move to another worker."""
-        global_stores: dict[str, Any] = {}
-        for program in sorted(self.programs, key=lambda each: not each.is_global):
-            task = Task(program, 0, self._states[program.name], global_stores)
-            self.tasks[program.name] = task
-            if program.is_global:
-                global_stores |= task.stores
+        self.tasks = open_tasks(self.programs, self._states)
 
     def start(self) -> None:
         """Process an empty batch at the time 0: the test driver schedules before the first record, too."""

@@ -14,11 +14,8 @@ from headwater_spark.engine.stores.buffers import BufferSize, JoinBufferBytes, S
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.interfaces import (
     NOT_PUT,
-    JoinBuffer,
     KeyValueStore,
-    ListStore,
     SessionStore,
-    SuppressBuffer,
     TimestampedKeyValueStore,
     VersionedKeyValueStore,
     WindowStore,
@@ -45,12 +42,6 @@ def what_users_get(
 ) -> tuple[KeyValueStore, TimestampedKeyValueStore, VersionedKeyValueStore, WindowStore, SessionStore]:
     """Check the types of the stores: they implement the interfaces."""
     return plain, timestamped, versioned, window, session
-
-
-def what_operators_get(
-    suppress: SuppressBytes, waiting: JoinBufferBytes, unmatched: ListBytes
-) -> tuple[SuppressBuffer, JoinBuffer, ListStore]:
-    return suppress, waiting, unmatched
 
 
 class Opened:
@@ -311,7 +302,9 @@ def test_suppressed_keys_keep_their_time_and_are_emitted_in_order(steps: list[tu
             buffer.flush()
             opened.commit()
         assert buffer.records == len(model)
-        assert buffer.min_time == min((entry[0] for entry in model.values()), default=2**63 - 1)
+        earliest = min((entry[0] for entry in model.values()), default=2**63)
+        assert not buffer.is_due(earliest - 1)
+        assert buffer.is_due(earliest) == bool(model)
         assert buffer.prior("z") is False
     if not model:
         assert buffer.size == 0
@@ -322,11 +315,7 @@ def test_suppressed_keys_keep_their_time_and_are_emitted_in_order(steps: list[tu
     for plain, stored, headers in log:
         assert headers == ((("v", b"\3"),) if stored is not None else ())
         restored.restore(plain, stored)
-    assert (restored.records, restored.size, restored.min_time) == (
-        buffer.records,
-        buffer.size,
-        buffer.min_time,
-    )
+    assert (restored.records, restored.size) == (buffer.records, buffer.size)
     for _ in range(len(model)):
         assert restored.oldest() == buffer.oldest()
         restored.drop_oldest()
@@ -369,7 +358,6 @@ def test_waiting_records_leave_by_time_then_in_arrival_order() -> None:
     for number, time in enumerate((20, 12, 20, 15)):
         assert buffer.put("k", f"v{number}", (time, number, "in", 0, ()))
     assert not buffer.put("k", "late", (9, 9, "in", 0, ()))
-    assert buffer.min_time == 12
     assert [value for _, value, _ in buffer.pop_until(15)] == ["v1", "v3"]
     assert [value for _, value, _ in buffer.pop_until(99)] == ["v0", "v2"]
-    assert buffer.min_time is None
+    assert not list(buffer.pop_until(99))

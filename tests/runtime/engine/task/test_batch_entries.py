@@ -8,14 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine.operators import windowed_aggregates
-from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import Headers, InputRecord
-from headwater_spark.engine.task import Task
-from headwater_spark.worker.local_state import MemoryState
-from tests.runtime.engine.task.topologies import CLASSES
-from tests.runtime.topology_runner import programs
+from tests.runtime.engine.task.topologies import create_task
 
-CACHED = EngineSettings(emit_interval_ms=0)
 _STREAM = "- stream: {topics: [in, in-longer], serdes: {key: string, value: string}}\n- groupByKey: null\n"
 _GROUPED = f"{_STREAM}- windowedBy: {{session: {{gap: 2s, grace: 3s}}}}\n"
 _OUT = "- toStream: null\n- to: {topic: out}\n"
@@ -45,18 +40,14 @@ def _only_from_the_store() -> Iterator[None]:
         yield
 
 
-def _task(topology: str) -> Task:
-    return Task(programs(topology, CACHED, CLASSES)[0], 0, MemoryState())
-
-
 @pytest.mark.parametrize("topology", SESSIONS.values(), ids=SESSIONS)
 @given(batches=_BATCHES, cache_bytes=st.sampled_from([1, 90, 200, 400, 1_000, 10_000_000]))
 def test_sessions_in_lists_lead_to_the_same_records(
     topology: str, batches: list[list[tuple[int, bytes | None, bytes, Headers, str]]], cache_bytes: int
 ) -> None:
     with _only_from_the_store():
-        from_store = _task(topology)
-    in_lists = _task(topology)
+        from_store = create_task(topology)
+    in_lists = create_task(topology)
     for task in (from_store, in_lists):
         task.resize_cache(cache_bytes)
     offset = 0

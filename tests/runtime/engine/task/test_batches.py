@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import InputRecord, OutputRecord
 from headwater_spark.engine.stores.backend import BatchedState, MemoryBackend
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
-from tests.runtime.topology_runner import NO_CACHE, TopologyRunner
+from tests.runtime.topology_runner import CACHED, NO_CACHE, TopologyRunner
 
 Input = tuple[str | None, str | None, int]
 
@@ -24,7 +23,6 @@ INPUTS = st.lists(
     ),
     max_size=25,
 )
-CACHED = EngineSettings(emit_interval_ms=0)
 QUICK = settings(max_examples=settings().max_examples // 4)
 EACH = pytest.mark.parametrize("topology", TOPOLOGIES.values(), ids=TOPOLOGIES)
 

@@ -9,9 +9,8 @@ from headwater_spark.engine.records import ValueAndTimestamp
 from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.processors import Processor, ProcessorContext, Record
 from tests.runtime.engine.task.topologies import TOPOLOGIES
-from tests.runtime.topology_runner import TopologyRunner
+from tests.runtime.topology_runner import CACHED, TopologyRunner
 
-CACHED = EngineSettings(emit_interval_ms=0)
 TINY = EngineSettings(emit_interval_ms=0, cache_max_bytes=1)
 _MEMORY = """
 - addStateStore: {name: memory, kind: keyValue, caching: true, serdes: {key: string, value: string}}

@@ -13,14 +13,13 @@ from headwater_spark.engine.task import Task
 from headwater_spark.engine.wiring import ignores_values
 from headwater_spark.worker.local_state import MemoryState
 from headwater_spark.worker.task_input import count_keys
-from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
-from tests.runtime.topology_runner import NO_CACHE, programs
+from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES, create_task
+from tests.runtime.topology_runner import CACHED, NO_CACHE, programs
 from tests.runtime.worker.test_task_input import columns
 
 if TYPE_CHECKING:
     from headwater_spark.engine.records import InputRecord
 
-CACHED = EngineSettings(emit_interval_ms=0)
 _GROUPED = "- stream: {topic: in, serdes: {key: string, value: string}}\n- groupByKey: null\n"
 _OUT = "- to: {topic: out, serdes: {key: string, value: long}}\n"
 COUNTING = {
@@ -53,10 +52,6 @@ _BATCHES = st.lists(
 )
 
 
-def task(topology: str, settings: EngineSettings = CACHED) -> Task:
-    return Task(programs(topology, settings, CLASSES)[0], 0, MemoryState())
-
-
 @pytest.mark.parametrize("topology", COUNTING.values(), ids=COUNTING)
 @given(batches=_BATCHES, cache_bytes=st.sampled_from([1, 200, 400, 1_000, 10_000_000]))
 def test_counts_per_key_lead_to_the_same_records(
@@ -64,7 +59,7 @@ def test_counts_per_key_lead_to_the_same_records(
     batches: list[list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]]],
     cache_bytes: int,
 ) -> None:
-    one_by_one, by_key_counts = task(topology), task(topology)
+    one_by_one, by_key_counts = create_task(topology), create_task(topology)
     one_by_one.resize_cache(cache_bytes)
     by_key_counts.resize_cache(cache_bytes)
     assert by_key_counts.key_counter is not None
@@ -85,14 +80,16 @@ def test_counts_per_key_lead_to_the_same_records(
 
 
 def test_only_cached_counts_of_a_plain_source_take_counts_per_key() -> None:
-    counting = {name for name, topology in TOPOLOGIES.items() if task(topology).key_counter is not None}
+    counting = {
+        name for name, topology in TOPOLOGIES.items() if create_task(topology).key_counter is not None
+    }
     assert counting == {"count", "count of counts"}
-    assert task(COUNTING["count"], NO_CACHE).key_counter is None
+    assert create_task(COUNTING["count"], NO_CACHE).key_counter is None
     for text in ("key: long, value: string", "key: string, value: json"):
-        assert task(COUNTING["count"].replace("key: string, value: string", text)).key_counter is None
+        assert create_task(COUNTING["count"].replace("key: string, value: string", text)).key_counter is None
     nothing = KeyCounts(by_key=(), dropped=0, latest=-1)
     with pytest.raises(ValueError, match="0_0 does not only count these records"):
-        task(TOPOLOGIES["reduce"]).process_key_counts(nothing, 0)
+        create_task(TOPOLOGIES["reduce"]).process_key_counts(nothing, 0)
 
 
 _WINDOWED = f"{_GROUPED}- windowedBy: {{tumbling: {{size: 10s}}}}\n- count: null\n"
@@ -145,7 +142,7 @@ def test_columns_lead_to_the_same_updates(
     topology: str,
     batches: list[list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]]],
 ) -> None:
-    one_by_one, by_columns = task(topology, NO_CACHE), task(topology, NO_CACHE)
+    one_by_one, by_columns = create_task(topology, NO_CACHE), create_task(topology, NO_CACHE)
     offset = 0
     for drawn in batches:
         records: list[InputRecord] = [("in", 0, offset + at, *fields) for at, fields in enumerate(drawn)]
@@ -176,12 +173,12 @@ def test_records_that_are_dropped_or_read_differently_are_not_counted_in_columns
 
 @pytest.mark.parametrize("name", sorted(COUNTING.keys() - EACH_UPDATE.keys()))
 def test_updates_that_other_nodes_read_are_not_counted_in_columns(name: str) -> None:
-    assert task(COUNTING[name], NO_CACHE).column_counter is None
-    assert task(COUNTING["count"], CACHED).column_counter is None
+    assert create_task(COUNTING[name], NO_CACHE).column_counter is None
+    assert create_task(COUNTING["count"], CACHED).column_counter is None
 
 
 @pytest.mark.parametrize("written", ["{key: string, value: string}", "{key: bytes, value: long}"])
 def test_a_sink_of_another_format_reports_each_record_as_before(written: str) -> None:
     """Not the start of the task: `production.exception.handler` may skip the record."""
     topology = COUNTING["count"].replace("{key: string, value: long}", written)
-    assert task(topology, NO_CACHE).column_counter is None
+    assert create_task(topology, NO_CACHE).column_counter is None

@@ -8,16 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine.operators import cached_windows
-from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
 from headwater_spark.engine.task import Task
-from headwater_spark.worker.local_state import MemoryState
 from headwater_spark.worker.task_input import number_keys
-from tests.runtime.engine.task.topologies import CLASSES
-from tests.runtime.topology_runner import NO_CACHE, programs
+from tests.runtime.engine.task.topologies import create_task
+from tests.runtime.topology_runner import CACHED, NO_CACHE
 from tests.runtime.worker.test_task_input import columns
 
-CACHED = EngineSettings(emit_interval_ms=0)
 _OUT = "- toStream: null\n- to: {topic: out, serdes: {key: time-windowed, value: long}}\n"
 
 
@@ -45,10 +42,6 @@ _BATCHES = st.lists(st.lists(_RECORD, min_size=1, max_size=12), max_size=4)
 Drawn = list[list[tuple[int, bytes | None, bytes | None, Headers]]]
 
 
-def _task(topology: str, settings: EngineSettings = CACHED) -> Task:
-    return Task(programs(topology, settings, CLASSES)[0], 0, MemoryState())
-
-
 def _process_columns(task: Task, records: Sequence[InputRecord]) -> list[OutputRecord]:
     keyed = number_keys(columns(records, 5))
     assert (keyed is None) is any(record[6] for record in records)
@@ -66,9 +59,9 @@ def test_columns_lead_to_the_same_records(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cached_windows, "counts_alone", lambda *_: False)
-        with_all_entries = _task(topology)
+        with_all_entries = create_task(topology)
     assert with_all_entries.window_counter is None
-    one_by_one, by_columns = _task(topology), _task(topology)
+    one_by_one, by_columns = create_task(topology), create_task(topology)
     tasks = (with_all_entries, one_by_one, by_columns)
     for each in tasks:
         each.resize_cache(cache_bytes)
@@ -97,14 +90,14 @@ def test_headers_and_negative_times_are_processed_as_records(kept: tuple[tuple[s
 
 
 def test_only_cached_counts_alone_in_their_cache_take_columns() -> None:
-    assert _task(COUNTING["tumbling"], NO_CACHE).window_counter is None
+    assert create_task(COUNTING["tumbling"], NO_CACHE).window_counter is None
     shared = _counted("tumbling: {size: 10s}", "- filter: {where: value > 1, materialized: large}\n")
-    assert _task(shared).window_counter is None
+    assert create_task(shared).window_counter is None
     parsed = COUNTING["tumbling"].replace("value: string}}\n- groupByKey", "value: json}}\n- groupByKey")
-    assert _task(parsed).window_counter is None
+    assert create_task(parsed).window_counter is None
     keyed = number_keys(columns([("in", 0, 0, 5, b"a", b"v", ())]))
     assert keyed is not None
     with pytest.raises(ValueError, match="0_0 does not only count in windows"):
-        _task(parsed).process_windows(keyed, 0)
+        create_task(parsed).process_windows(keyed, 0)
     continued = attrs.evolve(CACHED, on_processing_error="continue")
-    assert _task(COUNTING["tumbling"], continued).window_counter is None
+    assert create_task(COUNTING["tumbling"], continued).window_counter is None

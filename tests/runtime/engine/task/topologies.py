@@ -1,7 +1,11 @@
 """Stateful topologies of each kind for property tests; all read `in` (string, string) and write `out`."""
 
+from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import Windowed
+from headwater_spark.engine.task import Task
 from headwater_spark.processors import Processor, ProcessorContext, PunctuationType, Record
+from headwater_spark.worker.local_state import MemoryState
+from tests.runtime.topology_runner import CACHED, programs
 
 _STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"
 _TABLE = "- table: {topic: in, serdes: {key: string, value: string}}\n"
@@ -112,3 +116,8 @@ class Busy(Processor):
 
 
 CLASSES = {"Busy": Busy}
+
+
+def create_task(topology: str, settings: EngineSettings = CACHED) -> Task:
+    """Return task 0 of the first sub-topology, without state."""
+    return Task(programs(topology, settings, CLASSES)[0], 0, MemoryState())

@@ -7,7 +7,7 @@ from headwater_spark.engine.expressions.casts import to_text, to_whole
 from headwater_spark.engine.expressions.faults import EvaluationError, check_elements
 from headwater_spark.engine.expressions.functions.strings import join_texts
 from headwater_spark.engine.expressions.functions.table import Function, lenient, strict
-from headwater_spark.engine.expressions.operations import compare, no_fit, same
+from headwater_spark.engine.expressions.operations import compare, compare_members, no_fit, same
 from headwater_spark.engine.records import Value
 
 
@@ -108,15 +108,8 @@ def array_join(value: Value, separator: Value, for_null: Value = None) -> Value:
     return join_texts(to_text(separator), texts, "array_join")
 
 
-def _in_order(left: Value, right: Value) -> int:
-    """Nulls first."""
-    if left is None or right is None:
-        return int(right is None) - int(left is None)
-    return compare(left, right)
-
-
 def sort_array(value: Value, ascending: Value = True) -> Value:  # noqa: FBT002
-    return sorted(array(value, "sort_array"), key=cmp_to_key(_in_order), reverse=not ascending)
+    return sorted(array(value, "sort_array"), key=cmp_to_key(compare_members), reverse=not ascending)
 
 
 def array_sort(value: Value) -> Value:

@@ -1,5 +1,0 @@
-"""The published schema of documents."""
-
-from headwater.spec.schema import document_schema
-
-SCHEMA = document_schema()
