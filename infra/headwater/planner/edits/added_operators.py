@@ -9,7 +9,7 @@ from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
 from headwater.planner.phrases import few
 
-_STAYS = "What stores and topics contain stays as it was computed before."
+STAYS = "What stores and topics contain stays as it was computed before."
 _OWN_STORES = "Its state is in the verdicts of its stores."
 _ADDED_SOURCE = "Where no offset is committed, the offset reset decides where reading starts."
 _ADDED_GLOBAL = "Each instance reads its whole topic when it starts."
@@ -71,7 +71,7 @@ def _why(topology: Topology, call: Sequence[Node], *, is_added: bool) -> str:
         if isinstance(node, ProcessorNode)
         for store in node.stores
     )
-    return _OWN_STORES if writes else _STAYS
+    return _OWN_STORES if writes else STAYS
 
 
 def _shifts(topology: Topology, call: Sequence[Node], topics: Iterable[TopicEdit], *, is_added: bool) -> str:

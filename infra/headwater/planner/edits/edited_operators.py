@@ -6,7 +6,7 @@ from headwater.model.nodes import Node, SinkNode, SourceNode
 from headwater.model.operators import Step
 from headwater.model.topology import TopologyDocument
 from headwater.planner.document_settings import call_options, topology_content
-from headwater.planner.edits.added_operators import added_and_removed_operators
+from headwater.planner.edits.added_operators import STAYS, added_and_removed_operators
 from headwater.planner.edits.declared import (
     KEY_SERDE,
     OFFSET_RESET,
@@ -17,17 +17,15 @@ from headwater.planner.edits.declared import (
     Declared,
     declared,
 )
-from headwater.planner.edits.graph import Graph
+from headwater.planner.edits.graph import Graph, tables
 from headwater.planner.edits.pairs import Pair, Pairs, paired_nodes
 from headwater.planner.edits.settings import OFFSET_RESET as OFFSET_RESET_RULE
 from headwater.planner.edits.settings import camel_case
-from headwater.planner.edits.tables import tables
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
 INPUT, TABLE, OPERATOR, NAME = "input", "joined table", "operator", "name"
-_STAYS = "What stores and topics contain stays as it was computed before."
 _WHY = {
     TOPIC: "Records that were written before stay in the other topic.",
     PARTITIONER: "Records that were written before stay in their partitions.",
@@ -113,7 +111,7 @@ def _why(node: Node, aspect: str, *, is_global: bool) -> str:
         of_kind = _OF_GLOBAL if is_global else _OF_SOURCES
     elif isinstance(node, SinkNode):
         of_kind = _OF_SINKS
-    return of_kind.get(aspect) or _WHY.get(aspect, _STAYS)
+    return of_kind.get(aspect) or _WHY.get(aspect, STAYS)
 
 
 def _changes(
