@@ -24,7 +24,7 @@ from headwater.model.problems import Location, Problem, ProblemCode, shorten_tex
 from headwater.model.topology import ExportedTopology
 from headwater.model.versions import logged_version, read_any_version
 from headwater.spec.build_stores import Options, read_duration, read_topic_config
-from headwater.spec.locations import PathPart, Position, RawDocument
+from headwater.spec.locations import PathPart, Position, RawDocument, mapping_of
 from headwater.spec.scalars import config_text
 
 _SECTION = "exported"
@@ -233,8 +233,8 @@ def with_exported_application(raw: RawDocument) -> RawDocument:
     if isinstance(facts.get(_VERSION), str):
         facts[_VERSION] = _known_version(facts[_VERSION])
     merged = {**facts, **application}
-    declared = _mapping(application.get("config"))
-    if config := {**_mapping(exported.get("config")), **declared}:
+    declared = mapping_of(application.get("config"))
+    if config := {**mapping_of(exported.get("config")), **declared}:
         merged["config"] = config
     own, found = raw.position.child("application"), raw.position.child("exported").child("application")
     position = _joined(own, found)
@@ -263,10 +263,10 @@ def exported_application_problems(raw: RawDocument) -> Iterator[Problem]:
         declared = read_any_version(_text(application[_VERSION]))
         if known is None or declared is None or known.release != declared.release:
             pairs.append(((_VERSION,), application[_VERSION], exported[_VERSION]))
-    config = _mapping(exported.get("config"))
+    config = mapping_of(exported.get("config"))
     pairs += [
         (("config", key), value, config[key])
-        for key, value in _mapping(application.get("config")).items()
+        for key, value in mapping_of(application.get("config")).items()
         if key in config
     ]
     for path, declared_value, exported_value in pairs:
@@ -307,10 +307,6 @@ def _exported(raw: RawDocument) -> dict[str, Any] | None:
     section = raw.data.get("exported") if isinstance(raw.data, dict) else None
     application = section.get("application") if isinstance(section, dict) else None
     return application if isinstance(application, dict) else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:

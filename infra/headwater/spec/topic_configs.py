@@ -19,7 +19,7 @@ from headwater.compiler.configs.values import allowed_values as describe_values
 from headwater.model.cluster_profiles import RELIED_ON
 from headwater.model.policies import matches_any
 from headwater.model.problems import Problem, ProblemCode, shorten_text
-from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
+from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument, mapping_of
 from headwater.spec.phrases import nearest
 from headwater.spec.scalars import config_text
 
@@ -116,12 +116,12 @@ def topic_config_problems(raw: RawDocument) -> tuple[Problem, ...]:
 
 
 def _allowed_by(data: Mapping[str, Any]) -> tuple[str, ...]:
-    names = _mapping_of(_mapping_of(data.get("application")).get("setup")).get("allowTopicConfigs")
+    names = mapping_of(mapping_of(data.get("application")).get("setup")).get("allowTopicConfigs")
     return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def _given_configs(data: Mapping[str, Any]) -> Iterator[_Given]:
-    config = _mapping_of(_mapping_of(data.get("application")).get("config"))
+    config = mapping_of(mapping_of(data.get("application")).get("config"))
     for key, value in config.items():
         if key.startswith(_PREFIX):
             yield _Given(("application", "config", key), key, key.removeprefix(_PREFIX), value)
@@ -135,12 +135,12 @@ def _config_mappings(data: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[st
 
     Configs of an observed application are not checked: the cluster has them.
     """
-    for topic, options in _mapping_of(data.get("topics")).items():
-        yield ("topics", topic, "config"), _mapping_of(_mapping_of(options).get("config"))
+    for topic, options in mapping_of(data.get("topics")).items():
+        yield ("topics", topic, "config"), mapping_of(mapping_of(options).get("config"))
     yield from _logging_mappings(data.get("topology"), ("topology",))
     for section in ("describe", "exported"):
-        for store, options in _mapping_of(_mapping_of(data.get(section)).get("stores")).items():
-            yield (section, "stores", store, "overrides"), _mapping_of(_mapping_of(options).get("overrides"))
+        for store, options in mapping_of(mapping_of(data.get(section)).get("stores")).items():
+            yield (section, "stores", store, "overrides"), mapping_of(mapping_of(options).get("overrides"))
 
 
 def _logging_mappings(part: object, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -150,13 +150,9 @@ def _logging_mappings(part: object, path: Path) -> Iterator[tuple[Path, Mapping[
     elif isinstance(part, dict):
         for key, inner in part.items():
             if key == "logging":
-                yield (*path, key), _mapping_of(inner)
+                yield (*path, key), mapping_of(inner)
             else:
                 yield from _logging_mappings(inner, (*path, key))
-
-
-def _mapping_of(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _check_config(raw: RawDocument, given: _Given, allowed: tuple[str, ...]) -> Iterator[Problem]:
