@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.compiler.configs.check import config_problems, find_refusals
-from headwater.compiler.configs.refusals import name_exception
+from headwater.compiler.configs.values import name_exception
 from headwater.model.problems import Location, ProblemCode
 from headwater.model.topology import Application
 from headwater.model.versions import DEFAULT_VERSION

@@ -11,7 +11,6 @@ from headwater.planner.phrases import (
     lines_of_problems,
     listed,
     seconds_phrase,
-    whole,
 )
 
 
@@ -97,10 +96,3 @@ def test_a_fix_of_several_problems_is_said_once() -> None:
     lines = ["A: one. Fix it.", "B: two.", "A: 0.", "A: 1.", "A: 2.", "A: Wait."]
     assert [*lines_of_problems(problems)] == lines
     assert [*lines_of_problems(problems, 2)] == [*lines[:4], "A: and 1 more problem", "A: Wait."]
-
-
-@pytest.mark.parametrize(
-    ("text", "number"), [("+5", 5), ("-1", -1), ("1_000", None), ("1.0", None), ("", None)]
-)
-def test_whole_numbers_are_read_as_java_reads_them(text: str, number: int | None) -> None:
-    assert whole(text) == number

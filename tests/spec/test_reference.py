@@ -9,8 +9,8 @@ import pytest
 from headwater.model.problems import Severity
 from headwater.spec import load_text
 from headwater.spec.locations import MAX_BYTES, MAX_DEPTH, MAX_NODES
-from headwater.spec.reference import GROUPS, reference
 from headwater.spec.schema import operators
+from tests.spec.document_reference import GROUPS, reference
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTATION = ROOT / "docs/documents.md"

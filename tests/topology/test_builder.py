@@ -32,7 +32,7 @@ from headwater.topology import (
     WindowedKStream,
 )
 from headwater.topology.calls import class_name
-from headwater.topology.streams import JoinOptions
+from headwater.topology.stream_or_table import JoinOptions
 from headwater_spark.processors import Processor
 
 _SCHEMA = document_schema()

@@ -29,7 +29,6 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
 
 _WRITE_SECONDS = 15.0
-_READ_SECONDS = 30.0
 _LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' limit is on what is sent
 
 _log = structlog.get_logger(__name__)

@@ -17,7 +17,7 @@ from headwater.kafka import Connection
 from headwater.kafka.answering_broker import no_answer
 from headwater.kafka.client_log import client_log
 from headwater.kafka.group_offsets import read_metadata
-from headwater.kafka.kafka_errors import ClientMessage, client_message
+from headwater.kafka.kafka_errors import TIMED_OUT, ClientMessage, client_message
 from headwater.kafka.pending_requests import RenewedClient, batches
 from headwater.model.expansions import TopicCounts
 from headwater.model.offset_metadata import decode_count
@@ -105,7 +105,7 @@ def _connect(settings: Mapping[str, Any], messages: deque[ClientMessage]) -> Adm
 
 def _error_of(future: "Future[None]") -> KafkaError | None:
     if not future.done():
-        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - the code of librdkafka's timeouts
+        return TIMED_OUT
     try:
         future.result()
     except KafkaException as error:

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.change.topics import admin_client
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
-from headwater.kafka.kafka_errors import is_denial
+from headwater.kafka.kafka_errors import TIMED_OUT, is_denial
 from headwater.kafka.ownership import PARTITION, encode_record, key_of, ownership_problem
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _SECONDS = 15.0
 _WRITE_SECONDS = 15.0
 _LARGEST_RECORD = 64 * 1024 * 1024  # before compression; the brokers' limit is on what is sent
-_TIMED_OUT = KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's own code
 
 
 def write_ownership(connection: Connection, change: OwnershipChange) -> None:
@@ -64,7 +63,7 @@ def write_ownership(connection: Connection, change: OwnershipChange) -> None:
         producer.produce(OWNERSHIP_TOPIC, partition=PARTITION, key=key, value=value, on_delivery=delivered)
     remaining = producer.flush(_WRITE_SECONDS + 1)
     if failed or remaining:
-        error = failed[0] if failed else _TIMED_OUT
+        error = failed[0] if failed else TIMED_OUT
         raise ProblemsError([ownership_problem(error, Operation.WRITE)])
 
 
@@ -87,7 +86,7 @@ def configure_topic(connection: Connection, settings: Mapping[str, str]) -> Sequ
     try:
         altered[resource].result(_SECONDS + 1)
     except TimeoutError:
-        return (_not_configured(_TIMED_OUT, settings),)
+        return (_not_configured(TIMED_OUT, settings),)
     except KafkaException as error:
         return (_not_configured(error.args[0], settings),)
     return ()
@@ -133,4 +132,4 @@ def _wait_for_creation(created: "Future[None]") -> None:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise ProblemsError([ownership_problem(error.args[0], Operation.CREATE)]) from None
     except TimeoutError:
-        raise ProblemsError([ownership_problem(_TIMED_OUT, Operation.CREATE)]) from None
+        raise ProblemsError([ownership_problem(TIMED_OUT, Operation.CREATE)]) from None

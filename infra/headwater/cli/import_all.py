@@ -30,6 +30,7 @@ from headwater.planner.phrases import counted
 from headwater.report.escaping import printable
 from headwater.spec import load_documents
 from headwater.spec.files import find, read
+from headwater.spec.locations import mapping_of
 from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import broker_text
 from headwater.spec.yaml_text import read_yaml
@@ -168,14 +169,14 @@ def _resources(file: Path, problems: list[Problem]) -> Iterator[Mapping[str, Any
 
 
 def _topic(resource: Mapping[str, Any]) -> LiveTopic | None:
-    spec = _mapping(resource.get("spec"))
-    name = spec.get("topicName") or _mapping(resource.get("metadata")).get("name")
+    spec = mapping_of(resource.get("spec"))
+    name = spec.get("topicName") or mapping_of(resource.get("metadata")).get("name")
     partitions, replicas = spec.get("partitions"), spec.get("replicas")
     if not isinstance(partitions, int) or not isinstance(name, str):
         return None
     config = {
         key: broker_text(key, config_text(value))
-        for key, value in _mapping(spec.get("config")).items()
+        for key, value in mapping_of(spec.get("config")).items()
         if isinstance(value, str | int | float)
     }
     return LiveTopic(name, "", partitions, replicas if isinstance(replicas, int) else 0, config)
@@ -187,11 +188,11 @@ def _groups(resource: Mapping[str, Any]) -> Iterator[GroupFacts]:
     `v1beta2` also has `operation`, one for each rule.
     """
     names: defaultdict[str, set[str]] = defaultdict(set)
-    authorization = _mapping(_mapping(resource.get("spec")).get("authorization"))
+    authorization = mapping_of(mapping_of(resource.get("spec")).get("authorization"))
     acls = authorization.get("acls")
     for acl in acls if isinstance(acls, list) else ():
-        rule = _mapping(acl)
-        target, given = _mapping(rule.get("resource")), rule.get("operations", rule.get("operation"))
+        rule = mapping_of(acl)
+        target, given = mapping_of(rule.get("resource")), rule.get("operations", rule.get("operation"))
         name, operations = target.get("name"), set(map(str, given if isinstance(given, list) else [given]))
         if isinstance(name, str) and rule.get("type", "allow") == "allow" and _READING & operations:
             star = "*" if target.get("patternType") == "prefix" and not name.endswith("*") else ""
@@ -200,12 +201,8 @@ def _groups(resource: Mapping[str, Any]) -> Iterator[GroupFacts]:
     yield from (GroupFacts(id=name, subscribed=topics) for name in sorted(names["group"]) if "*" not in name)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _without_partitions(resource: Mapping[str, Any], file: Path) -> Problem:
-    name = _mapping(resource.get("metadata")).get("name", "")
+    name = mapping_of(resource.get("metadata")).get("name", "")
     return Problem(
         code=ProblemCode.UNREADABLE_DOCUMENT,
         summary=f"KafkaTopic {name} has no partition count.",

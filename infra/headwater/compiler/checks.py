@@ -16,14 +16,13 @@ from headwater.compiler.messages import (
     unlogged_store,
     without_state,
 )
-from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH, Guarantee
+from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH, LONGEST_MS, Guarantee
 from headwater.compiler.topic_groups import TopicGroup
 from headwater.model.compiled import InternalTopic
 from headwater.model.nodes import ChangelogKind, ProcessorNode, SinkNode
 from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors
 from headwater.model.topology import Application, Sink, TopologyDocument
 
-_LONGEST_MS = 2**63 - 1
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -88,14 +87,14 @@ def check_retention(compilation: Compilation) -> Compilation:
             code=ProblemCode.INVALID_TOPOLOGY,
             summary=f"Store {store.name} has a retention that does not fit into a Java long (milliseconds).",
             node=store.name,
-            expected=f"window, gap or difference and grace of at most {_LONGEST_MS} ms together",
+            expected=f"window, gap or difference and grace of at most {LONGEST_MS} ms together",
             found=f"{store.base_ms} ms",
             why="Kafka Streams throws IllegalArgumentException: the sum turns negative.",
             fix="Shorten the window or its grace.",
             location=store.at,
         )
         for store in compilation.topology.stores
-        if store.base_ms is not None and store.base_ms > _LONGEST_MS
+        if store.base_ms is not None and store.base_ms > LONGEST_MS
     ]
     return compilation.with_problems(problems)
 

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from headwater.compiler.backends import backend
 from headwater.compiler.cluster_profiles import accepted_config, accepted_replicas
 from headwater.compiler.compilation import Compilation
+from headwater.compiler.streams_config import DAY_MS, LONGEST_MS
 from headwater.compiler.topic_groups import TopicGroup
 from headwater.model.compiled import InternalTopic, SubTopology, TopicKind
 from headwater.model.nodes import ChangelogKind, SinkNode, StateStore
 
-_LARGEST_LONG = (1 << 63) - 1
-_ONE_DAY_MS = 86_400_000
 _REPARTITION = {
     "message.timestamp.type": "CreateTime",
     "cleanup.policy": "delete",
@@ -49,14 +48,14 @@ def changelog_config(
     config |= store.overrides
     base = store.base_ms or 0
     if store.kind is ChangelogKind.VERSIONED:
-        config |= _computed(store, "min.compaction.lag.ms", base + _ONE_DAY_MS)
+        config |= _computed(store, "min.compaction.lag.ms", base + DAY_MS)
     elif store.kind is not ChangelogKind.KEY_VALUE:
         config |= _computed(store, "retention.ms", base + additional_retention_ms)
     return dict(sorted(config.items()))
 
 
 def _computed(store: StateStore, key: str, value: int) -> dict[str, str]:
-    return {} if key in store.overrides else {key: str(min(value, _LARGEST_LONG))}
+    return {} if key in store.overrides else {key: str(min(value, LONGEST_MS))}
 
 
 def internal_topics(compilation: Compilation) -> tuple[InternalTopic, ...]:

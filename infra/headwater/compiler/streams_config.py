@@ -16,6 +16,8 @@ from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 
 DAY_MS = 86_400_000
 MINUTE_MS = 60_000
+LONGEST_MS = 2**63 - 1
+"""The largest `long` of Java: a window or a retention without an end."""
 
 REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN = ALL_OPTIMIZATIONS
 OPTIMIZATIONS = frozenset(ALL_OPTIMIZATIONS)

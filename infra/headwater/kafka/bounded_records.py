@@ -13,6 +13,7 @@ from typing import Any, Self
 import attrs
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from headwater.kafka.kafka_errors import TIMED_OUT
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.untrusted import LARGEST_VALUE, MOST_BYTES, MOST_KEYS, UnreadReason, UnreadRecord
 
@@ -27,7 +28,6 @@ _NOT_READABLE: Mapping[int, UnreadReason] = {
     KafkaError._BAD_COMPRESSION: UnreadReason.COMPRESSED,  # noqa: SLF001 - as above
 }
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001 - as above
-_TIMED_OUT = KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - as above
 _SETTINGS: Mapping[str, Any] = {
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
@@ -154,7 +154,7 @@ class _Fetch:
             if is_one and self._is_at_end:
                 return
             if time.monotonic() > min(self._deadline, self._progress + self.topic.seconds):
-                raise KafkaException(_TIMED_OUT)
+                raise KafkaException(TIMED_OUT)
 
     def _next(self) -> list[ReadRecord]:
         """Return the next records, none after a while without any."""

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import ConfigEntry  # type: ignore[attr-defined]  # public in the library
 
 from headwater.kafka.broker_connection import Message
-from headwater.kafka.wire import ResponseReader, compact_array, compact_text
+from headwater.kafka.wire import NO_TAGS, ResponseReader, compact_array, compact_text
 
 TopicConfig = Mapping[str, ConfigEntry]
 TopicConfigs = Mapping[str, TopicConfig | KafkaError]
@@ -16,15 +16,14 @@ TopicConfigs = Mapping[str, TopicConfig | KafkaError]
 DESCRIBE_CONFIGS = Message("DescribeConfigs", 32, 4, 4)
 _TOPIC = b"\x02"
 _ALL = b"\x00"
-_NO_TAGS = b"\x00"
 _MOST_KNOWN = 8
 """Different values of a setting that are compared with the bytes of the next topic."""
 
 
 def describe_topic_configs(names: Iterable[str]) -> bytes:
     """Return the body for all settings of topics, with synonyms, without documentation."""
-    topics = compact_array(_TOPIC + compact_text(name) + _ALL + _NO_TAGS for name in names)
-    return topics + b"\x01" + b"\x00" + _NO_TAGS
+    topics = compact_array(_TOPIC + compact_text(name) + _ALL + NO_TAGS for name in names)
+    return topics + b"\x01" + b"\x00" + NO_TAGS
 
 
 def topic_configs(names: Collection[str], reader: ResponseReader) -> TopicConfigs:

@@ -10,7 +10,7 @@ import attrs
 from confluent_kafka import KafkaError
 
 from headwater.kafka.broker_connection import Message
-from headwater.kafka.wire import ResponseReader, compact_array, compact_text
+from headwater.kafka.wire import NO_TAGS, ResponseReader, compact_array, compact_text
 from headwater.model.cluster import GroupType, RegisteredBroker, RegisteredBrokers
 
 
@@ -62,7 +62,6 @@ _TYPES = {
     "consumer": GroupType.CONSUMER,
     "streams": GroupType.STREAMS,
 }
-_NO_TAGS = b"\x00"
 
 
 @attrs.frozen
@@ -119,7 +118,7 @@ Answers = Sequence[tuple[str, GroupDescription | KafkaError]]
 
 
 def find_coordinator(ids: Iterable[str]) -> bytes:
-    return b"\x00" + compact_array(map(compact_text, ids)) + _NO_TAGS
+    return b"\x00" + compact_array(map(compact_text, ids)) + NO_TAGS
 
 
 def coordinators(reader: ResponseReader) -> Sequence[tuple[str, Coordinator | KafkaError]]:
@@ -139,7 +138,7 @@ def coordinators(reader: ResponseReader) -> Sequence[tuple[str, Coordinator | Ka
 
 def describe_groups(ids: Iterable[str], *, with_operations: bool) -> bytes:
     """Return the body of DescribeGroups and of ConsumerGroupDescribe."""
-    return compact_array(map(compact_text, ids)) + (b"\x01" if with_operations else b"\x00") + _NO_TAGS
+    return compact_array(map(compact_text, ids)) + (b"\x01" if with_operations else b"\x00") + NO_TAGS
 
 
 def classic_groups(reader: ResponseReader) -> Answers:
@@ -235,7 +234,7 @@ def _assignment(reader: ResponseReader) -> Iterator[str]:
 def list_groups(version: int) -> bytes:
     """Return the body for all states and types."""
     types = compact_array(()) if version >= _FIRST_VERSION_WITH_TYPES else b""
-    return compact_array(()) + types + _NO_TAGS
+    return compact_array(()) + types + NO_TAGS
 
 
 def listed_groups(version: int, reader: ResponseReader) -> Sequence[GroupListing] | KafkaError:
@@ -255,8 +254,8 @@ def listed_groups(version: int, reader: ResponseReader) -> Sequence[GroupListing
 
 def fetch_offsets(ids: Iterable[str]) -> bytes:
     """Return the body for all committed offsets of groups, without waiting for open transactions."""
-    groups = compact_array(compact_text(id_) + b"\x00" + _NO_TAGS for id_ in ids)
-    return groups + b"\x00" + _NO_TAGS
+    groups = compact_array(compact_text(id_) + b"\x00" + NO_TAGS for id_ in ids)
+    return groups + b"\x00" + NO_TAGS
 
 
 def committed_topics(reader: ResponseReader) -> Sequence[tuple[str, frozenset[str] | KafkaError]]:
@@ -289,7 +288,7 @@ def committed_topics(reader: ResponseReader) -> Sequence[tuple[str, frozenset[st
 
 
 def describe_cluster(*, with_operations: bool) -> bytes:
-    return (b"\x01" if with_operations else b"\x00") + _NO_TAGS
+    return (b"\x01" if with_operations else b"\x00") + NO_TAGS
 
 
 def cluster_description(reader: ResponseReader) -> ClusterDescription | KafkaError:
@@ -315,7 +314,7 @@ def describe_brokers(version: int) -> bytes:
     """Return the body of DescribeCluster without operations: of all brokers, fenced ones included."""
     of_brokers = b"\x01" if version >= _FIRST_VERSION_WITH_ENDPOINTS else b""
     fenced = b"\x01" if version >= _FIRST_VERSION_WITH_FENCED else b""
-    return b"\x00" + of_brokers + fenced + _NO_TAGS
+    return b"\x00" + of_brokers + fenced + NO_TAGS
 
 
 def registered_brokers(version: int, reader: ResponseReader) -> RegisteredBrokers | KafkaError:

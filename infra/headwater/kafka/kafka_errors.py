@@ -11,6 +11,7 @@ from headwater.model.problems import Problem, ProblemCode
 
 # librdkafka's own codes begin with an underscore.
 ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
+TIMED_OUT = KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001
 NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, ALL_BROKERS_DOWN)  # noqa: SLF001
 COORDINATOR_MOVING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,

@@ -1,7 +1,7 @@
 """Reads a cluster's snapshot with librdkafka, and surveys all of its topics and groups."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.expansions import AgentExpansions
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OwnershipLog
+from headwater.model.topology import name_beginnings
 
 if TYPE_CHECKING:
     from headwater.kafka.admin import FirstRequest
@@ -156,7 +157,7 @@ def survey(
     groups = {group.id: group_facts(group) for group in admin.listed_groups()}
     streams_groups = read_streams_groups(admin, groups, with_nodes=True)
     groups |= {id_: streams_facts(groups[id_], group) for id_, group in streams_groups.items()}
-    asked = sorted(groups.keys() & set(_name_beginnings(snapshot.described)))
+    asked = sorted(groups.keys() & {id_ for name in snapshot.described for id_ in name_beginnings(name)})
     denied: list[Problem] = []
     committed = admin.committed_topics(asked).items()
     for id_, topics in successes(committed, "read the offsets of consumer group", denied):
@@ -164,9 +165,3 @@ def survey(
     if denied:
         raise ProblemsError(denied)
     return Survey(snapshot.cluster_id, snapshot.topics, groups, streams_groups)
-
-
-def _name_beginnings(names: Iterable[str]) -> Iterator[str]:
-    """Yield each part of a name that ends before a hyphen."""
-    for name in names:
-        yield from (name[:index] for index, character in enumerate(name) if character == "-" and index)

@@ -13,7 +13,7 @@ import attrs
 from confluent_kafka import KafkaError
 
 from headwater.kafka.broker_connection import Message
-from headwater.kafka.wire import ResponseReader, compact_array, compact_text
+from headwater.kafka.wire import NO_TAGS, ResponseReader, compact_array, compact_text
 from headwater.model.streams_groups import (
     DescriptionStatus,
     GroupSubtopology,
@@ -33,13 +33,12 @@ _WITH_NODES = 1
 _MOST_ITEMS = 1_000_000
 """Items of all lists in one answer. A topology of 10,000 nodes has about 50,000."""
 _NULL = -1
-_NO_TAGS = b"\x00"
 
 
 def describe_streams_groups(version: int, ids: Iterable[str], *, with_nodes: bool) -> bytes:
     """Return the body; the user's operations are not requested."""
     nodes = (b"\x01" if with_nodes else b"\x00") if version >= _WITH_NODES else b""
-    return compact_array(map(compact_text, ids)) + b"\x00" + nodes + _NO_TAGS
+    return compact_array(map(compact_text, ids)) + b"\x00" + nodes + NO_TAGS
 
 
 def streams_groups(version: int, reader: ResponseReader) -> Sequence[tuple[str, StreamsGroup | KafkaError]]:

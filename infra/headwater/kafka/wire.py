@@ -10,6 +10,8 @@ T = TypeVar("T")
 _MOST_BYTES = 100 << 20
 """The limit that brokers have for requests by default (`socket.request.max.bytes`)."""
 _VARINT_BITS = 35
+NO_TAGS = b"\x00"
+"""The end of a structure without tagged fields (KIP-482)."""
 
 
 class LateResponseError(TimeoutError):

@@ -3,7 +3,7 @@
 Durations are milliseconds. Bounds are inclusive; None = no bound.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 import attrs
@@ -165,3 +165,11 @@ class Policy:
     severity: Severity = Severity.ERROR
     message: str = ""
     applications: str | None = None
+
+
+def matches_any(setting: str, patterns: Iterable[str]) -> bool:
+    """Return whether a setting is one of `patterns`, or begins like a pattern that ends with a star."""
+    return any(
+        setting.startswith(pattern[:-1]) if pattern.endswith("*") else setting == pattern
+        for pattern in patterns
+    )

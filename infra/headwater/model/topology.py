@@ -1,6 +1,6 @@
 """A validated topology document: one application and its topology, or what was observed of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum, StrEnum
 
 import attrs
@@ -258,3 +258,8 @@ class TopologyDocument:
     def has_calls(self) -> bool:
         """Return whether the topology is declared by its calls, so that it can be built for any version."""
         return self.described is None and self.observed is None and self.exported is None
+
+
+def name_beginnings(name: str) -> Iterator[str]:
+    """Yield each part of a topic's name that may be an application id: it ends before a hyphen."""
+    return (name[:index] for index, character in enumerate(name) if character == "-" and index)

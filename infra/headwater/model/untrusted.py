@@ -84,9 +84,9 @@ def json_object(value: bytes, latest_format: int, format_key: str) -> Mapping[st
     return found
 
 
-def whole(value: object, most: int = 2**63 - 1, least: int = 0) -> int:
-    """Return a whole number between the bounds; raises `ValueError` for another value."""
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+def whole(value: object, most: int = 2**63 - 1) -> int:
+    """Return a whole number from 0 to `most`; raises `ValueError` for another value."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
         return value
     raise ValueError("not a number in the range")
 

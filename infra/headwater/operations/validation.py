@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.change import admin_client, request_config_changes, request_new_partitions, request_new_topics
 from headwater.kafka import Connection
 from headwater.kafka.admin import Admin
-from headwater.kafka.kafka_errors import is_denial, not_authorized
+from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, not_authorized
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.planner import ActionKind, Plan
@@ -143,5 +143,5 @@ def _error_of(future: "Future[Any]") -> KafkaError | None:
         kafka_error: KafkaError = error.args[0]
         return kafka_error
     except TimeoutError:  # librdkafka ends the request at the same moment
-        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's own code
+        return TIMED_OUT
     return None

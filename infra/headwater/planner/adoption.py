@@ -13,10 +13,9 @@ import attrs
 
 from headwater.model.cluster import GroupFacts, LiveTopic, Survey
 from headwater.model.streams_groups import StreamsGroup
-from headwater.model.topology import Unknown
+from headwater.model.topology import Unknown, name_beginnings
 from headwater.planner.evidence.names import (
     Certainty,
-    beginnings,
     candidates,
     exclusion_text,
     has_internal_name,
@@ -133,7 +132,7 @@ def _with_internal_names(survey: Survey) -> Iterator[LiveTopic]:
 
 def _possible(topic: str, known: Collection[str]) -> list[str]:
     """Return the known ids that the name may begin with."""
-    return [id_ for id_ in beginnings(topic) if id_ in known and is_internal_to(id_, topic)]
+    return [id_ for id_ in name_beginnings(topic) if id_ in known and is_internal_to(id_, topic)]
 
 
 def _owner(topic: str, ids: Collection[str], known: Mapping[str, Certainty], survey: Survey) -> str | None:
@@ -160,7 +159,7 @@ def _skipped(
     if owner is not None:
         text = f"it does not have the settings of Kafka Streams (since 2.5), so it may not belong to {owner}"
         return SkippedTopic(topic, SkipReason.OTHER_SETTINGS, text)
-    others = [id_ for id_ in beginnings(topic) if id_ in groups and id_ not in known]
+    others = [id_ for id_ in name_beginnings(topic) if id_ in groups and id_ not in known]
     if others:
         return SkippedTopic(topic, SkipReason.OTHER_GROUP, exclusion_text(groups[max(others, key=len)]))
     generated = _GENERATED.fullmatch(topic)

@@ -13,6 +13,7 @@ from headwater.model.problems import PLAN, Caller, Problem, errors
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Setup, Sink
 from headwater.planner.counts import CountedApplication, CountedTopic
+from headwater.planner.evidence.names import STREAMS_ASSIGNOR
 from headwater.planner.transfers import Transfer
 from headwater.planner.upgrade import ApplicationUpgrade, State, compare_versions
 
@@ -159,9 +160,6 @@ class ActiveApplication(CountedApplication):
         return tuple(topic for topic in self.topics if topic.is_internal)
 
 
-_STREAMS_ASSIGNOR = "stream"
-
-
 @attrs.frozen
 class OtherSubscription:
     """Topics that only the document reads (`declared`), or only the running application."""
@@ -180,7 +178,7 @@ def other_subscription(compiled: CompiledApplication, group: LiveGroup) -> Other
     """
     parts = [part for part in compiled.subtopologies if not part.is_global]
     has_patterns = any(part.source_patterns for part in parts)
-    is_known = group.assignor == _STREAMS_ASSIGNOR and bool(group.subscribed)
+    is_known = group.assignor == STREAMS_ASSIGNOR and bool(group.subscribed)
     if not is_known or has_patterns or compiled.is_observed or errors(compiled.problems):
         return None
     declared = frozenset(topic for part in parts for topic in part.sources)

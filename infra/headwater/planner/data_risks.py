@@ -5,7 +5,7 @@ from enum import IntEnum
 
 import attrs
 
-from headwater.planner.phrases import counted
+from headwater.planner.phrases import counted, setting_text
 from headwater.planner.plans import ActionKind, ConfigChange, Plan, TopicAction
 
 _LONGER_KEEPS_MORE = frozenset(
@@ -70,7 +70,7 @@ def _risks_of(action: TopicAction) -> Iterator[tuple[RiskKind, str]]:
                 if _can_lose_data(change):
                     yield (
                         RiskKind.SETTING,
-                        f"{change.key}: {_value_text(change.live)} → {_value_text(change.declared)}",
+                        f"{change.key}: {setting_text(change.live)} → {setting_text(change.declared)}",
                     )
             if action.live is not None and action.added_partitions > 0:
                 partitions = counted(action.partitions, "partition")
@@ -97,7 +97,3 @@ def _number_of(value: str | None) -> int | None:
         return None if value is None else int(value)
     except ValueError:
         return None
-
-
-def _value_text(value: str | None) -> str:
-    return "unset" if value is None else value

@@ -68,14 +68,14 @@ def lines_of_problems(problems: Iterable[tuple[str, str, str]], most: int | None
             yield f"{code}: {fix}"
 
 
-def whole(text: str) -> int | None:
-    """Return a whole number as Java parses it; None for another text."""
-    return parse_whole(text)
+def setting_text(value: str | None) -> str:
+    """Return the value of a topic setting, `unset` for None."""
+    return "unset" if value is None else value
 
 
 def duration(milliseconds: str) -> str:
     """Return milliseconds with their meaning, `90000000 (25 hours)`; -1 means no limit."""
-    number = whole(milliseconds)
+    number = parse_whole(milliseconds)
     if number is None:
         return milliseconds
     if number < 0:

@@ -6,9 +6,10 @@ from functools import cache
 
 import attrs
 
+from headwater.compiler.java.config_values import parse_whole
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
-from headwater.planner.phrases import duration, whole
+from headwater.planner.phrases import duration
 from headwater.planner.plans import ConfigChange, TopicAction
 
 _NO_LIMIT = "9223372036854775807"
@@ -240,7 +241,7 @@ def _cleanup_policies(value: str) -> frozenset[str]:
 
 def _parse_limit(value: str) -> float:
     """Return the number, infinity for -1, not-a-number for a value that the broker refuses."""
-    number = whole(value)
+    number = parse_whole(value)
     if number is None:
         return math.nan
     return math.inf if number < 0 else number

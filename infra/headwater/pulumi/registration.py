@@ -15,6 +15,7 @@ import attrs
 
 from headwater.model.acls import Acl
 from headwater.planner import AclAction, AclActionKind, ActionKind, ApplicationPlan, TopicAction
+from headwater.planner.phrases import setting_text
 from headwater.pulumi.stack_state import StackState, TopicInState, acl_inputs, acl_name, urn_name
 
 _ALL = ("partitions", "replicationFactor", "config")
@@ -239,17 +240,13 @@ def _repairs_of(action: TopicAction, in_state: TopicInState | None) -> Iterable[
     changes = () if is_written else action.changes
     if expands or changes:
         expansion = [f"partitions {action.live.partitions} -> {action.partitions}"] if expands else []
-        settings = [f"{c.key} {_value_text(c.live)} -> {_value_text(c.declared)}" for c in changes]
+        settings = [f"{c.key} {setting_text(c.live)} -> {setting_text(c.declared)}" for c in changes]
         yield Repair(
             name=action.name,
             partitions=action.partitions if expands else None,
             config={change.key: change.declared for change in changes},
             text=", ".join((*expansion, *settings)),
         )
-
-
-def _value_text(value: str | None) -> str:
-    return "unset" if value is None else value
 
 
 def _acl_resource(action: AclAction, application_id: str, state: StackState) -> AclResource:

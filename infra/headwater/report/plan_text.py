@@ -18,7 +18,7 @@ from headwater.planner import (
     Plan,
     TopicAction,
 )
-from headwater.planner.phrases import counted
+from headwater.planner.phrases import counted, setting_text
 from headwater.report.escaping import printable
 
 _COLORS = {
@@ -150,16 +150,12 @@ def _partitions_text(action: TopicAction) -> str:
 
 
 def _change_text(change: ConfigChange) -> str:
-    return printable(f"{change.key}: {_value_text(change.live)} → {_value_text(change.declared)}")
+    return printable(f"{change.key}: {setting_text(change.live)} → {setting_text(change.declared)}")
 
 
 def _difference_text(change: ConfigChange) -> str:
     if change.declared is None:
         return printable(f"{change.key}={change.live} is set on the topic but not declared; it is kept")
     return printable(
-        f"{change.key} is {_value_text(change.live)}, Kafka Streams would set {change.declared}; it is kept"
+        f"{change.key} is {setting_text(change.live)}, Kafka Streams would set {change.declared}; it is kept"
     )
-
-
-def _value_text(value: str | None) -> str:
-    return "unset" if value is None else value

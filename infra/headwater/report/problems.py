@@ -2,9 +2,10 @@
 
 import hashlib
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 from rich.text import Text
 
@@ -14,6 +15,8 @@ from headwater.report.escaping import printable
 
 WIDTH = 100
 _LABEL_WIDTH = 10
+SEVERITY_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
+SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
@@ -59,15 +62,20 @@ def problems_rich(problems: Iterable[Problem], width: int = WIDTH, most: int | N
             parts.append(Text(printable(application), "bold underline"))
         parts += [_problem_rich(problem, width) for problem in group]
     omitted = f"; {len(found) - len(ordered):,} of them are not shown" if len(ordered) < len(found) else ""
-    return Text("\n\n").join([*parts, Text(_problem_count(found) + omitted)])
+    return Text("\n\n").join([*parts, Text((severity_counts(found) or "no problems") + omitted)])
 
 
-def _problem_count(problems: Sequence[Problem]) -> str:
-    """Return the number of problems of each severity: `2 errors, 1 warning`."""
-    numbers = {severity: sum(p.severity is severity for p in problems) for severity in Severity}
-    nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
-    counts = [counted(number, nouns[severity]) for severity, number in numbers.items() if number]
-    return ", ".join(counts) or "no problems"
+class _WithSeverity(Protocol):
+    @property
+    def severity(self) -> Severity: ...
+
+
+def severity_counts(entries: Iterable[_WithSeverity]) -> str:
+    """Return the number of entries of each severity: `1 error, 2 warnings`; empty without entries."""
+    counts = Counter(entry.severity for entry in entries)
+    return ", ".join(
+        counted(counts[severity], noun) for severity, noun in SEVERITY_NOUNS.items() if counts[severity]
+    )
 
 
 def _rank_of(problem: Problem) -> int:

@@ -3,21 +3,18 @@
 `headwater.planner.upgrade` finds the changes; this module renders them.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
 from rich.text import Text
 
-from headwater.model.problems import Severity
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from headwater.report.compiled import location_json, problem_json
 from headwater.report.escaping import block, code, grouped_names, printable, prose
-from headwater.report.problems import entry_rich, problem_text, problems_rich
+from headwater.report.problems import SIGNS, entry_rich, problem_text, problems_rich, severity_counts
 
-SEVERITY_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
 _STATES = {
     State.NONE: "no state",
     State.KEPT: "state kept",
@@ -32,7 +29,7 @@ def summary(upgrade: Upgrade) -> str:
     changes = tuple(upgrade.changes)
     target = f"Upgrade to Kafka Streams {upgrade.to}"
     if changes:
-        text = f"{target}: {counted(len(changes), 'change')} ({_severities(changes)}) in {compared}."
+        text = f"{target}: {counted(len(changes), 'change')} ({severity_counts(changes)}) in {compared}."
     else:
         found = "no change found" if upgrade.problems else "nothing changes"
         text = f"{target}: {found} in {compared}."
@@ -43,7 +40,7 @@ def summary(upgrade: Upgrade) -> str:
 
 def application_summary(part: ApplicationUpgrade) -> str:
     """Return what happens to one application: `3.9.1 to 4.3.1, 1 hint, state kept`."""
-    changes = _severities(part.changes)
+    changes = severity_counts(part.changes)
     if not part.is_known:
         found = f"{changes} found, other changes" if changes else "changes"
         return f"{part.before} to {part.after}, {found} not known"
@@ -87,13 +84,6 @@ def remarks(upgrade: Upgrade) -> Iterator[str]:
         )
 
 
-def _severities(changes: Iterable[Change]) -> str:
-    counts = Counter(change.severity for change in changes)
-    return ", ".join(
-        counted(counts[severity], noun) for severity, noun in SEVERITY_NOUNS.items() if counts[severity]
-    )
-
-
 def upgrade_text(upgrade: Upgrade) -> str:
     """Return the upgrade as plain lines."""
     return upgrade_rich(upgrade).plain
@@ -131,9 +121,6 @@ def _details(change: Change, others: Sequence[Change]) -> Iterator[tuple[str, st
     yield "first", change.first
 
 
-_SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
-
-
 def upgrade_markdown(upgrade: Upgrade) -> str:
     """Return a document: a summary line, then a section for each application."""
     parts = [f"**{prose(summary(upgrade))}**\n"]
@@ -167,7 +154,7 @@ def _application_markdown(part: ApplicationUpgrade) -> Iterator[str]:
 
 
 def _row(change: Change) -> str:
-    sign = _SIGNS[change.severity]
+    sign = SIGNS[change.severity]
     cells = (f"{sign} {change.kind}", prose(change.what), prose(change.before), prose(change.after))
     return f"| {' | '.join(cells)} |"
 

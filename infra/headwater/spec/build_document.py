@@ -8,7 +8,7 @@ from headwater.model.acls import AclDeclaration, InternalTopicAcls
 from headwater.model.cluster_profiles import PROFILES
 from headwater.model.nodes import TopicKind
 from headwater.model.operators import Branch, Split, Step
-from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.model.problems import Location, Problem, ProblemCode, shorten_text
 from headwater.model.topology import (
     Application,
     CreatedBy,
@@ -37,7 +37,6 @@ from headwater.spec.build_stores import (
 from headwater.spec.exported import exported_topology
 from headwater.spec.files import DOCUMENT, read_confined
 from headwater.spec.locations import PathPart, Position, RawDocument, pointer
-from headwater.spec.phrases import shorten
 from headwater.spec.scalars import milliseconds
 from headwater.spec.versions import declared_version
 
@@ -101,7 +100,7 @@ def _outside(name: str, at: Location) -> Problem:
         code=ProblemCode.UNREADABLE_DESCRIBE,
         summary="`file` is outside of the document's folder.",
         expected="a file in or below the document's folder",
-        found=f"`{shorten(name)}`",
+        found=f"`{shorten_text(name)}`",
         why="A document must not be able to read any file of this machine.",
         fix="Move the text into the document's folder, or into the document with `text: |`.",
         location=at,

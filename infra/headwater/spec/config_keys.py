@@ -10,10 +10,10 @@ from typing import Any
 
 from headwater.compiler.configs.check import find_refusals
 from headwater.compiler.configs.table import HEADWATER_CONFIGS, PREFIXES, Owner, config_names, split_key
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.problems import Problem, ProblemCode, Severity, shorten_text
 from headwater.model.versions import SUPPORTED
 from headwater.spec.locations import MAX_PROBLEMS, RawDocument
-from headwater.spec.phrases import nearest, shorten
+from headwater.spec.phrases import nearest
 from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import topic_configs
 from headwater.spec.versions import declared_version, is_version, reports_value
@@ -81,9 +81,9 @@ def _unknown_key(raw: RawDocument, key: str) -> Problem:
     if meant is None:
         return Problem(
             code=ProblemCode.CONFIG_HAS_NO_EFFECT,
-            summary=f"Kafka Streams has no config `{shorten(key)}`.",
+            summary=f"Kafka Streams has no config `{shorten_text(key)}`.",
             expected="a key of Kafka Streams or of its clients",
-            found=f"`{shorten(key)}`",
+            found=f"`{shorten_text(key)}`",
             why="Only your own class (an interceptor, a serde, a handler) can read it.",
             fix="Keep it if such a class uses it. Otherwise remove it.",
             location=raw.location(("application", "config", key), at_key=True),
@@ -91,9 +91,9 @@ def _unknown_key(raw: RawDocument, key: str) -> Problem:
         )
     return Problem(
         code=ProblemCode.CONFIG_HAS_NO_EFFECT,
-        summary=f"Kafka Streams has no config `{shorten(key)}`.",
+        summary=f"Kafka Streams has no config `{shorten_text(key)}`.",
         expected=f"`{meant}`",
-        found=f"`{shorten(key)}`",
+        found=f"`{shorten_text(key)}`",
         why="Kafka Streams ignores unknown keys, so it would have no effect.",
         fix=f"Did you mean `{meant}`?",
         location=raw.location(("application", "config", key), at_key=True),
@@ -106,7 +106,7 @@ def _other_id(raw: RawDocument, key: str, found: str, expected: str) -> Problem:
         code=ProblemCode.INVALID_CONFIG,
         summary="`application.id` contradicts the application's `id`.",
         expected=f"`{expected}`",
-        found=f"`{shorten(found)}`",
+        found=f"`{shorten_text(found)}`",
         why="The names of all internal topics begin with the application id, so there can be only one.",
         fix="Remove `application.id` from `config`.",
         location=raw.location(("application", "config", key)),

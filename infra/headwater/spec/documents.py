@@ -7,8 +7,8 @@ from pathlib import Path
 
 import attrs
 
-from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors
-from headwater.model.topology import TopologyDocument
+from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors, shorten_text
+from headwater.model.topology import TopologyDocument, name_beginnings
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec.build_document import build_document
 from headwater.spec.config_keys import config_problems
@@ -16,7 +16,6 @@ from headwater.spec.exported import exported_application_problems, with_exported
 from headwater.spec.files import find, read
 from headwater.spec.handles import handle_problems
 from headwater.spec.locations import NO_POSITION, RawDocument
-from headwater.spec.phrases import shorten
 from headwater.spec.schema_problems import schema_problems
 from headwater.spec.topic_configs import topic_config_problems
 from headwater.spec.versions import version_problems
@@ -84,7 +83,7 @@ def _id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
     for name, raw in first.items():
         problems.extend(
             _overlapping_ids(shorter, first[shorter], name, raw)
-            for shorter in _name_beginnings(name)
+            for shorter in name_beginnings(name)
             if shorter in first
         )
     return tuple(problems)
@@ -95,10 +94,6 @@ def application_id(raw: RawDocument) -> str | None:
     application = raw.data.get("application") if isinstance(raw.data, dict) else None
     found = application.get("id") if isinstance(application, dict) else None
     return found if isinstance(found, str) and 0 < len(found) <= _LONGEST_ID else None
-
-
-def _name_beginnings(name: str) -> Iterator[str]:
-    return (name[:index] for index, character in enumerate(name) if character == "-" and index)
 
 
 def _duplicate_id(name: str, first: RawDocument, second: RawDocument) -> Problem:
@@ -118,7 +113,9 @@ def _duplicate_id(name: str, first: RawDocument, second: RawDocument) -> Problem
 def _version_of(raw: RawDocument, other: RawDocument) -> str:
     """Return the version of Kafka Streams that the document names, if the other one names another."""
     named, others = (each.data["application"].get("kafkaStreams") for each in (raw, other))
-    return "" if named == others else f" (Kafka Streams {shorten(str(named or DEFAULT_VERSION.release))})"
+    return (
+        "" if named == others else f" (Kafka Streams {shorten_text(str(named or DEFAULT_VERSION.release))})"
+    )
 
 
 def _overlapping_ids(shorter: str, short: RawDocument, longer: str, long: RawDocument) -> Problem:

@@ -20,12 +20,11 @@ from headwater.model.nodes import (
     SourceNode,
     StateStore,
 )
-from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.model.problems import Location, Problem, ProblemCode, shorten_text
 from headwater.model.topology import ExportedTopology
 from headwater.model.versions import logged_version, read_any_version
 from headwater.spec.build_stores import Options, read_duration, read_topic_config
-from headwater.spec.locations import PathPart, Position, RawDocument
-from headwater.spec.phrases import shorten
+from headwater.spec.locations import PathPart, Position, RawDocument, mapping_of
 from headwater.spec.scalars import config_text
 
 _SECTION = "exported"
@@ -139,7 +138,7 @@ class _Reading:
             path = ("subtopologies", given.group, "nodes", given.name)
             if given.name in groups:
                 yield self._problem(
-                    f"The node {shorten(given.name)} is in two sub-topologies.",
+                    f"The node {shorten_text(given.name)} is in two sub-topologies.",
                     "one sub-topology for each node",
                     f"{groups[given.name]} and {given.group}",
                     path,
@@ -168,7 +167,7 @@ class _Reading:
         )
         if shown not in _NODE_KINDS or not is_fitting:
             yield self._problem(
-                f"The node {shorten(given.name)} is neither a source, a sink nor a processor.",
+                f"The node {shorten_text(given.name)} is neither a source, a sink nor a processor.",
                 "`source`, `pattern`, `parents` with `sink` or `extractor`, or `parents` with `stores`",
                 ", ".join(f"`{key}`" for key in given.options) or "no key",
                 path,
@@ -190,7 +189,7 @@ class _Reading:
             yield from self._unknown(store.get("owners", ()), users, ("stores", name, "owners"))
             if store["kind"] != "keyValue" and "retention" not in store:
                 yield self._problem(
-                    f"The store {shorten(name)} has no `retention`.",
+                    f"The store {shorten_text(name)} has no `retention`.",
                     "the retention of a windowed or versioned store",
                     "none",
                     ("stores", name),
@@ -203,9 +202,9 @@ class _Reading:
         for name in names:
             if name not in allowed:
                 yield self._problem(
-                    f"`{_SECTION}` names {shorten(name)}, which is not there.",
+                    f"`{_SECTION}` names {shorten_text(name)}, which is not there.",
                     ", ".join(sorted(allowed)[:10]) or "no name",
-                    shorten(name),
+                    shorten_text(name),
                     path,
                 )
 
@@ -222,7 +221,6 @@ class _Reading:
         )
 
 
-_PATH = ("exported", "application")
 _VERSION = "kafkaStreams"
 
 
@@ -235,8 +233,8 @@ def with_exported_application(raw: RawDocument) -> RawDocument:
     if isinstance(facts.get(_VERSION), str):
         facts[_VERSION] = _known_version(facts[_VERSION])
     merged = {**facts, **application}
-    declared = _mapping(application.get("config"))
-    if config := {**_mapping(exported.get("config")), **declared}:
+    declared = mapping_of(application.get("config"))
+    if config := {**mapping_of(exported.get("config")), **declared}:
         merged["config"] = config
     own, found = raw.position.child("application"), raw.position.child("exported").child("application")
     position = _joined(own, found)
@@ -265,10 +263,10 @@ def exported_application_problems(raw: RawDocument) -> Iterator[Problem]:
         declared = read_any_version(_text(application[_VERSION]))
         if known is None or declared is None or known.release != declared.release:
             pairs.append(((_VERSION,), application[_VERSION], exported[_VERSION]))
-    config = _mapping(exported.get("config"))
+    config = mapping_of(exported.get("config"))
     pairs += [
         (("config", key), value, config[key])
-        for key, value in _mapping(application.get("config")).items()
+        for key, value in mapping_of(application.get("config")).items()
         if key in config
     ]
     for path, declared_value, exported_value in pairs:
@@ -288,8 +286,8 @@ def _contradiction(raw: RawDocument, path: tuple[PathPart, ...], declared: str, 
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
         summary=f"`application.{name}` is not what the code of the application has.",
-        expected=f"`{shorten(exported)}`, as in `exported`",
-        found=f"`{shorten(declared)}`",
+        expected=f"`{shorten_text(exported)}`, as in `exported`",
+        found=f"`{shorten_text(declared)}`",
         why="The application would need other topics than the document declares.",
         fix=(
             "Correct the id. If the application has another id now, give it a document of its own."
@@ -309,10 +307,6 @@ def _exported(raw: RawDocument) -> dict[str, Any] | None:
     section = raw.data.get("exported") if isinstance(raw.data, dict) else None
     application = section.get("application") if isinstance(section, dict) else None
     return application if isinstance(application, dict) else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:

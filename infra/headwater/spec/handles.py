@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import Problem, ProblemCode, shorten_text
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
-from headwater.spec.phrases import nearest, one_of, shorten
+from headwater.spec.phrases import nearest, one_of
 from headwater.spec.schema import operators
 
 _SOURCES = frozenset({"stream", "table", "globalTable"})
@@ -76,8 +76,8 @@ class _Handles:
         for key in ("from", "with"):
             handle = options.get(key)
             if isinstance(handle, str) and handle not in self._known:
-                known = [shorten(name) for name in islice(reversed(self._known), _MOST)]
-                meant, shown = nearest(handle, known), shorten(handle)
+                known = [shorten_text(name) for name in islice(reversed(self._known), _MOST)]
+                meant, shown = nearest(handle, known), shorten_text(handle)
                 yield from self._problem(
                     (*at, key),
                     f"`{operator}` refers to the handle `{shown}`, which no earlier step defines.",
@@ -107,7 +107,7 @@ class _Handles:
         if handle in self._known:
             yield from self._problem(
                 (*at, "as"),
-                f"The handle `{shorten(handle)}` is defined twice.",
+                f"The handle `{shorten_text(handle)}` is defined twice.",
                 expected="each handle once",
                 found=f"first on line {self._known[handle]}",
                 why="Which of the two a later step refers to would depend on its position.",

@@ -76,3 +76,8 @@ class RawDocument:
 def pointer(path: Iterable[PathPart]) -> str:
     """Return the RFC 6901 JSON pointer of `path`."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """Return a part of a document if it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}

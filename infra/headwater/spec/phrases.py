@@ -88,19 +88,14 @@ def found(value: object) -> str:
         case bool() | None:
             return "nothing" if value is None else literal(value)
         case str():
-            return f"`{shorten(value)}`" if value else "empty text"
+            return f"`{shorten_text(value)}`" if value else "empty text"
         case list():
             return f"a list of {len(value)}" if value else "an empty list"
         case dict():
-            keys = code(shorten(key) for key in list(value)[:_FEW])
+            keys = code(shorten_text(key) for key in list(value)[:_FEW])
             return f"a mapping with {keys}" if value else "an empty mapping"
         case _:
-            return f"the number {shorten(str(value))}"
-
-
-def shorten(text: str) -> str:
-    """Return at most 60 characters on one line."""
-    return shorten_text(text)
+            return f"the number {shorten_text(str(value))}"
 
 
 def subject(path: Sequence[PathPart]) -> str:
@@ -109,7 +104,7 @@ def subject(path: Sequence[PathPart]) -> str:
         return "the document"
     last = path[-1]
     if isinstance(last, str):
-        return f"`{shorten(last)}`"
+        return f"`{shorten_text(last)}`"
     if len(path) > 1 and path[-2] in ("topology", "then"):
         return f"step {last + 1}"
     return f"item {last + 1} of {subject(path[:-1])}"

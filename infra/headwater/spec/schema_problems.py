@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import Problem, ProblemCode, shorten_text
 from headwater.spec.files import DOCUMENT, FileKind
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
 from headwater.spec.phrases import (
@@ -19,7 +19,6 @@ from headwater.spec.phrases import (
     literal,
     nearest,
     one_of,
-    shorten,
     subject,
     such_as,
     types,
@@ -145,7 +144,7 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
     pieces = {piece for split in splits for piece in split.pieces}
     for key in violation.value:
         if key not in allowed and key not in pieces:
-            shown = f"`{shorten(key)}`"
+            shown = f"`{shorten_text(key)}`"
             yield _Mistake(
                 path=(*violation.path, key),
                 at_key=True,
@@ -169,13 +168,13 @@ _ELSEWHERE = {
 
 
 def _split_expression(path: tuple[PathPart, ...], split: SplitExpression) -> _Mistake:
-    whole = shorten(split.text)
+    whole = shorten_text(split.text)
     return _Mistake(
         path=(*path, split.pieces[0]),
         at_key=True,
         summary=f"A comma ends the value of `{split.key}` too early.",
         expected=f"`{split.key}: {json.dumps(whole, ensure_ascii=False)}`",
-        found=f"`{shorten(split.start)}`, and then the key `{shorten(split.pieces[0])}`",
+        found=f"`{shorten_text(split.start)}`, and then the key `{shorten_text(split.pieces[0])}`",
         fix="Put the expression in quotes: within braces a comma separates keys.",
     )
 
@@ -282,7 +281,7 @@ def _several_keys(violation: Violation) -> Iterator[_Mistake]:
         path=violation.path,
         summary=f"{capital(subject(violation.path))} must have one key, the operator.",
         expected="one operator",
-        found=code(shorten(key) for key in keys[:_MANY_KEYS]) or "an empty mapping",
+        found=code(shorten_text(key) for key in keys[:_MANY_KEYS]) or "an empty mapping",
         fix=f"Indent the options of `{known[0]}` deeper than `{known[0]}` itself."
         if is_indentation
         else "Begin each step with `- ` and one operator.",
@@ -304,7 +303,7 @@ def _bad_text(violation: Violation) -> Iterator[_Mistake]:
 
 def _bad_key(violation: Violation) -> Iterator[_Mistake]:
     expected = such_as(a(violation.schema.get("title", "name")), violation.schema)
-    shown = f"`{shorten(violation.value)}`"
+    shown = f"`{shorten_text(violation.value)}`"
     yield _Mistake(
         path=(*violation.path, violation.value),
         at_key=True,

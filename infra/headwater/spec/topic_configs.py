@@ -5,7 +5,7 @@
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
@@ -17,9 +17,10 @@ import attrs
 from headwater.compiler.configs.values import ConfigType, parse_value
 from headwater.compiler.configs.values import allowed_values as describe_values
 from headwater.model.cluster_profiles import RELIED_ON
-from headwater.model.problems import Problem, ProblemCode
-from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
-from headwater.spec.phrases import nearest, shorten
+from headwater.model.policies import matches_any
+from headwater.model.problems import Problem, ProblemCode, shorten_text
+from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument, mapping_of
+from headwater.spec.phrases import nearest
 from headwater.spec.scalars import config_text
 
 _LEAST_WITHOUT_EXPONENT, _MOST_WITHOUT_EXPONENT = 1e-3, 1e7
@@ -35,13 +36,6 @@ def topic_configs() -> Mapping[str, ConfigType]:
 
 def _config_type(values: Sequence[str] = (), extra: Sequence[int] = (), **row: Any) -> ConfigType:  # noqa: ANN401 - of JSON
     return ConfigType(values=tuple(values), extra=tuple(extra), **row)
-
-
-def is_allowed(name: str, patterns: Collection[str]) -> bool:
-    """Return whether `name` is one of `patterns`, or begins like a pattern that ends with a star."""
-    return any(
-        name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns
-    )
 
 
 def allowed_values(name: str, value: str) -> str | None:
@@ -122,12 +116,12 @@ def topic_config_problems(raw: RawDocument) -> tuple[Problem, ...]:
 
 
 def _allowed_by(data: Mapping[str, Any]) -> tuple[str, ...]:
-    names = _mapping_of(_mapping_of(data.get("application")).get("setup")).get("allowTopicConfigs")
+    names = mapping_of(mapping_of(data.get("application")).get("setup")).get("allowTopicConfigs")
     return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def _given_configs(data: Mapping[str, Any]) -> Iterator[_Given]:
-    config = _mapping_of(_mapping_of(data.get("application")).get("config"))
+    config = mapping_of(mapping_of(data.get("application")).get("config"))
     for key, value in config.items():
         if key.startswith(_PREFIX):
             yield _Given(("application", "config", key), key, key.removeprefix(_PREFIX), value)
@@ -141,12 +135,12 @@ def _config_mappings(data: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[st
 
     Configs of an observed application are not checked: the cluster has them.
     """
-    for topic, options in _mapping_of(data.get("topics")).items():
-        yield ("topics", topic, "config"), _mapping_of(_mapping_of(options).get("config"))
+    for topic, options in mapping_of(data.get("topics")).items():
+        yield ("topics", topic, "config"), mapping_of(mapping_of(options).get("config"))
     yield from _logging_mappings(data.get("topology"), ("topology",))
     for section in ("describe", "exported"):
-        for store, options in _mapping_of(_mapping_of(data.get(section)).get("stores")).items():
-            yield (section, "stores", store, "overrides"), _mapping_of(_mapping_of(options).get("overrides"))
+        for store, options in mapping_of(mapping_of(data.get(section)).get("stores")).items():
+            yield (section, "stores", store, "overrides"), mapping_of(mapping_of(options).get("overrides"))
 
 
 def _logging_mappings(part: object, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -156,19 +150,15 @@ def _logging_mappings(part: object, path: Path) -> Iterator[tuple[Path, Mapping[
     elif isinstance(part, dict):
         for key, inner in part.items():
             if key == "logging":
-                yield (*path, key), _mapping_of(inner)
+                yield (*path, key), mapping_of(inner)
             else:
                 yield from _logging_mappings(inner, (*path, key))
-
-
-def _mapping_of(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _check_config(raw: RawDocument, given: _Given, allowed: tuple[str, ...]) -> Iterator[Problem]:
     if given.value is None and given.shown != given.name and given.name in RELIED_ON:
         yield _relied_on(raw, given)
-    if is_allowed(given.name, allowed):
+    if matches_any(given.name, allowed):
         return
     if given.name not in topic_configs():
         yield _unknown_config(raw, given)
@@ -196,9 +186,9 @@ def _unknown_config(raw: RawDocument, given: _Given) -> Problem:
     prefix = given.shown.removesuffix(given.name)
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
-        summary=f"Kafka has no topic config `{shorten(given.name)}`.",
+        summary=f"Kafka has no topic config `{shorten_text(given.name)}`.",
         expected=f"`{prefix}{meant}`" if meant else "a topic config of Kafka",
-        found=f"`{shorten(given.shown)}`",
+        found=f"`{shorten_text(given.shown)}`",
         why=_WHY,
         fix=(f"Did you mean `{prefix}{meant}`? " if meant else "Correct or remove it. ") + _OTHER_BROKERS,
         location=raw.location(given.path, at_key=True),
@@ -208,9 +198,9 @@ def _unknown_config(raw: RawDocument, given: _Given) -> Problem:
 def _refused_value(raw: RawDocument, given: _Given, text: str, values: str) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
-        summary=f"Topic config `{given.name}` cannot be {f'`{shorten(text)}`' if text else 'empty'}.",
+        summary=f"Topic config `{given.name}` cannot be {f'`{shorten_text(text)}`' if text else 'empty'}.",
         expected=values,
-        found=f"`{shorten(text)}`" if text else "empty text",
+        found=f"`{shorten_text(text)}`" if text else "empty text",
         why=_WHY,
         fix=f"Set `{given.shown}` to {values}. {_OTHER_BROKERS}",
         location=raw.location(given.path),

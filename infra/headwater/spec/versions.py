@@ -11,7 +11,7 @@ from headwater.compiler.version_differences import (
     STREAMS_PROTOCOL,
     has_config,
 )
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.problems import Problem, ProblemCode, Severity, shorten_text
 from headwater.model.topology import Protocol
 from headwater.model.versions import (
     DEFAULT_VERSION,
@@ -25,7 +25,7 @@ from headwater.model.versions import (
     release_start,
 )
 from headwater.spec.locations import RawDocument
-from headwater.spec.phrases import either, shorten
+from headwater.spec.phrases import either
 from headwater.spec.scalars import config_text
 
 _PATH = ("application", "kafkaStreams")
@@ -94,9 +94,9 @@ def _unsupported_version(raw: RawDocument, found: str, version: KafkaStreamsVers
         )
     return Problem(
         code=ProblemCode.UNSUPPORTED_VERSION,
-        summary=f"Kafka Streams {shorten(found)} is not supported.",
+        summary=f"Kafka Streams {shorten_text(found)} is not supported.",
         expected=either([f"`{release}`" for release in SUPPORTED_RELEASES]),
-        found=f"`{shorten(found)}`",
+        found=f"`{shorten_text(found)}`",
         why=why,
         fix=fix,
         location=raw.location(_PATH),
@@ -109,10 +109,10 @@ def _later_patch(raw: RawDocument, text: str, version: KafkaStreamsVersion) -> I
         return
     yield Problem(
         code=ProblemCode.UNSUPPORTED_VERSION,
-        summary=f"Kafka Streams {shorten(text)} is later than the latest patch that Headwater knows: it is "
-        f"handled as {version}.",
+        summary=f"Kafka Streams {shorten_text(text)} is later than the latest patch that Headwater knows: "
+        f"it is handled as {version}.",
         expected=f"a patch up to {version}",
-        found=f"`{shorten(text)}`",
+        found=f"`{shorten_text(text)}`",
         why="What a later patch does differently is not known. Most patches change no internal topics.",
         fix="Keep it if the plan shows no change that you do not expect. "
         f'`kafkaStreams: "{version.release}"` names the latest known patch, without this warning.',
@@ -208,9 +208,9 @@ def _missing_configs(
         is_protocol = key == _GROUP_PROTOCOL and str(value).strip().lower() == Protocol.STREAMS
         yield Problem(
             code=ProblemCode.NOT_IN_VERSION,
-            summary=f"`{shorten(key)}` exists {period}.",
+            summary=f"`{shorten_text(key)}` exists {period}.",
             expected=f"a config of Kafka Streams {version}",
-            found=f"`{shorten(key)}`",
+            found=f"`{shorten_text(key)}`",
             why="The application uses the classic protocol, which decides partition counts differently."
             if is_protocol
             else f"Kafka Streams {version} ignores it.",

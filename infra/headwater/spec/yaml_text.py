@@ -19,9 +19,8 @@ from yaml.events import (
     ScalarEvent,
 )
 
-from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.model.problems import Location, Problem, ProblemCode, shorten_text
 from headwater.spec.locations import MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Position, RawDocument, Value
-from headwater.spec.phrases import shorten
 from headwater.spec.scalars import plain_scalar
 
 _Loader = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
@@ -266,7 +265,7 @@ def _repeated_key(key: str, first: int, at: Location) -> Problem:
     """Return the problem; `first` is the line of the first one."""
     return Problem(
         code=ProblemCode.YAML_SYNTAX,
-        summary=f"The key `{shorten(key)}` is given twice.",
+        summary=f"The key `{shorten_text(key)}` is given twice.",
         expected="each key once",
         found=f"first on line {first}, again on line {at.line}",
         why="One of the two would silently have no effect.",
@@ -279,9 +278,9 @@ def _tag_used(name: str, at: Location) -> Problem:
     name = name.replace("tag:yaml.org,2002:", "!!")
     return Problem(
         code=ProblemCode.YAML_SYNTAX,
-        summary=f"The tag `{shorten(name)}` is refused.",
+        summary=f"The tag `{shorten_text(name)}` is refused.",
         expected="no tags",
-        found=f"`{shorten(name)}`",
+        found=f"`{shorten_text(name)}`",
         why="A document contains plain values only; a tag could construct any object.",
         fix="Remove the tag. Put a value that must stay text in quotes.",
         location=at,
@@ -292,11 +291,11 @@ def _anchor_or_alias(sign: str, at: Location) -> Problem:
     """Return the problem of an anchor or an alias; `sign` includes its `&` or `*`."""
     return Problem(
         code=ProblemCode.YAML_SYNTAX,
-        summary=f"The {'anchor' if sign[0] == '&' else 'alias'} `{shorten(sign)}` is refused.",
+        summary=f"The {'anchor' if sign[0] == '&' else 'alias'} `{shorten_text(sign)}` is refused.",
         expected="no anchors and no aliases",
-        found=f"`{shorten(sign)}`",
+        found=f"`{shorten_text(sign)}`",
         why="A few nested aliases can expand to billions of values, and they make a document hard to read.",
-        fix=f"Replace each `*{shorten(sign[1:])}` by the value.",
+        fix=f"Replace each `*{shorten_text(sign[1:])}` by the value.",
         location=at,
     )
 

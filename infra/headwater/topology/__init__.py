@@ -13,10 +13,10 @@ Belongs here: what records the calls. What the calls mean is decided from the do
 """
 
 from headwater.topology.builder import BuiltDocument, StreamsBuilder, Topology
+from headwater.topology.stream_or_table import GlobalKTable
 from headwater.topology.streams import (
     BranchedKStream,
     CogroupedKStream,
-    GlobalKTable,
     KGroupedStream,
     KGroupedTable,
     KStream,

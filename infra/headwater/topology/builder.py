@@ -11,7 +11,8 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec import parse_document
 from headwater.spec.yaml_text import document_yaml
 from headwater.topology.calls import Calls, Class, Handles, Named, Options, Text, class_name, plain_options
-from headwater.topology.streams import GlobalKTable, KStream, KTable
+from headwater.topology.stream_or_table import GlobalKTable
+from headwater.topology.streams import KStream, KTable
 
 
 @attrs.frozen

@@ -5,47 +5,15 @@ SQL over `key`, `value` and `timestamp`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any
 
 import attrs
 
 from headwater.topology.calls import Calls, Class, Named, Options, Result, Text, class_name
+from headwater.topology.stream_or_table import Applied, StreamOrTable
 
 
-@attrs.frozen(eq=False)
-class _Applied:
-    """What calls are applied to."""
-
-    _result: Result
-
-    def _add(self, operator: str, **options: Any) -> Result:  # noqa: ANN401 - options of any operator
-        return self._result.calls.add(operator, self._result, **options)
-
-    def handle(self) -> str:
-        """Return the name of the result in the document; the document gets one for results that need it."""
-        return self._result.handle()
-
-    def _handle_of(self, other: "_Applied") -> str:
-        """Return the name of another result of the same builder.
-
-        Raises:
-            ValueError: It is a result of another builder, whose names mean other results.
-            TypeError: It is no stream or table, such as the name of a topic.
-        """
-        if not isinstance(other, _Applied):
-            raise TypeError(
-                f"{other!r} is no stream or table: pass what a call returned, such as `builder.table(...)`."
-            )
-        if other._result.calls.handles is not self._result.calls.handles:  # noqa: SLF001 - of the same class
-            raise ValueError("Results of two builders cannot be combined: they are in different documents.")
-        return other.handle()
-
-    def is_result_of(self, options: object) -> bool:
-        """Return whether these are the options of the call that returned the object."""
-        return self._result.options is options
-
-
-class _Aggregated(_Applied):
+class _Aggregated(Applied):
     """Groups that can be counted, reduced and aggregated to a table."""
 
     def count(
@@ -136,91 +104,7 @@ class KGroupedStream(_Windowed):
         return CogroupedKStream(self._add("cogroup", add=add, as_=as_))
 
 
-class JoinOptions(TypedDict, total=False):
-    """Options of the joins. Which of them a join has depends on its two sides (docs/documents.md)."""
-
-    window: Options | None
-    foreign_key: Text | None
-    key: Text | None
-    grace: str | int | None
-    name: str | None
-    store_name: str | None
-    this_store: Options | None
-    other_store: Options | None
-    logging: bool | Options | None
-    materialized: Named | None
-    serdes: Options | None
-    as_: str | None
-
-
-class _Joined(_Applied):
-    """What streams and tables have in common."""
-
-    def filter(
-        self,
-        where: Text | None = None,
-        *,
-        name: str | None = None,
-        materialized: Named | None = None,
-        as_: str | None = None,
-    ) -> Self:
-        """Keep the records for which the condition is true."""
-        return type(self)(self._add("filter", where=where, name=name, materialized=materialized, as_=as_))
-
-    def filter_not(
-        self,
-        where: Text | None = None,
-        *,
-        name: str | None = None,
-        materialized: Named | None = None,
-        as_: str | None = None,
-    ) -> Self:
-        """Keep the records for which the condition is false."""
-        return type(self)(self._add("filterNot", where=where, name=name, materialized=materialized, as_=as_))
-
-    def map_values(
-        self,
-        value: Text | None = None,
-        *,
-        name: str | None = None,
-        materialized: Named | None = None,
-        serdes: Options | None = None,
-        as_: str | None = None,
-    ) -> Self:
-        """Compute a new value of each record."""
-        options = {"name": name, "materialized": materialized, "serdes": serdes, "as_": as_}
-        return type(self)(self._add("mapValues", value=value, **options))
-
-    def join(
-        self,
-        other: "KStream | KTable | GlobalKTable",
-        value: Text | None = None,
-        **options: Unpack[JoinOptions],
-    ) -> Self:
-        """Join with a stream, table or global table; keep matching records only."""
-        return type(self)(self._add("join", with_=self._handle_of(other), value=value, **options))
-
-    def left_join(
-        self,
-        other: "KStream | KTable | GlobalKTable",
-        value: Text | None = None,
-        **options: Unpack[JoinOptions],
-    ) -> Self:
-        """Join as `join`; also return records that have no match on the other side."""
-        return type(self)(self._add("leftJoin", with_=self._handle_of(other), value=value, **options))
-
-    def outer_join(
-        self, other: "KStream | KTable", value: Text | None = None, **options: Unpack[JoinOptions]
-    ) -> Self:
-        """Join as `join`; also return records of both sides that have no match."""
-        return type(self)(self._add("outerJoin", with_=self._handle_of(other), value=value, **options))
-
-
-class GlobalKTable(_Applied):
-    """A table of which each instance has all records: a stream joins it by any key."""
-
-
-class KTable(_Joined):
+class KTable(StreamOrTable):
     """A table: the latest value of each key."""
 
     def to_stream(
@@ -283,7 +167,7 @@ class KTable(_Joined):
         return KTable(self._add("transformValues", class_=class_name(class_), stores=stores, **options))
 
 
-class KStream(_Joined):
+class KStream(StreamOrTable):
     """A stream of records."""
 
     def map(

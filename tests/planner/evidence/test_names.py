@@ -4,9 +4,9 @@ import pytest
 
 from headwater.model.client_record import client_group
 from headwater.model.cluster import GroupFacts, GroupType, LiveTopic
+from headwater.model.topology import name_beginnings
 from headwater.planner.evidence.names import (
     Certainty,
-    beginnings,
     candidates,
     exclusion_text,
     has_internal_name,
@@ -42,8 +42,8 @@ def test_names_of_foreign_key_topics_need_an_application_id() -> None:
 
 
 def test_each_part_before_a_hyphen_may_be_an_id() -> None:
-    assert list(beginnings("a-b-c-changelog")) == ["a", "a-b", "a-b-c"]
-    assert list(beginnings("-a")) == []
+    assert list(name_beginnings("a-b-c-changelog")) == ["a", "a-b", "a-b-c"]
+    assert list(name_beginnings("-a")) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from headwater.compiler.configs.clients import Client, ClientConfig, StartedApplication, client_configs
 from headwater.compiler.configs.combinations import IN_FLIGHT, find_combinations
-from headwater.compiler.configs.refusals import Refusal, name_exception
 from headwater.compiler.configs.table import (
     HEADWATER_CONFIGS,
     INTERNAL_CONFIGS,
@@ -15,7 +14,7 @@ from headwater.compiler.configs.table import (
     find_config,
     known_keys,
 )
-from headwater.compiler.configs.values import ConfigType, allowed_values, parse_value
+from headwater.compiler.configs.values import ConfigType, Refusal, allowed_values, name_exception, parse_value
 from headwater.model.problems import Problem
 from headwater.model.topology import Application
 from headwater.model.versions import KafkaStreamsVersion

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 from headwater.compiler.configs.clients import THREAD_SUFFIX, Client, StartedApplication
-from headwater.compiler.configs.refusals import Refusal, name_exception
 from headwater.compiler.configs.table import client_rules
+from headwater.compiler.configs.values import Refusal, name_exception
 from headwater.compiler.java.config_values import (
     INT,
     equals_ignore_case,

@@ -1,4 +1,4 @@
-"""The type of a config and what its validator allows: whether a value is allowed, and the value itself.
+"""The type of a config and what its validator allows: the value of a text, or the refusal.
 
 Source: `ConfigDef#parseType` and the validators of `ConfigDef`.
 """
@@ -21,6 +21,7 @@ from headwater.compiler.java.config_values import (
     split_list,
     trim_text,
 )
+from headwater.model.problems import Problem, ProblemCode, shorten_text
 
 Value: TypeAlias = str | int | float | bool | list[str]
 
@@ -199,3 +200,55 @@ def _split_at_commas(text: str) -> list[str]:
     while words and not words[-1] and text:
         words.pop()
     return words
+
+
+_NOT_STARTED = "{} throws {}: the application does not start."
+
+
+def name_exception(exception: str, thrower: str = "Kafka Streams") -> str:
+    """Return the sentence about the consequence."""
+    return _NOT_STARTED.format(thrower, f"{'an' if exception[0] in 'AEIOU' else 'a'} {exception}")
+
+
+@attrs.frozen(kw_only=True)
+class Refusal:
+    """A reason why the application does not start; `key` is the config to change."""
+
+    key: str
+    summary: str
+    expected: str
+    found: str
+    fix: str
+    why: str = name_exception("ConfigException")
+
+    @classmethod
+    def of_value(
+        cls,
+        key: str,
+        text: str,
+        expected: str,
+        *,
+        hint: str = "",
+        why: str = name_exception("ConfigException"),
+    ) -> "Refusal":
+        """Return the refusal of a value; `hint` is the value that is probably meant."""
+        shown = f"`{shorten_text(text)}`"
+        return cls(
+            key=key,
+            summary=f"`{shorten_text(key)}` cannot be {shown if text else 'empty'}.",
+            expected=expected,
+            found=shown if text else "empty text",
+            fix=f"Did you mean `{hint}`?" if hint else f"Set `{key}` to {expected}, or remove it.",
+            why=why,
+        )
+
+    def to_problem(self) -> Problem:
+        """Return the problem without application and location."""
+        return Problem(
+            code=ProblemCode.INVALID_CONFIG,
+            summary=self.summary,
+            expected=self.expected,
+            found=self.found,
+            why=self.why,
+            fix=self.fix,
+        )

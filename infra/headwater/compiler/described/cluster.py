@@ -14,13 +14,11 @@ from headwater.compiler.described.stores import StoreFinding, find_stores, table
 from headwater.compiler.described.structure import Structure
 from headwater.compiler.described.unknown import known_calls
 from headwater.compiler.internal_topics import changelog_config
-from headwater.compiler.streams_config import DAY_MS, REUSE_SOURCE_TOPICS, StreamsConfig
+from headwater.compiler.streams_config import DAY_MS, LONGEST_MS, REUSE_SOURCE_TOPICS, StreamsConfig
 from headwater.compiler.topic_groups import Naming
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.nodes import ChangelogKind, StateStore
 from headwater.model.topology import Application, CreatedBy, DescribedTopology, Protocol, StoreDetail
-
-_FOREVER = (1 << 63) - 1
 
 
 def complete_from_cluster(
@@ -122,8 +120,8 @@ def _base_duration(config: Mapping[str, str], key: str, added: int) -> int | Non
     value = config.get(key, "")
     if not value.isdecimal():
         return None
-    if int(value) == _FOREVER:
-        return _FOREVER
+    if int(value) == LONGEST_MS:
+        return LONGEST_MS
     return int(value) - added if int(value) >= added else None
 
 

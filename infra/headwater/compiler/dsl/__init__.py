@@ -13,10 +13,10 @@ from headwater.compiler.dsl import processor_api
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.document import Document
 from headwater.compiler.dsl.lints import LINTS, generated_names
-from headwater.compiler.dsl.older_versions import missing_options
 from headwater.compiler.dsl.optimize import optimize
 from headwater.compiler.dsl.write import write
 from headwater.compiler.streams_config import StreamsConfig
+from headwater.compiler.version_differences import missing_options
 from headwater.model.nodes import NodeTopology
 from headwater.model.topology import TopologyDocument
 

@@ -7,6 +7,7 @@ import attrs
 
 from headwater.compiler.dsl.formats import size_of, with_serdes
 from headwater.compiler.dsl.messages import ARGUMENT, topology_error
+from headwater.compiler.streams_config import LONGEST_MS
 from headwater.compiler.version_differences import JOIN_STORES_WITH_HEADERS, LOGGED_HEADERS
 from headwater.model.behaviors import RecordFormat, StoreSettings
 from headwater.model.durations import duration_text
@@ -16,7 +17,6 @@ from headwater.model.stores import Logging, Materialized, StoreBuilder, StoreKin
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.model.windows import JoinWindow, SessionWindow, SlidingWindow, UnlimitedWindow, Window
 
-LONGEST_MS = 2**63 - 1
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 KEY_VALUE_KINDS = frozenset(

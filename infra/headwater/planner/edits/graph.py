@@ -1,4 +1,7 @@
-"""The nodes of one topology as a graph, across repartition topics and state stores."""
+"""The nodes of one topology as a graph, across repartition topics and state stores.
+
+Also what a processor does as a text, to compare processors, and which operators compute the tables of joins.
+"""
 
 import hashlib
 import re
@@ -7,9 +10,26 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
-from headwater.model.behaviors import NonNullKeyFilter, RunProcessor, StreamGlobalJoin
+import attrs
+
+from headwater.model.behaviors import (
+    FilteredView,
+    JoinedView,
+    MappedView,
+    NonNullKeyFilter,
+    RunProcessor,
+    StoreView,
+    StreamGlobalJoin,
+    StreamTableJoin,
+    SuppressedView,
+    TableFilter,
+    TableJoinMerge,
+    TableMapValues,
+    TableTableJoin,
+    TableView,
+    TransformedView,
+)
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
-from headwater.planner.edits.behavior_text import behavior_text
 
 INDEX = re.compile(r"\d{10,}")
 _JOIN = re.compile(r"(KSTREAM-(LEFT)?JOIN|KTABLE-JOIN(THIS|OTHER))-\d{10,}")
@@ -259,3 +279,77 @@ def _reversed(parents: Following) -> Following:
         for parent in above:
             children[parent].append(name)
     return {name: tuple(found) for name, found in children.items()}
+
+
+_NAMES = frozenset(
+    {"store", "stores", "own_store", "other_store", "shared", "buffer", "node", "children", "default"}
+)
+"""The fields of behaviors and of views of tables that have names of stores or nodes."""
+
+
+def behavior_text(value: object) -> str:
+    """Return a behavior, or a part of it, with `*` for each name; texts of expressions stay."""
+    kind = type(value)
+    if not attrs.has(kind):
+        return repr(value)
+    parts = {field.name: getattr(value, field.name) for field in attrs.fields(kind)}
+    fields = (
+        f"{name}={_without_names(part) if name in _NAMES else behavior_text(part)}"
+        for name, part in parts.items()
+    )
+    return f"{kind.__name__}({', '.join(fields)})"
+
+
+def _without_names(value: object) -> str:
+    """Return how many names there are: whether a table has a store is a part of what it does."""
+    if isinstance(value, tuple):
+        return "*" * len(value)
+    return "*" if value is not None else "None"
+
+
+def tables(node: Node, graph: Graph) -> tuple[str, ...]:
+    """Return the operators of the tables that a join reads, of the joins whose input does not show them.
+
+    Of texts, these are the operators that write the stores. Operators that do the same with the same table
+    count as the same one.
+    """
+    if not isinstance(node, ProcessorNode):
+        return ()
+    match node.behavior:
+        case StreamTableJoin(table=view):
+            return _operators(view, graph)
+        case None | StreamGlobalJoin():
+            return graph.parents_and_writers[node.name][len(graph.parents[node.name]) :]
+        case _:
+            return ()
+
+
+def _operators(view: TableView, graph: Graph) -> tuple[str, ...]:
+    match view:
+        case StoreView(store=store) | SuppressedView(store=store):
+            writer = graph.writer_of(store)
+            return (writer,) if writer is not None else ()
+        case TransformedView(node=name):
+            return (name,)
+        case _:
+            return next(((name,) for name, node in graph.nodes.items() if _computes(node, view, graph)), ())
+
+
+def _computes(node: Node, view: TableView, graph: Graph) -> bool:
+    """Return whether an operator computes the values of a view that has no store."""
+    match node.behavior if isinstance(node, ProcessorNode) else None, view:
+        case TableFilter(store=None) as does, FilteredView():
+            return (does.where, does.negate, does.parent) == (view.where, view.negate, view.parent)
+        case TableMapValues(store=None) as does, MappedView():
+            return (does.value, does.parent) == (view.value, view.parent)
+        case TableJoinMerge(store=None), JoinedView():
+            sides = [getattr(graph.nodes[name], "behavior", None) for name in graph.parents[node.name]]
+            return any(
+                isinstance(side, TableTableJoin)
+                and side.is_left
+                and (side.kind, side.value, side.own, side.other)
+                == (view.kind, view.value, view.left, view.right)
+                for side in sides
+            )
+        case _:
+            return False

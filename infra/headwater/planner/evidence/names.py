@@ -5,7 +5,7 @@ hyphens, so a name alone shows neither where the id ends nor that Kafka Streams 
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 
 from headwater.compiler.streams_config import StreamsConfig
@@ -55,17 +55,12 @@ def internal_prefix(compiled: CompiledApplication) -> str:
     return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
 
 
-def beginnings(name: str) -> Iterator[str]:
-    """Yield each part of a name that ends before a hyphen, the shortest first."""
-    return (name[:index] for index, character in enumerate(name) if character == "-" and index)
-
-
 def is_created_by_streams(topic: LiveTopic) -> bool:
     """Return whether a generated name or the settings show that Kafka Streams created the topic."""
     return _NUMBERED.search(topic.name) is not None or topic.config.keys() >= _SIGNATURE
 
 
-_ASSIGNOR = "stream"
+STREAMS_ASSIGNOR = "stream"
 """`StreamsPartitionAssignor#name`: what every member of a classic group of Kafka Streams proposes."""
 _CONSUMER_PROTOCOL_TYPES = ("", "consumer")
 _OTHER_SYSTEMS = ("_confluent-ksql-",)
@@ -104,7 +99,7 @@ def _certainty_of(group: GroupFacts) -> Certainty | None:
         return None
     if is_client_group(group.id):
         return None
-    if group.type is GroupType.STREAMS or group.assignor == _ASSIGNOR:
+    if group.type is GroupType.STREAMS or group.assignor == STREAMS_ASSIGNOR:
         return Certainty.CERTAIN
     if group.assignor or group.protocol_type not in _CONSUMER_PROTOCOL_TYPES:
         return None

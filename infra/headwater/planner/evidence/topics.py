@@ -12,8 +12,8 @@ from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, EvidenceRe
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import errors
 from headwater.model.records import OwnershipRecord, SetupRecord
-from headwater.model.topology import Lifecycle
-from headwater.planner.evidence.names import beginnings, is_created_by_streams, is_internal_to
+from headwater.model.topology import Lifecycle, name_beginnings
+from headwater.planner.evidence.names import is_created_by_streams, is_internal_to
 from headwater.planner.phrases import listed
 
 _NOT_READ = ClusterEvidence(unread=("consumer groups were not read",))
@@ -220,7 +220,7 @@ class Evidence:
 
     def _others(self, application: str, topic: str) -> Iterator[tuple[str, str]]:
         """Yield groups and applications, with phrases, whose id the name begins with."""
-        for id_ in beginnings(topic):
+        for id_ in name_beginnings(topic):
             if id_ == application or not is_internal_to(id_, topic):
                 continue
             group = self._groups.get(id_)
@@ -276,7 +276,7 @@ def evidence_request(
     unproven = [name for name in adopted if not is_created_by_streams(snapshot.topics[name])]
     return EvidenceRequest(
         topics=(adopted if is_known else frozenset(unproven)) | deleted,
-        offsets_of=None if deleted else frozenset(id_ for name in unproven for id_ in beginnings(name)),
+        offsets_of=None if deleted else frozenset(id_ for name in unproven for id_ in name_beginnings(name)),
         with_ownership=bool(deleted),
         with_ownership_policy=any(_is_deleted(record, compiled) for record in records.values()),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from headwater.compiler.internal_topics import repartition_config
+from headwater.compiler.java.config_values import parse_whole
 from headwater.model.compiled import InternalTopic
 from headwater.model.policies import (
     Bounds,
@@ -16,10 +17,11 @@ from headwater.model.policies import (
     Retention,
     TopicClass,
     TopicConfig,
+    matches_any,
 )
 from headwater.model.problems import Problem
 from headwater.model.topology import Sink
-from headwater.planner.phrases import counted, duration, whole
+from headwater.planner.phrases import counted, duration
 from headwater.planner.plans import TopicAction
 from headwater.planner.policies.subject import (
     PolicyTopic,
@@ -131,7 +133,7 @@ def _kept_ms(topic: PolicyTopic) -> float | None:
     """Return milliseconds, infinity for no limit; None if age deletes nothing, or only the broker knows."""
     if "delete" not in (topic.effective("cleanup.policy") or "delete").split(","):
         return None
-    number = whole(topic.effective("retention.ms") or "")
+    number = parse_whole(topic.effective("retention.ms") or "")
     if number is None:
         return None
     return math.inf if number < 0 else number
@@ -181,7 +183,7 @@ def min_insync_replicas(rule: MinInsyncReplicas, policy: Policy, subject: Subjec
     """Yield violations. The topic's own setting counts, else the broker's if a cluster is known."""
     for topic in subject.topics:
         text = topic.effective(_KEY)
-        value = whole(text) if text is not None else None
+        value = parse_whole(text) if text is not None else None
         if topic.topic_class in rule.classes and value is not None and not rule.bounds.holds(value):
             own = _KEY in topic.config
             yield violation(
@@ -221,14 +223,8 @@ def _without_tolerated(action: TopicAction, rules: Iterable[DriftTolerance]) -> 
     patterns = [
         name for rule in rules if topic_class(action.topic) in rule.classes for name in rule.ignored_settings
     ]
-    left = tuple(change for change in action.drift if not _is_ignored(change.key, patterns))
+    left = tuple(change for change in action.drift if not matches_any(change.key, patterns))
     return attrs.evolve(action, drift=left)
-
-
-def _is_ignored(key: str, patterns: Iterable[str]) -> bool:
-    return any(
-        key.startswith(pattern[:-1]) if pattern.endswith("*") else key == pattern for pattern in patterns
-    )
 
 
 def topic_class(topic: InternalTopic | Sink | None) -> TopicClass:

@@ -1,11 +1,12 @@
 """Problems of topics that are missing or replaced, or whose settings endanger data."""
 
+from headwater.compiler.java.config_values import parse_whole
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.application import ActiveApplication, TopicState
-from headwater.planner.phrases import counted, whole
+from headwater.planner.phrases import counted
 from headwater.planner.plans import ConfigChange
 from headwater.planner.settings import Misconfiguration, Settings
 
@@ -185,7 +186,7 @@ KEY = "min.insync.replicas"
 
 def live_min_insync(application: ActiveApplication, state: TopicState) -> int:
     own = state.live.config.get(KEY, "") if state.live else ""
-    return whole(own) or application.snapshot.default_min_insync_replicas or 1
+    return parse_whole(own) or application.snapshot.default_min_insync_replicas or 1
 
 
 def too_few_brokers(application: ActiveApplication, state: TopicState, factor: int) -> Problem:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from headwater.compiler.java.config_values import parse_whole
 from headwater.compiler.source_problems import missing_topic
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic
@@ -10,7 +11,6 @@ from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.counts import CountedApplication
-from headwater.planner.phrases import whole
 from headwater.planner.plans import ConfigChange, TopicAction
 from headwater.planner.rules.topic_messages import (
     KEY,
@@ -182,7 +182,7 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
 
 def _min_insync(application: ActiveApplication, state: TopicState) -> int:
     """Return what writes require after the run: `automatic` setup changes a declared setting."""
-    declared = whole(state.declared.config.get(KEY, "")) or 0
+    declared = parse_whole(state.declared.config.get(KEY, "")) or 0
     if declared and (state.live is None or not application.is_manual):
         return declared
     return live_min_insync(application, state)

@@ -5,10 +5,11 @@ Replicas are not in sync, belong to brokers that are not registered any more, or
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 
+from headwater.compiler.java.config_values import parse_whole
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.planner.application import ActiveApplication
-from headwater.planner.phrases import counted, listed, whole
+from headwater.planner.phrases import counted, listed
 
 _MOST = 5
 """Names in one phrase; the others are counted."""
@@ -134,7 +135,7 @@ def _is_short(topic: LiveTopic) -> bool:
 
 def _spare_replicas(application: ActiveApplication, topic: LiveTopic) -> int:
     """Return how many replicas in sync the partition may lose before writes fail."""
-    own = whole(topic.config.get(_KEY, ""))
+    own = parse_whole(topic.config.get(_KEY, ""))
     required = own or application.snapshot.default_min_insync_replicas or 1
     return (topic.in_sync or 0) - required
 

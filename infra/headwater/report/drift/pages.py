@@ -3,7 +3,6 @@
 A difference that a policy tolerates is no failure.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,11 +11,10 @@ import attrs
 
 from headwater.model.problems import Problem, Severity
 from headwater.planner.drift import ApplicationDrift, Drift, Finding, FindingKind
-from headwater.report.drift.texts import SEVERITY_NOUNS, Group, application_summary, groups
-from headwater.report.escaping import printable
+from headwater.report.drift.texts import Group, application_summary, groups
 from headwater.report.graph import graph
 from headwater.report.layout import Layout, layout
-from headwater.report.problems import problem_text
+from headwater.report.problems import SEVERITY_NOUNS, problem_text
 from headwater.report.templating import template
 
 
@@ -147,7 +145,6 @@ def drift_page(drift: Drift, at: datetime | None = None) -> str:
         clean=topics - len(drifted),
         findings=len(findings),
         at=at,
-        split_code=_split_code,
         details=_details_of,
     )
 
@@ -183,11 +180,6 @@ def _marks_of(findings: Iterable[tuple[str, Finding]]) -> Mapping[str, Mark]:
 def _counts_of(finding: Finding) -> tuple[str, str]:
     live, declared = finding.found.partition(" ")[0], finding.expected.partition(" ")[0]
     return f"{live} instead of {declared}", f"{live} ≠ {declared}"
-
-
-def _split_code(text: str) -> list[tuple[bool, str]]:
-    """Split a sentence at its backticks: pairs of whether the part is code, and its text."""
-    return [(number % 2 == 1, part) for number, part in enumerate(re.split(r"`([^`]*)`", printable(text)))]
 
 
 def _details_of(problem: Problem) -> list[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """A drift as text for a terminal, as Markdown and as JSON."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,9 +13,15 @@ from headwater.report.compiled import location_json, problem_json
 from headwater.report.diagrams import mermaid
 from headwater.report.escaping import block, code, printable, prose
 from headwater.report.graph import graph
-from headwater.report.problems import entry_rich, problem_text, problems_rich
+from headwater.report.problems import (
+    SEVERITY_NOUNS,
+    SIGNS,
+    entry_rich,
+    problem_text,
+    problems_rich,
+    severity_counts,
+)
 
-SEVERITY_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
 _HEADLINES = {
     FindingKind.RENAMED: "The application id was changed",
     FindingKind.RENUMBERED: "Generated name index changed",
@@ -97,14 +102,6 @@ def summary(drift: Drift) -> str:
     return text
 
 
-def severity_counts(findings: Iterable[Finding]) -> str:
-    """Return the number of findings of each severity: `1 error, 2 warnings`."""
-    counts = Counter(finding.severity for finding in findings)
-    return ", ".join(
-        counted(counts[severity], noun) for severity, noun in SEVERITY_NOUNS.items() if counts[severity]
-    )
-
-
 def application_summary(part: ApplicationDrift) -> str:
     """Return the state of one application: `2 topics, as declared` or `2 topics, 1 error`."""
     return f"{counted(len(part.topics), 'topic')}, {severity_counts(part.findings) or 'as declared'}"
@@ -146,9 +143,6 @@ def _details_of(group: Group) -> Iterator[tuple[str, str]]:
         yield "" if number else label, f"{finding.topic}: {differs}" if finding.topic else differs
     yield "why", group.why
     yield "fix", group.fix
-
-
-SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
 
 
 def drift_markdown(drift: Drift) -> str:

@@ -1,6 +1,5 @@
 """An edit as an HTML page, for those who review it without the command line."""
 
-import re
 from collections.abc import Sequence
 
 import attrs
@@ -19,7 +18,6 @@ from headwater.report.edits.texts import (
     setting_values,
     summary,
 )
-from headwater.report.escaping import printable
 from headwater.report.templating import template
 
 _LEVELS = (*(severity.value for severity in Severity), "ok")
@@ -83,10 +81,4 @@ def edit_page(edit: Edit) -> str:
             for severity in Severity
         ],
         kept=sum(len(section.kept) for section in sections),
-        split_code=_split_code,
     )
-
-
-def _split_code(text: str) -> list[tuple[bool, str]]:
-    """Split a sentence at its backticks: pairs of whether the part is code, and its text."""
-    return [(number % 2 == 1, part) for number, part in enumerate(re.split(r"`([^`]*)`", printable(text)))]

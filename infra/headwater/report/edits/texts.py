@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 
 from headwater.model.compiled import TopicKind
-from headwater.model.problems import Severity
 from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, SettingEdit, TopicEdit, Verdict
 from headwater.planner.phrases import counted, few, listed
 from headwater.report.escaping import block, code, grouped_names, printable, prose
-from headwater.report.problems import entry_rich, problem_text, problems_rich
+from headwater.report.problems import SIGNS, entry_rich, problem_text, problems_rich
 
-_SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
 _ORDER = tuple(Verdict)
 _MOST_CHARACTERS = 100
 EDITED_OPERATORS = "Edited operators:"
@@ -182,7 +180,7 @@ def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
 
 
 def _topic_row(topic: TopicEdit) -> str:
-    cells = (f"{_SIGNS[topic.severity]} {topic.verdict}", code(topic.topic), prose(topic.what))
+    cells = (f"{SIGNS[topic.severity]} {topic.verdict}", code(topic.topic), prose(topic.what))
     return f"| {' | '.join((*cells, prose(topic.first)))} |"
 
 

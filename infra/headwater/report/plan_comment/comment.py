@@ -9,11 +9,12 @@ import attrs
 from headwater.planner import ActionKind
 from headwater.planner.edits import Edit
 from headwater.planner.phrases import counted
-from headwater.report.drift.texts import group_markdown, groups, severity_counts
+from headwater.report.drift.texts import group_markdown, groups
 from headwater.report.edits.texts import edit_markdown
 from headwater.report.edits.texts import summary as edit_summary
 from headwater.report.escaping import block, code, inline_html, prose
 from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
+from headwater.report.problems import severity_counts
 
 LIMIT = 65_536
 """The maximum length of a comment on GitHub, in characters; GitLab allows more."""

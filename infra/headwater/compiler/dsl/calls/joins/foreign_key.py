@@ -4,7 +4,7 @@ import attrs
 
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.calls.materialization import check_materialized
-from headwater.compiler.dsl.calls.sources import lazy_store_of
+from headwater.compiler.dsl.calls.sources import TABLE_SOURCE, lazy_store_of
 from headwater.compiler.dsl.declarations import (
     InternalSourceDeclaration,
     OldValues,
@@ -40,7 +40,6 @@ PROCESSOR = PREFIX + "SUBSCRIPTION-PROCESSOR-"
 STORE = PREFIX + "SUBSCRIPTION-STATE-STORE-"
 OUTPUT = PREFIX + "OUTPUT-"
 SINK = "KTABLE-SINK-"
-SOURCE = "KTABLE-SOURCE-"
 
 
 @attrs.frozen
@@ -191,14 +190,14 @@ def _take_names(builder: Builder, name: str | None) -> _Names:
         registration_topic=builder.suffixed(name, "-subscription-registration", REGISTRATION) + "-topic",
         send=builder.suffixed(name, "-subscription-registration-processor", REGISTRATION),
         registration_sink=builder.suffixed(name, "-subscription-registration-sink", SINK),
-        registration_source=builder.suffixed(name, "-subscription-registration-source", SOURCE),
+        registration_source=builder.suffixed(name, "-subscription-registration-source", TABLE_SOURCE),
         store=builder.suffixed(name, "-subscription-store", STORE),
         receive=builder.suffixed(name, "-subscription-receive", PROCESSOR),
         join_foreign=builder.suffixed(name, "-subscription-join-foreign", PROCESSOR),
         foreign_side=builder.suffixed(name, "-foreign-join-subscription", PROCESSOR),
         response_topic=builder.suffixed(name, "-subscription-response", RESPONSE) + "-topic",
         response_sink=builder.suffixed(name, "-subscription-response-sink", SINK),
-        response_source=builder.suffixed(name, "-subscription-response-source", SOURCE),
+        response_source=builder.suffixed(name, "-subscription-response-source", TABLE_SOURCE),
         resolver=builder.suffixed(name, "-subscription-response-resolver", RESOLVER),
         result=builder.suffixed(name, "-result", OUTPUT),
     )

@@ -132,7 +132,7 @@ def _remark_of(known: Schema, linked: str) -> str:
     if "default" in known:
         return f"; default `{literal(known['default'])}`"
     shown = [literal(example) for example in known["examples"] if not isinstance(example, bool)]
-    is_helpful = not linked and "enum" not in known and shown and len(shown[0]) < 50  # noqa: PLR2004 - fits a cell
+    is_helpful = not linked and "enum" not in known and shown and len(shown[0]) < 50
     return f", such as `{shown[0]}`" if is_helpful else ""
 
 
