@@ -309,11 +309,16 @@ def test_rows_that_do_not_only_come_from_kafka_are_not_packed(
     assert packing_.is_possible
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["calling o1.invoke.\n: java.lang.Y: a reason\n\tat x", "no method\nCaused by: java.lang.Y: a reason\n"],
+    ids=["thrown", "caused"],
+)
 def test_another_spark_passes_records_on_row_by_row(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     def fail(*_: object) -> None:
-        raise Py4JError("no method\nCaused by: java.lang.Y: a reason\n")
+        raise Py4JError(text)
 
     monkeypatch.setattr(packing, "load_methods", fail)
     packing_ = RecordPacking(SCHEMA)
