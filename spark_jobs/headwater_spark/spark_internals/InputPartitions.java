@@ -21,7 +21,7 @@ public final class InputPartitions {
     }
 
     /** Return what has the offsets: in a stream, the input of the partition; in a batch, the partition itself. */
-    private static Object inputOf(Object partition) throws ReflectiveOperationException {
+    public static Object inputOf(Object partition) throws ReflectiveOperationException {
         if (has(partition, "parentPartition")) { // of a union
             return inputOf(call(partition, "parentPartition"));
         }
@@ -29,7 +29,11 @@ public final class InputPartitions {
             return call(call(partition, "inputPartition"), "get");
         }
         if (has(partition, "inputPartitions")) { // in other versions of Spark
-            return call(call(partition, "inputPartitions"), "head");
+            Object inputs = call(partition, "inputPartitions");
+            if (((Integer) call(inputs, "size")).intValue() != 1) {
+                throw new ReflectiveOperationException("a Spark partition reads several inputs");
+            }
+            return call(inputs, "head");
         }
         return partition;
     }
@@ -43,7 +47,7 @@ public final class InputPartitions {
         }
     }
 
-    private static Object call(Object target, String method) throws ReflectiveOperationException {
+    public static Object call(Object target, String method) throws ReflectiveOperationException {
         java.lang.reflect.Method found = target.getClass().getMethod(method, new Class[0]);
         found.setAccessible(true);
         return found.invoke(target, new Object[0]);

@@ -6,8 +6,10 @@ that the caller chooses. So the RDD of a DataFrame is grouped in the driver's JV
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import structlog
+from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from headwater_spark.spark_internals.java_classes import (
@@ -61,7 +63,12 @@ class RowGroups:
 
 
 def _grouped(rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
-    gateway = java_gateway(rows.sparkSession)
-    method = load_methods(gateway, _SOURCE, (_METHOD,))[_METHOD]
-    found = call_method(gateway, method, planned_rows(rows), "\n".join(map(str, groups)), count)
+    found = group_partitions(java_gateway(rows.sparkSession), planned_rows(rows), groups, count)
     return None if found is None else data_frame(found, rows)
+
+
+def group_partitions(gateway: Any, rdd: JavaObject, groups: Sequence[int], count: int) -> JavaObject | None:  # noqa: ANN401 - py4j has no types
+    """Return an RDD that reads Kafka with a partition for each group, as `RowGroups.grouped` describes it."""
+    method = load_methods(gateway, _SOURCE, (_METHOD,))[_METHOD]
+    found: JavaObject | None = call_method(gateway, method, rdd, "\n".join(map(str, groups)), count)
+    return found

@@ -15,6 +15,8 @@ OTHER_SPARK = Py4JError, TypeError, AttributeError
 """Errors of a call that this Spark does not know: py4j calls a package if a class is missing."""
 _CAUSE = "Caused by: "
 """In the text of a Java exception, the last such line names what has failed."""
+_THROWN = ": "
+"""The line with an exception that has no cause, after the line with the call."""
 _SHARED = Path(__file__).with_name("InputPartitions.java")
 """The class that the other classes use."""
 
@@ -90,4 +92,5 @@ def reason_of(error: Exception) -> str:
     """Return the cause of a Java exception, in one line."""
     lines = str(error).splitlines()
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
-    return (causes[-1:] or lines[:1] or [""])[0]
+    thrown = [line.removeprefix(_THROWN) for line in lines if line.startswith(_THROWN)]
+    return (causes[-1:] or thrown[:1] or lines[:1] or [""])[0]

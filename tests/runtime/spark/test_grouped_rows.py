@@ -14,6 +14,7 @@ from headwater_spark.driver.input.sources import KafkaSource, read_ranges, tick
 from headwater_spark.driver.queries import batch
 from headwater_spark.spark_internals import grouping
 from headwater_spark.spark_internals.grouping import RowGroups
+from headwater_spark.spark_internals.packing import RecordPacking
 from tests.runtime.spark.applications import Cluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -56,11 +57,25 @@ def test_grouped_rows_are_the_same(cluster: Cluster) -> None:
     assert "Exchange" not in plan
 
 
+@pytest.mark.parametrize("packed", [True, False], ids=["packed", "rows"])
 @pytest.mark.parametrize("records_at_once", [1_000, 10], ids=["batches of Spark", "steps"])
 def test_batches_of_several_topics_are_grouped(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, records_at_once: int
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    records_at_once: int,
+    packed: bool,  # noqa: FBT001 - a parameter of pytest
 ) -> None:
     found: list[bool] = []
+
+    class ObservedPacking(RecordPacking):
+        def packed(
+            self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool
+        ) -> DataFrame | None:
+            if not packed:
+                return None
+            rows_found = super().packed(rows, groups, count, reads_values=reads_values)
+            found.append(rows_found is not None)
+            return rows_found
 
     class Observed(RowGroups):
         def grouped(self, rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
@@ -68,6 +83,7 @@ def test_batches_of_several_topics_are_grouped(
             found.append(grouped is not None)
             return grouped
 
+    monkeypatch.setattr(batch, "RecordPacking", ObservedPacking)
     monkeypatch.setattr(batch, "RowGroups", Observed)
     table = cluster.unique("rows")
     cluster.topics.create({table: 2})

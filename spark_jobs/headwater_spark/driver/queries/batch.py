@@ -22,7 +22,9 @@ from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.spark_internals.grouping import RowGroups
+from headwater_spark.spark_internals.packing import RecordPacking
 from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.packed_records import SCHEMA
 from headwater_spark.worker.task_input import TOPIC
 
 _VALUE = "value"
@@ -50,6 +52,7 @@ class BatchProcessor:
         self._on_commit = on_commit
         self._tasks = TaskFunction()
         self._groups = RowGroups()
+        self._packing = RecordPacking(SCHEMA)
         self._planner: StepPlanner | None = None
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
@@ -325,25 +328,47 @@ class BatchProcessor:
             placed = self._spec.batches.place_tasks(tasks)
             # A shuffle costs less than tasks that move between executors.
             shuffled = shuffled or (limit < tasks and placed is not None and placed.is_spread)
-            if shuffled:
-                groups = None if placed is None or limit == tasks else placed.groups(limit)
-                rows = self._divide_by_task(rows, request, limit, groups)
-            elif limit < tasks:
+            groups = None if placed is None or limit == tasks else placed.groups(limit)
+            chosen = [task % limit if groups is None else groups[task] for task in request.owners]
+            packed = self._packed(rows, chosen if shuffled else None, limit)
+            if packed is not None:
+                rows = packed
+            elif shuffled:
+                rows = self._divide_by_task(rows, request, chosen, limit, groups)
+            if not shuffled and limit < tasks:
                 rows = rows.coalesce(limit)
             place = None if placed is None else partial(placed.place, limit=limit, shuffled=shuffled)
             with self._processing:
-                results = self._tasks.run(rows, batch, request, threads.names, shuffled=shuffled, place=place)
+                results = self._tasks.run(
+                    rows,
+                    batch,
+                    request,
+                    threads.names,
+                    shuffled=shuffled,
+                    packed=packed is not None,
+                    place=place,
+                )
         self._spec.batches.record_results(batch, results)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         _raise_failures(results)
         return results
 
+    def _packed(self, rows: DataFrame, chosen: Sequence[int] | None, limit: int) -> DataFrame | None:
+        """Return the packed records, grouped as `chosen`; None = Spark has to read row by row."""
+        if self._spec.ticks or self._spec.native_program is not None:
+            return None
+        return self._packing.packed(rows, chosen, limit, reads_values=self._spec.reads_values)
+
     def _divide_by_task(
-        self, rows: DataFrame, request: BatchRequest, limit: int, groups: Sequence[int] | None
+        self,
+        rows: DataFrame,
+        request: BatchRequest,
+        chosen: Sequence[int],
+        limit: int,
+        groups: Sequence[int] | None,
     ) -> DataFrame:
-        """Return the rows with Spark partition = task or its group: grouped, or else shuffled."""
+        """Return the rows with Spark partition = task or its group: grouped as `chosen`, or else shuffled."""
         if not self._spec.ticks:
-            chosen = [task % limit if groups is None else groups[task] for task in request.owners]
             grouped = self._groups.grouped(rows, chosen, limit)
             if grouped is not None:
                 return grouped

@@ -27,6 +27,7 @@ from headwater_spark.spark_internals.python_tasks import (
 )
 from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.packed_records import FIELDS, unpack_records
 from headwater_spark.worker.state_proof import boot_seconds
 from headwater_spark.worker.task_input import COLUMNS, TOPIC
 from headwater_spark.worker.task_owner import process_task_batch
@@ -100,7 +101,7 @@ class TaskFunction:
     def __init__(self) -> None:
         self.versions = KnownVersions()
         self.commits = KnownCommits()
-        self._prepared_for: tuple[BatchRequest, bool] | None = None
+        self._prepared_for: tuple[BatchRequest, bool, bool] | None = None
         self._call: Column | None = None
 
     def run(
@@ -111,18 +112,20 @@ class TaskFunction:
         threads: tuple[str, ...],
         *,
         shuffled: bool,
+        packed: bool = False,
         place: Callable[[DataFrame], DataFrame] | None = None,
     ) -> list[BatchResult]:
-        """Process `rows` (columns of `worker.task_input`) in the workers; return the tasks' results.
+        """Process `rows` in the workers; return the tasks' results.
 
+        The rows have the columns of `worker.task_input`; if `packed`, the fields of `worker.packed_records`.
         Spark's task i runs on stream thread i, modulo their number, and on the executor that `place` chooses.
         """
         constant = attrs.evolve(request, end_offsets={}, client_at=0.0)
-        if self._call is None or self._prepared_for != (constant, shuffled):
+        if self._call is None or self._prepared_for != (constant, shuffled, packed):
             columns = [name for name in COLUMNS if request.row_topic is None or name != TOPIC]
-            function = _arrow_function(constant, shuffled=shuffled)
-            self._call = prepare_arrow_function(function, RESULT_SCHEMA, columns)
-            self._prepared_for = constant, shuffled
+            function = _arrow_function(constant, shuffled=shuffled, packed=packed)
+            self._call = prepare_arrow_function(function, RESULT_SCHEMA, FIELDS if packed else columns)
+            self._prepared_for = constant, shuffled, packed
         context = rows.sparkSession.sparkContext
         context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
         known = self.versions.begin_batch()
@@ -197,12 +200,14 @@ def _decode_owned(text: str | None, request: BatchRequest, batch: str | None) ->
     return found if [*map(str, owner)] == [request.application, request.subtopology, batch] else None
 
 
-def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
+def _arrow_function(constant: BatchRequest, *, shuffled: bool, packed: bool) -> ArrowFunction:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         request = _request_of_job(constant)
         with paused_gc():
             task_of = None if request.processors is None else request.task_of
             received = complete(batches, worker_stream())
+            if packed:
+                received = unpack_records(received, with_topic=request.row_topic is None)
             tasks = split_by_task(received, request.row_topic, task_of, shuffled=shuffled)
             thread = _thread_of_task()
             try:

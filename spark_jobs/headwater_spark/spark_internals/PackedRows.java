@@ -1,0 +1,94 @@
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.Partition;
+import org.apache.spark.PartitionEvaluatorFactory;
+import org.apache.spark.SparkContext;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.execution.metric.SQLMetrics;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.reflect.ClassTag;
+
+/**
+ * Reads the records of Kafka behind an RDD of rows, thousands of them in each row (`PackedRecords.java`).
+ *
+ * Spark's own RDD of Kafka's records reads them, so offsets, limits, lost data and retries are handled by Spark.
+ * Only the driver uses this class. Janino, Spark's own compiler, compiles this file when the first batch is
+ * packed (`packing.py`); it knows no lambdas.
+ */
+public final class PackedRows {
+    private static final String RECORDS = "org.apache.spark.sql.kafka010.KafkaSourceRDD";
+    private static final String STREAM = "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD";
+
+    private PackedRows() {
+    }
+
+    /** Return the RDD of the records behind `rows`, one partition for each range; null = others are among them. */
+    public static RDD records(RDD rows) throws ReflectiveOperationException {
+        if (rows.getClass().getName().equals(RECORDS)) {
+            return rows;
+        }
+        if (rows.getClass().getName().equals(STREAM)) {
+            return recordsOfStream(rows);
+        }
+        List parents = CollectionConverters.asJava(rows.dependencies());
+        List found = new ArrayList();
+        for (int i = 0; i < parents.size(); i++) {
+            RDD records = records(((org.apache.spark.Dependency) parents.get(i)).rdd());
+            if (records == null) {
+                return null;
+            }
+            found.add(records);
+        }
+        if (found.isEmpty()) {
+            return null;
+        }
+        if (found.size() == 1) {
+            return (RDD) found.get(0);
+        }
+        return rows.context().union(
+            CollectionConverters.asScala(found).toSeq(), ((RDD) found.get(0)).elementClassTag());
+    }
+
+    private static RDD recordsOfStream(RDD rows) throws ReflectiveOperationException {
+        Partition[] partitions = rows.partitions();
+        List ranges = new ArrayList();
+        Object input = null;
+        for (int i = 0; i < partitions.length; i++) {
+            input = InputPartitions.inputOf(partitions[i]);
+            ranges.add(InputPartitions.call(input, "offsetRange"));
+        }
+        if (input == null) {
+            return null;
+        }
+        Class of = Class.forName(RECORDS, true, input.getClass().getClassLoader());
+        Object[] arguments = new Object[] {
+            rows.context(),
+            InputPartitions.call(input, "executorKafkaParams"),
+            CollectionConverters.asScala(ranges).toSeq(),
+            InputPartitions.call(input, "pollTimeoutMs"),
+            InputPartitions.call(input, "failOnDataLoss")
+        };
+        return (RDD) of.getConstructors()[0].newInstance(arguments);
+    }
+
+    /** Return the rows with the packed records of an RDD; `code` is the text of `PackedRecords.java`. */
+    public static RDD pack(RDD records, String code, int recordsAtOnce, int bytesAtOnce, boolean readsValues)
+            throws ReflectiveOperationException {
+        SparkContext context = records.context();
+        Object source = scala.util.Right$.MODULE$.apply( // instead of a broadcast
+            new CodeAndComment(code, scala.collection.immutable.Map$.MODULE$.empty()));
+        SQLMetric time = SQLMetrics.createMetric(context, "duration");
+        Object[] references =
+            new Object[] {Integer.valueOf(recordsAtOnce), Integer.valueOf(bytesAtOnce), Boolean.valueOf(readsValues)};
+        Constructor factory = Class.forName("org.apache.spark.sql.execution.WholeStageCodegenEvaluatorFactory")
+            .getConstructors()[0];
+        Object evaluators = factory.newInstance(new Object[] {source, time, references});
+        return records.mapPartitionsWithEvaluator(
+            (PartitionEvaluatorFactory) evaluators, scala.reflect.ClassTag$.MODULE$.apply(InternalRow.class));
+    }
+}
