@@ -16,6 +16,7 @@ from headwater_spark.engine.records import InputRecord, OutputRecord, TopicParti
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.java_queue import JavaQueue
+from tests.runtime.partition_columns import columns_of
 
 _TIMESTAMP = 3
 Written = Iterator[tuple[int, OutputRecord]]
@@ -27,6 +28,8 @@ class Rounds:
     """The tasks of an application, one for each sub-topology, with one partition per topic."""
 
     programs: Sequence[SubtopologyProgram]
+    in_columns: bool = False
+    """Whether batches are processed in columns where that is planned."""
     tasks: dict[str, Task] = attrs.field(factory=dict)
     _states: dict[str, MemoryState] = attrs.field(factory=dict)
     _offsets: defaultdict[str, int] = attrs.field(factory=lambda: defaultdict(int))
@@ -76,7 +79,11 @@ class Rounds:
                 yield from self._process(program, records)
 
     def _process(self, program: SubtopologyProgram, records: Sequence[OutputRecord]) -> list[OutputRecord]:
-        outputs = self.tasks[program.name].process([self._input(each) for each in records], self._clock)
+        task, inputs = self.tasks[program.name], [self._input(each) for each in records]
+        if self.in_columns:
+            outputs = list(task.process_partitions(columns_of(inputs), (), self._clock)[0])
+        else:
+            outputs = task.process(inputs, self._clock)
         state = self._states[program.name]
         state.commit(state.version)
         read = {topic for each in self.programs for topic in each.sources}
