@@ -6,7 +6,7 @@ ends, as the runtime does.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -101,6 +101,14 @@ def _record_of(given: Mapping[str, Any]) -> OutputRecord:
     key, value = (None if given[part] is None else given[part].encode() for part in ("key", "value"))
     headers = tuple((name, name.encode()) for name in given["headers"])
     return (given["topic"], None, key, value, given["timestamp"], headers)
+
+
+def in_order_of_test_driver(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
+    """Merge the records of several partitions as `smallest_heads`."""
+    queues: defaultdict[TopicPartition, list[InputRecord]] = defaultdict(list)
+    for record in records:
+        queues[record[:2]].append(record)
+    return smallest_heads({partition: iter(queue) for partition, queue in queues.items()})
 
 
 def smallest_heads(queues: Mapping[TopicPartition, Iterator[Any]]) -> Iterator[Any]:
