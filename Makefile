@@ -109,7 +109,8 @@ spark-versions: toolchain ## run the tests of Spark's private parts, and applica
 	    uv pip install --quiet --python build/spark-$$version --no-deps pyspark==$$version && \
 	    uv pip install --quiet --python build/spark-$$version --no-deps --no-build-isolation --editable . && \
 	    build/spark-$$version/bin/python -m pytest -m "not soak" tests/runtime/spark_internals tests/runtime/spark/test_application.py \
-	        tests/runtime/spark/test_idle_queries.py tests/runtime/spark/test_incomplete_input.py || failed=1; \
+	        tests/runtime/spark/test_grouped_rows.py tests/runtime/spark/test_idle_queries.py \
+	        tests/runtime/spark/test_incomplete_input.py || failed=1; \
 	done; exit $$failed
 
 .PHONY: bench

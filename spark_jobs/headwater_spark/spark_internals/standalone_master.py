@@ -121,7 +121,7 @@ def _end_on_master(spark: SparkSession, host: str, port: int, application: str) 
     address = jvm.org.apache.spark.rpc.RpcAddress(host, port)
     uri = jvm.org.apache.spark.rpc.RpcEndpointAddress(address, "Master").toString()
     # Not `setupEndpointRef`: it waits for the answer, up to two minutes.
-    master = yield jvm.org.apache.spark.SparkEnv.get().rpcEnv().asyncSetupEndpointRefByURI(uri)
+    master = yield _rpc_env(spark).asyncSetupEndpointRefByURI(uri)
     request = getattr(getattr(deploy, "DeployMessages$RequestMasterState$"), "MODULE$")
     state = yield master.ask(request, jvm.scala.reflect.ClassTag.Any())
     names = {str(each.id()): str(each.desc().name()) for each in state.activeApps()}
@@ -132,6 +132,24 @@ def _end_on_master(spark: SparkSession, host: str, port: int, application: str) 
         return f"the application has another name: {names[application]}"
     master.send(getattr(deploy, "DeployMessages$UnregisterApplication")(application))
     return ""
+
+
+def _rpc_env(spark: SparkSession) -> Any:  # noqa: ANN401 - py4j has no types
+    """Return the `RpcEnv` of this driver.
+
+    To call a method, py4j lists all methods of its class. That fails for `SparkEnv` of Spark 4.3: one has a
+    parameter whose class requires Protobuf, which Spark does not ship. A method handle lists none.
+    """
+    java = java_gateway(spark).jvm.java
+    load = java.lang.Thread.currentThread().getContextClassLoader().loadClass
+    invoke = java.lang.invoke
+    result = invoke.MethodType.methodType(load("org.apache.spark.rpc.RpcEnv"))
+    method = invoke.MethodHandles.publicLookup().findVirtual(
+        load("org.apache.spark.SparkEnv"), "rpcEnv", result
+    )
+    arguments = java.util.ArrayList()
+    arguments.add(spark.sparkContext._jsc.sc().env())  # noqa: SLF001 - PySpark has no environment
+    return method.invokeWithArguments(arguments)
 
 
 def _is_completed(future: Any) -> bool:  # noqa: ANN401 - py4j has no types

@@ -6,7 +6,7 @@ ends, as the runtime does.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ from headwater_spark.engine.records import InputRecord, OutputRecord, TopicParti
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.java_queue import JavaQueue
+from tests.runtime.partition_columns import columns_of
 from tests.runtime.replay import open_tasks
 
 _TIMESTAMP = 3
@@ -28,6 +29,8 @@ class Rounds:
     """The tasks of an application, one for each sub-topology, with one partition per topic."""
 
     programs: Sequence[SubtopologyProgram]
+    in_columns: bool = False
+    """Whether batches are processed in columns where that is planned."""
     tasks: dict[str, Task] = attrs.field(factory=dict)
     _states: dict[str, MemoryState] = attrs.field(factory=dict)
     _offsets: defaultdict[str, int] = attrs.field(factory=lambda: defaultdict(int))
@@ -72,7 +75,11 @@ class Rounds:
                 yield from self._process(program, records)
 
     def _process(self, program: SubtopologyProgram, records: Sequence[OutputRecord]) -> list[OutputRecord]:
-        outputs = self.tasks[program.name].process([self._input(each) for each in records], self._clock)
+        task, inputs = self.tasks[program.name], [self._input(each) for each in records]
+        if self.in_columns:
+            outputs = list(task.process_partitions(columns_of(inputs), (), self._clock)[0])
+        else:
+            outputs = task.process(inputs, self._clock)
         state = self._states[program.name]
         state.commit(state.version)
         read = {topic for each in self.programs for topic in each.sources}
@@ -90,6 +97,14 @@ def _record_of(given: Mapping[str, Any]) -> OutputRecord:
     key, value = (None if given[part] is None else given[part].encode() for part in ("key", "value"))
     headers = tuple((name, name.encode()) for name in given["headers"])
     return (given["topic"], None, key, value, given["timestamp"], headers)
+
+
+def in_order_of_test_driver(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
+    """Merge the records of several partitions as `smallest_heads`."""
+    queues: defaultdict[TopicPartition, list[InputRecord]] = defaultdict(list)
+    for record in records:
+        queues[record[:2]].append(record)
+    return smallest_heads({partition: iter(queue) for partition, queue in queues.items()})
 
 
 def smallest_heads(queues: Mapping[TopicPartition, Iterator[Any]]) -> Iterator[Any]:
