@@ -55,17 +55,36 @@ def test_help_of_run_has_the_default_number_of_records() -> None:
     assert f"records that are processed at once; default: {RECORDS_AT_ONCE:,}." in help_text
 
 
-def test_help_imports_no_command() -> None:
-    """Check imported modules instead of the run time, which depends on the machine."""
+_DOCUMENT = "application: {id: shop}\ntopology: [{stream: {topic: orders}}, {to: {topic: out}}]\n"
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> str:
+    path = tmp_path / "shop.yaml"
+    path.write_text(_DOCUMENT)
+    return str(path)
+
+
+def _imported_modules(*arguments: str, before: str = "") -> set[str]:
+    """Return the modules that a command imports; `before` are imports of the process that calls it.
+
+    The run time depends on the machine, the modules do not.
+    """
     program = (
         "import sys\n"
+        f"{before}\n"
         "from headwater.cli.main import main\n"
-        "try: main(['--help'])\n"
-        "except SystemExit: print(*sorted(sys.modules), file=sys.stderr)\n"
+        f"try: main({list(arguments)!r})\n"
+        "except SystemExit as error: assert error.code == 0, error.code\n"
+        "print(*sorted(sys.modules), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
     assert "headwater.cli.main" in loaded
+    return loaded
+
+
+def test_help_imports_no_command() -> None:
     heavy = {
         "rich",
         "yaml",
@@ -76,26 +95,36 @@ def test_help_imports_no_command() -> None:
         "headwater.spec",
         "headwater.compiler",
     }
-    assert not loaded & heavy
+    assert not _imported_modules("--help") & heavy
 
 
-def test_a_comparison_of_valid_documents_imports_no_logs_and_no_http(tmp_path: Path) -> None:
-    """Check imported modules instead of the run time, which depends on the machine."""
-    document = tmp_path / "shop.yaml"
-    document.write_text(
-        "application: {id: shop}\ntopology: [{stream: {topic: orders}}, {to: {topic: out}}]\n"
+@pytest.mark.parametrize("command", ["plan", "drift"])
+def test_help_of_commands_for_clusters_imports_no_client_and_no_documents(command: str) -> None:
+    loaded = _imported_modules(command, "--help")
+    assert "headwater.cli.stack_context" in loaded
+    assert not loaded & {"confluent_kafka", "yaml", "headwater.model.topology", "headwater.compiler"}
+
+
+def test_validate_imports_no_client_and_no_planner(document: str) -> None:
+    loaded = _imported_modules("validate", document)
+    assert "headwater.compiler" in loaded
+    assert not loaded & {"confluent_kafka", "asyncio", "rich", "headwater.planner"}
+
+
+@pytest.mark.parametrize("command", [["compile"], ["compile", "--format", "json"], ["describe"], ["acls"]])
+def test_commands_without_a_cluster_import_no_client(command: list[str], document: str) -> None:
+    loaded = _imported_modules(
+        *command, document, *(["--partitions", "orders=1"] * (command[0] == "compile"))
     )
-    program = (
-        "import sys\n"
-        "from headwater.cli import drift, plan, main\n"
-        "import headwater.operations.observation, headwater.planner.drift\n"
-        f"try: main.main(['validate', {str(document)!r}])\n"
-        "except SystemExit as error: assert error.code == 0, error.code\n"
-        "print(*sorted(sys.modules), file=sys.stderr)\n"
+    assert "headwater.compiler" in loaded
+    assert not loaded & {"confluent_kafka", "asyncio"}
+
+
+def test_a_comparison_of_valid_documents_imports_no_logs_and_no_http(document: str) -> None:
+    parts = (
+        "headwater.cli.drift, headwater.cli.plan, headwater.operations.observation, headwater.planner.drift"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = set(done.stderr.split())
-    assert "headwater.planner.drift" in loaded
+    loaded = _imported_modules("validate", document, before=f"import {parts}")
     # structlog logs lines of clients, with rich and asyncio; HTTP requests tokens.
     assert not loaded & {"structlog", "rich.traceback", "headwater.kafka.token_request"}
 

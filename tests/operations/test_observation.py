@@ -11,7 +11,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.operations.observation import Observation, observe_application, observe_cluster
 from headwater.operations.planning import compile_with_counts, plan_application
 from headwater.spec import load_documents
-from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
+from tests.contract.fake_cluster import FakeCluster, FakeClusterReader, ReadSnapshot
 
 DOCUMENT = """
 application: {id: shop, config: {replication.factor: 3}}
@@ -55,6 +55,26 @@ def test_an_application_and_a_plan_declare_the_same_settings(document: TopologyD
     assert planned.compiled[0].application.is_profile_recognized
     assert running.compiled[0].application.is_profile_recognized
     assert changelog_config(running) == changelog_config(planned)
+
+
+def test_what_a_caller_needs_afterwards_is_imported_while_the_cluster_answers(
+    document: TopologyDocument, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    begin, snapshot = FakeClusterReader.begin, ReadSnapshot.snapshot
+
+    def begin_in_order(reader: FakeClusterReader, request: SnapshotRequest) -> ReadSnapshot:
+        order.append("begin")
+        return begin(reader, request)
+
+    def snapshot_in_order(reading: ReadSnapshot) -> ClusterSnapshot:
+        order.append("snapshot")
+        return snapshot(reading)
+
+    monkeypatch.setattr(FakeClusterReader, "begin", begin_in_order)
+    monkeypatch.setattr(ReadSnapshot, "snapshot", snapshot_in_order)
+    observe_cluster(cloud(), [document], None, with_ownership=False, prepare=lambda: order.append("prepare"))
+    assert order == ["begin", "prepare", "snapshot"]
 
 
 def test_an_application_creates_what_a_recognized_cluster_accepts(document: TopologyDocument) -> None:

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
 from headwater.cli.console import ProblemsExit
-from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.kafka import Connection
 from headwater.kafka.command_line import named_connection
-from headwater.model.cluster import ClusterSnapshot
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.topology import TopologyDocument
+
+if TYPE_CHECKING:
+    from headwater.model.cluster import ClusterSnapshot
 
 NEED_A_CLUSTER = frozenset({ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS})
 """Problems of documents that are compiled without the partition counts of a cluster."""
@@ -33,7 +36,7 @@ def read_counts(
 
 def read_snapshot(
     documents: Sequence[TopologyDocument], connection: Connection, *, protocol_is_known: bool = True
-) -> ClusterSnapshot:
+) -> "ClusterSnapshot":
     """Return a snapshot of the topics and groups of the documents.
 
     Without `protocol_is_known`, groups are also searched among groups of the streams protocol.
@@ -41,6 +44,8 @@ def read_snapshot(
     Raises:
         ProblemsError: The cluster could not be read.
     """
+    from headwater.kafka import KafkaClusterReader, snapshot_request  # noqa: PLC0415 - only for a cluster
+
     request = snapshot_request(documents, {})
     if not protocol_is_known:
         request = attrs.evolve(request, streams_groups=frozenset(request.groups))

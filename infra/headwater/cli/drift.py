@@ -22,6 +22,7 @@ from headwater.model.problems import ProblemsError, errors
 
 if TYPE_CHECKING:
     from headwater.model.policies import Policy
+    from headwater.operations.observation import Questions
     from headwater.planner.drift import Drift
 
 _FORMATS = ("text", "json", "markdown", "html", "junit")
@@ -92,10 +93,10 @@ def drift(
 
 
 def _find_drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
-    from headwater.planner.drift import drift_evidence_request, find_drift  # noqa: PLC0415 - after `open`
-    from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - after `open`
+    observed = inputs.observe(_import_comparison, with_topologies=True)
+    from headwater.planner.drift import find_drift  # noqa: PLC0415 - see `_import_comparison`
+    from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - see `_import_comparison`
 
-    observed = inputs.observe(drift_evidence_request, with_topologies=True)
     earlier = compile_recorded(inputs.documents, inputs.records or {}, observed.snapshot.partitions)
     found = find_drift(
         observed.compiled,
@@ -107,6 +108,13 @@ def _find_drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift"
         policies=(*inputs.policies, *policies),
     )
     return attrs.evolve(found, problems=(*errors(inputs.stack_problems), *found.problems))
+
+
+def _import_comparison() -> "Questions":
+    import headwater.report.drift.texts  # noqa: F401, PLC0415 - while the cluster answers
+    from headwater.planner.drift import drift_evidence_request  # noqa: PLC0415 - while the cluster answers
+
+    return drift_evidence_request
 
 
 def _exit_code(found: "Drift") -> ExitCode:

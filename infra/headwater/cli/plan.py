@@ -93,14 +93,19 @@ def plan(
 
 def _make_plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     start_ms = _now_ms()
-    observed = inputs.observe()
-    from headwater.operations.planning import plan_documents  # noqa: PLC0415 - after the requests are sent
-    from headwater.planner import PlanPolicy  # noqa: PLC0415 - after the requests are sent
+    observed = inputs.observe(_import_planner)
+    from headwater.operations.planning import plan_documents  # noqa: PLC0415 - see `_import_planner`
+    from headwater.planner import PlanPolicy  # noqa: PLC0415 - see `_import_planner`
 
     limits = PlanPolicy(
         cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies), stack=inputs.stack
     )
     return plan_documents(observed, limits, _now_ms() - start_ms)
+
+
+def _import_planner() -> None:
+    import headwater.operations.planning  # noqa: PLC0415 - while the cluster answers
+    import headwater.report.plan_text  # noqa: F401, PLC0415 - while the cluster answers
 
 
 def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":

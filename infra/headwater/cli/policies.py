@@ -11,8 +11,6 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import Lifecycle, TopologyDocument
-from headwater.planner.policies import check_application, declared
-from headwater.spec.policies import read_policies as load_all
 
 
 def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
@@ -21,6 +19,10 @@ def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
     Raises:
         ProblemsExit: A file has errors.
     """
+    if not files:
+        return ()
+    from headwater.spec.policies import read_policies as load_all  # noqa: PLC0415 - only for policies
+
     try:
         return load_all(files)
     except ProblemsError as error:
@@ -39,6 +41,8 @@ def violations(
     """
     if not policies:
         return
+    from headwater.planner.policies import check_application, declared  # noqa: PLC0415 - only for policies
+
     assumed = {name: 1 for each in compiled for name in each.missing_sources} | dict(partitions)
     with_assumed = compile_documents(documents, assumed)
     for own, other in zip(compiled, with_assumed, strict=True):

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.kafka import Connection, KafkaClusterReader
+from headwater.kafka import Connection
 from headwater.kafka.command_line import connection, named_connection
 from headwater.model.problems import Problem, ProblemsError, errors
-from headwater.model.records import SetupRecord, StackIdentity
-from headwater.model.topology import TopologyDocument
 
 if TYPE_CHECKING:
+    from headwater.kafka import KafkaClusterReader
     from headwater.model.policies import Policy
+    from headwater.model.records import SetupRecord, StackIdentity
+    from headwater.model.topology import TopologyDocument
     from headwater.operations.observation import Observation, Questions
     from headwater.spec import Documents
 
@@ -41,28 +42,28 @@ class StackContext:
     `records` is None if no stack is named. `document_problems` are warnings, `stack_problems` may be errors.
     """
 
-    documents: Sequence[TopologyDocument]
-    reader: KafkaClusterReader
+    documents: "Sequence[TopologyDocument]"
+    reader: "KafkaClusterReader"
     document_problems: tuple[Problem, ...]
-    records: Mapping[str, SetupRecord] | None = None
+    records: "Mapping[str, SetupRecord] | None" = None
     policies: "tuple[Policy, ...]" = ()
     cluster_id: str | None = None
     stack_problems: tuple[Problem, ...] = ()
-    stack: StackIdentity | None = None
+    stack: "StackIdentity | None" = None
     has_ownership_records: bool = False
 
-    def with_records(self, records: Mapping[str, SetupRecord]) -> "StackContext":
+    def with_records(self, records: "Mapping[str, SetupRecord]") -> "StackContext":
         """Return the context with setup records, whose versions hold for documents that name none."""
         from headwater.planner.upgrade import with_recorded_versions  # noqa: PLC0415 - only for a stack
 
         return attrs.evolve(self, documents=with_recorded_versions(self.documents, records), records=records)
 
     def observe(
-        self, questions: "Questions | None" = None, *, with_topologies: bool = False
+        self, prepare: "Callable[[], Questions | None]", *, with_topologies: bool = False
     ) -> "Observation":
         """Compile the documents for the cluster while the cluster answers the remaining requests.
 
-        `questions` None = the questions of a plan. `with_topologies`: also what runs in streams groups.
+        `prepare` as for `observe_cluster`. `with_topologies`: also what runs in streams groups.
         Raises `ProblemsError`: the cluster could not be read.
         """
         from headwater.operations.observation import observe_cluster  # noqa: PLC0415 - while it answers
@@ -73,12 +74,12 @@ class StackContext:
             self.records,
             with_ownership=self.has_ownership_records,
             with_topologies=with_topologies,
-            questions=questions,
+            prepare=prepare,
         )
 
 
 def read_policy_files(files: Sequence[Path]) -> "tuple[Policy, ...]":
-    """Return the policies of `files`; raises `ProblemsError`. Without files, the compiler is not imported."""
+    """Return the policies of `files`; raises `ProblemsExit`. Without files, the compiler is not imported."""
     if not files:
         return ()
     from headwater.cli.policies import read_policies  # noqa: PLC0415 - imports the compiler
@@ -112,7 +113,9 @@ def load_context(
 
 def _open_reader(
     bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
-) -> tuple[KafkaClusterReader | None, Sequence[Problem]]:
+) -> "tuple[KafkaClusterReader | None, Sequence[Problem]]":
+    from headwater.kafka import KafkaClusterReader  # noqa: PLC0415 - not needed for the help
+
     try:
         reader = KafkaClusterReader(_choose_connection(bootstrap_server, command_config, stack))
     except ProblemsError as error:
@@ -137,7 +140,7 @@ def _choose_connection(
         return stack_connection(config, os.environ)
 
 
-def _with_stack(loaded: "Documents", reader: KafkaClusterReader, stack: StackOptions) -> StackContext:
+def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackOptions) -> StackContext:
     context = StackContext(documents=loaded.documents, reader=reader, document_problems=loaded.problems)
     if stack.name is None and stack.state is None:
         return context
@@ -149,6 +152,7 @@ def _with_stack(loaded: "Documents", reader: KafkaClusterReader, stack: StackOpt
         read_state,
         stack_name,
     )
+    from headwater.model.records import StackIdentity  # noqa: PLC0415
     from headwater.pulumi.settings import has_ownership, plan_policy, with_switches  # noqa: PLC0415
 
     given = None if stack.state is None else parse_state(_state_text(stack.state), str(stack.state))

@@ -15,7 +15,6 @@ from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem
-from headwater.planner.acls import incomplete_needs
 from headwater.spec import Documents, load_documents
 
 
@@ -118,6 +117,8 @@ def _offline_problems(compiled: CompiledApplication) -> Iterator[Problem]:
             yield problem
     declared = compiled.application.acls
     if declared is not None:
+        from headwater.planner.acls import incomplete_needs  # noqa: PLC0415 - imports the planner
+
         yield from incomplete_needs(compiled, declared)
 
 

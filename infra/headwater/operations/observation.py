@@ -42,13 +42,14 @@ def observe_cluster(
     *,
     with_ownership: bool,
     with_topologies: bool = False,
-    questions: Questions | None = None,
+    prepare: Callable[[], Questions | None] = lambda: None,
 ) -> Observation:
     """Compile `documents` for the cluster, and read what a plan of them depends on.
 
     `records` is application id → setup record. `with_ownership`: also the ownership records.
     `with_topologies`: also the topologies of all groups that have the streams protocol, whatever documents
-    declare. `questions` None = the questions of a plan.
+    declare. `prepare` is called while the cluster answers: it imports what the caller needs afterwards, and
+    returns its questions; None = the questions of a plan.
 
     Raises:
         ProblemsError: The cluster could not be read, or a topic is not visible.
@@ -60,6 +61,7 @@ def observe_cluster(
     from headwater.compiler import compile_documents  # noqa: PLC0415 - overlaps with requests
     from headwater.planner.evidence.topics import evidence_request  # noqa: PLC0415 - overlaps with requests
 
+    questions = prepare()
     compiled = compile_documents(documents, reading.partitions)
     snapshot = reading.snapshot()
     if snapshot.partitions != reading.partitions:  # a topic became visible in between
