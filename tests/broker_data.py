@@ -1,15 +1,15 @@
-"""The data of new brokers: formatted once in a process, then copied. Formatting takes a JVM each time."""
+"""The data of new brokers: formatted once on a machine, then copied. Formatting takes a JVM each time."""
 
-import atexit
 import re
 import shutil
-import tempfile
-from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import SaslUser, Settings
 from headwater.toolchain.broker.launch import format_storage, random_cluster_id, write_files
+from headwater.toolchain.cache import Cache, fingerprint
+from headwater.toolchain.commands import Progress
 
 _UNSTABLE = "unstable."
 
@@ -29,13 +29,20 @@ def copy_data(distribution: KafkaDistribution, folder: Path, settings: Settings)
     file.write_text(text)
 
 
-@cache
 def _formatted(
     distribution: KafkaDistribution, users: tuple[SaslUser, ...], features: tuple[tuple[str, str], ...]
 ) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="headwater-data-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    settings = Settings(sasl_users=users, overrides=dict(features))
-    ports = {name: number for number, name in enumerate((*settings.protocols, "CONTROLLER"), start=1)}
-    format_storage(distribution, write_files(settings, ports, folder), random_cluster_id(), users)
-    return folder / "data"
+    """Return formatted data from the cache folder: the users of tests are the same in each run."""
+
+    def format_data(data: Path, _: Progress) -> None:
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            settings = Settings(sasl_users=users, overrides=dict(features))
+            ports = {name: number for number, name in enumerate((*settings.protocols, "CONTROLLER"), start=1)}
+            format_storage(distribution, write_files(settings, ports, folder), random_cluster_id(), users)
+            shutil.copytree(folder / "data", data, dirs_exist_ok=True)
+
+    words = (word for user in users for word in (user.name, user.password))
+    of_features = (word for item in features for word in item)
+    contents = fingerprint(str(distribution.jars), *words, "features", *of_features)
+    return Cache().ensure(f"broker-data-{distribution.version}-{contents}", format_data, Progress())

@@ -17,6 +17,7 @@ KEPT = ROOT / "tests" / "durations.json"
 RECORDED = ROOT / "build" / "durations.json"
 SPARK_SESSION = "Spark session"
 ALL_VERSIONS = "versions of Kafka Streams"
+SECURED_CLUSTER = "secured cluster"
 _PROCESSOR, _SHARES = "processor_seconds", "shares"
 
 
@@ -24,8 +25,8 @@ _PROCESSOR, _SHARES = "processor_seconds", "shares"
 class ModuleDuration:
     """What one module took. `shared_setup_seconds` is what only its first test set up.
 
-    `shares` is what its tests share with other modules of the same worker: a Spark session, or the JVMs of
-    all versions of Kafka Streams.
+    `shares` is what its tests share with other modules of the same worker: a Spark session, the JVMs of all
+    versions of Kafka Streams, or the secured cluster of the tests of ACLs.
     """
 
     seconds: float
@@ -113,6 +114,8 @@ class DurationRecorder:
 def _shared_resource(fixtures: tuple[str, ...]) -> str:
     if "spark" in fixtures:
         return SPARK_SESSION
+    if "secured_cluster" in fixtures:
+        return SECURED_CLUSTER
     return ALL_VERSIONS if "kafka_streams_of" in fixtures and "kafka_streams" not in fixtures else ""
 
 

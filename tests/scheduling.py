@@ -1,7 +1,7 @@
 """Which worker of a test run gets which tests, and when: from the durations of earlier runs (`durations`).
 
-Long ones first, Spark's tests in two sessions, the tests of all versions of Kafka Streams in one worker, and
-at each time some tests that wait and some that compute.
+Long ones first, Spark's tests in two sessions, the tests of all versions of Kafka Streams in one worker, the
+tests of the secured cluster in one worker, and at each time some tests that wait and some that compute.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,12 @@ from tests.durations import ROOT, SPARK_SESSION, ModuleDuration, estimate_durati
 
 _SESSIONS = 2
 """A Spark session takes a gigabyte and ten seconds to start, so modules share this number of them."""
-_LONG_SECONDS = 45.0
-"""The tests of a longer module are assigned one by one, if they share nothing that takes long to set up."""
+_LONG_SECONDS = 150.0
+"""The tests of a longer module are assigned one by one, if they share nothing that takes long to set up.
+
+Each worker that runs one of them sets up the fixtures of the module, mostly a broker or a JVM. The others
+need not be divided, because the longest scopes run first.
+"""
 _SHARED_PART = 0.1
 _QUICK_SECONDS = 3.0
 """Shorter scopes fill the gaps at the end of a run."""

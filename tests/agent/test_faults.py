@@ -85,8 +85,9 @@ def broker_of_module(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
 
 @pytest.fixture
 def broker(broker_of_module: Broker) -> Broker:
-    """Return the broker, which a test that failed may have left killed."""
+    """Return the broker, which a test that failed may have left killed or paused."""
     broker_of_module.start()
+    broker_of_module.resume()
     return broker_of_module
 
 
@@ -353,28 +354,27 @@ def test_controller_mutation_quota_delays_expansion(
 
 
 def test_a_single_run_ends_in_time_if_the_broker_stops_during_the_expansion(
-    own_broker: Callable[..., Broker], unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+    application: RunningApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The expansion itself would be tried for a quarter of an hour (partition.autoscaling.timeout.ms)."""
-    with own_broker(Settings(overrides=QUICK)) as broker:
-        application = set_up(broker, unique)
-        application.expand_orders(6)
-        expand = KafkaCluster.expand
+    broker = application.broker
+    application.expand_orders(6)
+    expand = KafkaCluster.expand
 
-        def stop_and_expand(
-            cluster: KafkaCluster, shortfalls: Sequence[Shortfall], *, validate_only: bool
-        ) -> tuple[TopicResult, ...]:
-            if not validate_only:
-                broker.pause()
-            return expand(cluster, shortfalls, validate_only=validate_only)
+    def stop_and_expand(
+        cluster: KafkaCluster, shortfalls: Sequence[Shortfall], *, validate_only: bool
+    ) -> tuple[TopicResult, ...]:
+        if not validate_only:
+            broker.pause()
+        return expand(cluster, shortfalls, validate_only=validate_only)
 
-        monkeypatch.setattr(KafkaCluster, "expand", stop_and_expand)
-        recorder = Recorder()
-        assert not Agent(impatient(application), recorder).run_once(timeout_ms=10_000)
-        # After partition.autoscaling.timeout.ms it would have given up.
-        assert not recorder.of(GaveUp)
-        ended = [event for event in recorder.events if isinstance(event, AttemptEnded)]
-        assert not any(result.is_success for event in ended for result in event.results)
-        broker.resume()
-        # A client that is closing when its broker is killed would not end.
-        await_true(lambda: "leadership-close" not in [each.name for each in threading.enumerate()])
+    monkeypatch.setattr(KafkaCluster, "expand", stop_and_expand)
+    recorder = Recorder()
+    assert not Agent(impatient(application), recorder).run_once(timeout_ms=10_000)
+    # After partition.autoscaling.timeout.ms it would have given up.
+    assert not recorder.of(GaveUp)
+    ended = [event for event in recorder.events if isinstance(event, AttemptEnded)]
+    assert not any(result.is_success for event in ended for result in event.results)
+    broker.resume()
+    # A client that is closing when a later test kills the broker would not end.
+    await_true(lambda: "leadership-close" not in [each.name for each in threading.enumerate()])

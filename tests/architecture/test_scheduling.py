@@ -12,6 +12,7 @@ from tests.durations import (
     ALL_VERSIONS,
     KEPT,
     ROOT,
+    SECURED_CLUSTER,
     SPARK_SESSION,
     DurationRecorder,
     ModuleDuration,
@@ -64,14 +65,15 @@ def _duration(seconds: float, **fields: Any) -> ModuleDuration:  # noqa: ANN401 
 @pytest.mark.parametrize(
     ("duration", "scope"),
     [
-        (_duration(90, tests=3), "tests/test_a.py::test_one"),
-        (_duration(90, tests=3, shared_setup_seconds=20), "tests/test_a.py"),
-        (_duration(90, tests=1), "tests/test_a.py"),
-        (_duration(20, tests=3), "tests/test_a.py"),
-        (_duration(90, tests=3, shares=ALL_VERSIONS), ALL_VERSIONS),
-        (_duration(90, tests=3, shares=SPARK_SESSION), f"{SPARK_SESSION} 0"),
+        (_duration(180, tests=3), "tests/test_a.py::test_one"),
+        (_duration(180, tests=3, shared_setup_seconds=40), "tests/test_a.py"),
+        (_duration(180, tests=1), "tests/test_a.py"),
+        (_duration(100, tests=3), "tests/test_a.py"),
+        (_duration(180, tests=3, shares=ALL_VERSIONS), ALL_VERSIONS),
+        (_duration(180, tests=3, shares=SECURED_CLUSTER), SECURED_CLUSTER),
+        (_duration(180, tests=3, shares=SPARK_SESSION), f"{SPARK_SESSION} 0"),
     ],
-    ids=["long", "long with a shared set-up", "one test", "short", "versions", "Spark"],
+    ids=["long", "long with a shared set-up", "one test", "short", "versions", "cluster", "Spark"],
 )
 def test_the_tests_of_a_long_module_are_separate_unless_they_share_something(
     duration: ModuleDuration, scope: str

@@ -44,6 +44,20 @@ _RESPONSE_SECONDS = 10 * SESSION_MS / 1_000
 MakeGroup = Callable[[str], Group]
 
 
+@pytest.fixture(scope="module")
+def broker_of_module(own_broker: Callable[[], Broker]) -> Iterator[Broker]:
+    with own_broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(broker_of_module: Broker) -> Broker:
+    """Return a broker to pause and stop; a test that failed may have left it so."""
+    broker_of_module.start()
+    broker_of_module.resume()
+    return broker_of_module
+
+
 @pytest.mark.broker
 @pytest.mark.every_broker
 def test_one_agent_leads_and_hands_over_at_its_end(kafka: LocalBroker, group: MakeGroup) -> None:
@@ -155,58 +169,53 @@ def test_late_request_changes_nothing_wrongly(kafka: LocalBroker, unique: Callab
 
 
 @pytest.mark.broker
-def test_hanging_broker_leaves_one_leader(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
-    with own_broker() as broker:
-        agents = group(broker.bootstrap_servers)
-        members = [agents.join("one"), agents.join("two")]
-        leader, term = agents.leader(members)
-        broker.pause()
-        begin = time.monotonic()
-        assert not leader.leadership.confirm(term)
-        assert time.monotonic() - begin < _RESPONSE_SECONDS
-        # The broker hangs until no member leads, so for a session time-out at least.
-        assert until(lambda: agents.terms(members) == [None, None], _RESPONSE_SECONDS)
-        broker.resume()
-        _, later = agents.leader(members)
-        assert later >= term
-        assert not leader.leadership.confirm(term) or later == term
-        assert not agents.has_waited
+def test_hanging_broker_leaves_one_leader(broker: Broker, group: MakeGroup) -> None:
+    agents = group(broker.bootstrap_servers)
+    members = [agents.join("one"), agents.join("two")]
+    leader, term = agents.leader(members)
+    broker.pause()
+    begin = time.monotonic()
+    assert not leader.leadership.confirm(term)
+    assert time.monotonic() - begin < _RESPONSE_SECONDS
+    # The broker hangs until no member leads, so for a session time-out at least.
+    assert until(lambda: agents.terms(members) == [None, None], _RESPONSE_SECONDS)
+    broker.resume()
+    _, later = agents.leader(members)
+    assert later >= term
+    assert not leader.leadership.confirm(term) or later == term
+    assert not agents.has_waited
 
 
 @pytest.mark.broker
-def test_leader_notices_a_hanging_broker_while_another_agent_joins(
-    own_broker: Callable[[], Broker], group: MakeGroup
-) -> None:
+def test_leader_notices_a_hanging_broker_while_another_agent_joins(broker: Broker, group: MakeGroup) -> None:
     """librdkafka does not end the session of a member whose request to join is not answered."""
-    with own_broker() as broker:
-        agents = group(broker.bootstrap_servers)
-        members = [agents.join("one")]
-        _, term = agents.leader(members)
+    agents = group(broker.bootstrap_servers)
+    members = [agents.join("one")]
+    _, term = agents.leader(members)
 
-        def is_seen_joining(client_id: str) -> bool:
-            members.append(agents.join(client_id))
-            return until(lambda: bool(agents.terms(members)) and _is_rebalancing(agents), 20)
+    def is_seen_joining(client_id: str) -> bool:
+        members.append(agents.join(client_id))
+        return until(lambda: bool(agents.terms(members)) and _is_rebalancing(agents), 20)
 
-        # The group rebalances for about a second, which a busy machine may miss.
-        assert any(is_seen_joining(client_id) for client_id in ("two", "three", "four"))
-        broker.pause()
-        assert until(lambda: not any(agents.terms(members)), _RESPONSE_SECONDS)
-        broker.resume()
-        _, later = agents.leader(members)
-        assert later >= term
-        assert not agents.has_waited
+    # The group rebalances for about a second, which a busy machine may miss.
+    assert any(is_seen_joining(client_id) for client_id in ("two", "three", "four"))
+    broker.pause()
+    assert until(lambda: not any(agents.terms(members)), _RESPONSE_SECONDS)
+    broker.resume()
+    _, later = agents.leader(members)
+    assert later >= term
+    assert not agents.has_waited
 
 
 @pytest.mark.broker
-def test_agents_can_start_before_broker(own_broker: Callable[[], Broker], group: MakeGroup) -> None:
-    with own_broker() as broker:
-        broker.stop()
-        agents = group(broker.bootstrap_servers)
-        agent = agents.join("early")
-        assert agents.terms([agent] * 3) == [None] * 3
-        broker.start()
-        agents.leader([agent])
-        assert not agents.has_waited
+def test_agents_can_start_before_broker(broker: Broker, group: MakeGroup) -> None:
+    broker.stop()
+    agents = group(broker.bootstrap_servers)
+    agent = agents.join("early")
+    assert agents.terms([agent] * 3) == [None] * 3
+    broker.start()
+    agents.leader([agent])
+    assert not agents.has_waited
 
 
 @pytest.mark.broker

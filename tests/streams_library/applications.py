@@ -52,12 +52,12 @@ class Event:
 def class_path(version: str) -> str:
     """Return the class path of a version: test program, library, Kafka Streams and its dependencies."""
     library = ensure_streams_library()
-    programs = machine.require((machine.JAVA, machine.MAVEN))
     cache = Cache()
     sources = sorted(path for path in _SOURCE.rglob("*") if path.suffix in {".java", ".xml"})
     contents = fingerprint(*(path.read_bytes() for path in sources), library.parent.name)
 
     def copy_jars(folder: Path, progress: Progress) -> None:
+        programs = machine.require((machine.JAVA, machine.MAVEN))
         with progress.step(f"Kafka Streams {version}: downloading with Maven", expected="10 seconds") as show:
             run_logged(
                 [

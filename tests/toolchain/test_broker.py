@@ -52,28 +52,40 @@ def port_of(broker: Broker) -> int:
     return int(broker.bootstrap_servers.rpartition(":")[2])
 
 
-def test_topics_survive_a_restart_and_a_kill_at_the_same_address(own_broker: MakeBroker) -> None:
+@pytest.fixture(scope="module")
+def broker_of_module(own_broker: MakeBroker) -> Iterator[Broker]:
     with own_broker() as broker:
-        address = broker.bootstrap_servers
-        create(admin(broker), "kept")
-        broker.restart()
-        assert topics(admin(broker)) == {"kept"}
-        broker.kill()
-        assert not broker.is_running
-        broker.start()
-        assert topics(admin(broker)) == {"kept"}
-        assert broker.bootstrap_servers == address
+        yield broker
+
+
+@pytest.fixture
+def broker(broker_of_module: Broker) -> Broker:
+    """Return a broker to pause, kill and restart; a test that failed may have left it so."""
+    broker_of_module.start()
+    broker_of_module.resume()
+    return broker_of_module
+
+
+def test_topics_survive_a_restart_and_a_kill_at_the_same_address(
+    broker: Broker, unique: Callable[[str], str]
+) -> None:
+    address, kept = broker.bootstrap_servers, unique("kept")
+    create(admin(broker), kept)
+    broker.pause()
+    broker.restart()  # a paused broker does not stop by itself
+    assert kept in topics(admin(broker))
+    broker.kill()
     assert not broker.is_running
+    broker.start()
+    assert kept in topics(admin(broker))
+    assert broker.bootstrap_servers == address
 
 
-def test_a_paused_broker_responds_only_after_it_is_resumed(own_broker: MakeBroker) -> None:
-    with own_broker() as broker:
-        broker.pause()
-        assert not serves(port_of(broker), broker.cluster_id)
-        broker.resume()
-        assert until(lambda: serves(port_of(broker), broker.cluster_id), SECONDS)
-        broker.pause()
-    assert not broker.is_running, "stopping must not need the broker's cooperation"
+def test_a_paused_broker_responds_only_after_it_is_resumed(broker: Broker) -> None:
+    broker.pause()
+    assert not serves(port_of(broker), broker.cluster_id)
+    broker.resume()
+    assert until(lambda: serves(port_of(broker), broker.cluster_id), SECONDS)
 
 
 def test_a_client_without_a_certificate_is_refused_where_one_is_required(
@@ -221,16 +233,15 @@ def secured(own_broker: MakeBroker, certificate_authority: trustme.CA) -> Iterat
         yield broker
 
 
-def test_a_restarted_broker_waits_for_its_port(own_broker: MakeBroker) -> None:
+def test_a_restarted_broker_waits_for_its_port(broker: Broker) -> None:
     """Clients know it: one that knocks at a dead port of its own machine may be given that very port."""
-    with own_broker() as broker:
-        address = broker.bootstrap_servers
-        broker.kill()
-        with socket.socket() as knocker:
-            knocker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            knocker.bind((HOST, int(address.rpartition(":")[2])))
-            knocker.listen()
-            threading.Timer(8.0, knocker.close).start()
-            broker.start()
-        assert broker.bootstrap_servers == address
-        assert topics(admin(broker)) == set()
+    address, existing = broker.bootstrap_servers, topics(admin(broker))
+    broker.kill()
+    with socket.socket() as knocker:
+        knocker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        knocker.bind((HOST, int(address.rpartition(":")[2])))
+        knocker.listen()
+        threading.Timer(8.0, knocker.close).start()
+        broker.start()
+    assert broker.bootstrap_servers == address
+    assert topics(admin(broker)) == existing
