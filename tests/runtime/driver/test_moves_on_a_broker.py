@@ -32,7 +32,9 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 @pytest.fixture
 def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
     """Return an application with 2 processors and 4 partitions, of which all have records."""
-    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
+    app = Sparkless(
+        kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers, keeps_producer=True)
+    )
     return app.with_added_partitions()
 
 
@@ -58,9 +60,11 @@ def _kill_moves(app: Sparkless, processors: int, operations: Iterable[int]) -> I
     raise AssertionError("no move was completed")
 
 
-def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless) -> None:
+@pytest.mark.parametrize("distance", [2, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless, distance: int) -> None:
+    """At each second step in `make test`, at each one in `make fuzz`."""
     killed = []
-    for mark in _kill_moves(app, 4, range(100)):
+    for mark in _kill_moves(app, 4, range(0, 100, distance)):
         phase = None if mark is None else mark.phase
         if mark is not None and phase not in killed:
             with pytest.raises(MoveIncompleteError):

@@ -31,7 +31,9 @@ _TIMEOUT_SECONDS = 120.0
 @pytest.fixture
 def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
     """Return an application with 2 processors and 4 partitions, of which all have records."""
-    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
+    app = Sparkless(
+        kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers, keeps_producer=True)
+    )
     return app.with_added_partitions()
 
 
