@@ -59,6 +59,12 @@ _QUICK_JVM = (
     # Each start would collect the whole heap when Spark's classes first exceed 21 MiB.
     "-XX:MetaspaceSize=256m",
 )
+_INTERPRETED = (
+    # Compiling the code of a batch takes longer than interpreting it for its few rows.
+    # Tests with `generated_code`, and the processes of `runtime/spark/programs`, use Spark's defaults.
+    "-Dspark.sql.codegen.wholeStage=false",
+    "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
+)
 
 
 class _DiscardedBroker(Broker):
@@ -208,7 +214,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFi
 
 def pytest_configure(config: pytest.Config) -> None:
     # Every start of Spark reads this, also in subprocesses.
-    options = (*_QUICK_JVM, *spark_java_options())
+    options = (*_QUICK_JVM, *_INTERPRETED, *spark_java_options())
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
     # The JVM that prints the command line of the driver's.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(_QUICK_JVM[:2]))

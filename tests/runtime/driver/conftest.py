@@ -13,5 +13,6 @@ from tests.runtime.spark.kafka_topics import Topics
 @pytest.fixture
 def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
     """Return an application with 2 processors and 4 partitions, of which all have records."""
-    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
+    topics = Topics(kafka.bootstrap_servers, keeps_producer=True)
+    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, topics)
     return app.with_added_partitions()

@@ -27,7 +27,9 @@ def app(
 ) -> Sparkless:
     """Return an application with 2 processors and 4 partitions, of which all have records."""
     monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
-    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
+    app = Sparkless(
+        kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers, keeps_producer=True)
+    )
     return app.with_added_partitions()
 
 

@@ -2,7 +2,7 @@
 
 import gc
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -43,6 +43,9 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 _TIMEOUT_SECONDS = 120.0
 _ENDLESS = 1_000_000_000
 _FAILS, _SEEMS_TO_FAIL = 3, 5
+_EACH, _EACH_SECOND = range(100), range(0, 100, 2)
+_FEW_BEFORE_THE_CUT = (0, 4, 8, *range(12, 100))
+"""The first 13 steps copy entries while the application runs; the steps after them are of the cut."""
 
 
 def _expand_and_die(text: str, servers: str, operations: int) -> None:
@@ -53,7 +56,7 @@ def _expand_and_die(text: str, servers: str, operations: int) -> None:
 @pytest.fixture
 def unwindowed(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
     """Return the same without windows: the old processors delete the entries that move later."""
-    topics = Topics(kafka.bootstrap_servers)
+    topics = Topics(kafka.bootstrap_servers, keeps_producer=True)
     app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, topics, has_windows=False)
     return app.with_added_partitions()
 
@@ -61,7 +64,9 @@ def unwindowed(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str])
 @pytest.fixture
 def joining(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> JoiningSparkless:
     """Return the same with a foreign-key join, of which some subscriptions name a processor."""
-    app = JoiningSparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
+    app = JoiningSparkless(
+        kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers, keeps_producer=True)
+    )
     app.with_added_partitions()
     values = [value for entries in app.entries("named-subscription-store") for value in entries.values()]
     assert {names_processor(value) for value in values} == {True, False}
@@ -69,23 +74,25 @@ def joining(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) ->
 
 
 @pytest.mark.parametrize(
-    ("application", "distance"),
+    ("application", "steps"),
     [
-        ("app", 1),
-        ("joining", 2),
-        pytest.param("unwindowed", 1, marks=pytest.mark.soak),
-        pytest.param("joining", 1, marks=pytest.mark.soak),
+        pytest.param("app", _FEW_BEFORE_THE_CUT, id="app, few before the cut"),
+        pytest.param("joining", _EACH_SECOND, id="joining, each second"),
+        *(
+            pytest.param(each, _EACH, id=each, marks=pytest.mark.soak)
+            for each in ("app", "unwindowed", "joining")
+        ),
     ],
 )
 def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start(
-    application: str, distance: int, request: pytest.FixtureRequest
+    application: str, steps: Sequence[int], request: pytest.FixtureRequest
 ) -> None:
     """Before the cut the application processes records with 2 processors, from then on it does not."""
     app: Sparkless = request.getfixturevalue(application)
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     killed: list[MovePhase | None] = []
-    for operations in range(0, 100, distance):
+    for operations in steps:
         process = context.Process(target=_expand_and_die, args=(app.text(2), app.servers, operations))
         process.start()
         process.join(_TIMEOUT_SECONDS)

@@ -49,9 +49,11 @@ def _kill_moves(app: Sparkless, processors: int, operations: Iterable[int]) -> I
     raise AssertionError("no move was completed")
 
 
-def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless) -> None:
+@pytest.mark.parametrize("distance", [2, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless, distance: int) -> None:
+    """At each second step in `make test`, at each one in `make fuzz`."""
     killed = []
-    for mark in _kill_moves(app, 4, range(100)):
+    for mark in _kill_moves(app, 4, range(0, 100, distance)):
         phase = None if mark is None else mark.phase
         if mark is not None and phase not in killed:
             with pytest.raises(MoveIncompleteError):

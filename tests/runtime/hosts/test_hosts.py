@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(bool(_REASON), reason=_REASON),
 ]
 
-_RECORDS, _BATCH = 1_000, 50
+_RECORDS, _BATCH = 500, 50
 _TASKS = 4
 """Two sub-topologies with two tasks each."""
 _INPUTS = ("in", "counted-counts-repartition")

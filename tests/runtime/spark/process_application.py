@@ -16,7 +16,7 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.engine.records import InputRecord
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.processes import descendants, is_running, python_workers
-from tests.runtime.spark.programs import SUBMIT
+from tests.runtime.spark.programs import SUBMIT, java_options
 
 TIMEOUT_SECONDS = 600.0
 _END_SECONDS = 60.0
@@ -94,7 +94,7 @@ class ProcessApplication:
         """Run it as a process: with `headwater run`, or `submitted` by `spark-submit`."""
         spark = ["--master", master, "--jars", ",".join(self.jars), "--conf", "spark.ui.enabled=false"]
         spark += ["--conf", "spark.driver.memory=600m"]
-        spark += ["--conf", f"spark.executor.extraJavaOptions={os.environ['SPARK_SUBMIT_OPTS']}"]
+        spark += ["--conf", f"spark.executor.extraJavaOptions={java_options()}"]
         spark += ["--conf", "spark.sql.streaming.pollingDelay=100ms"]
         if submitted:
             command = [str(SUBMIT), *spark, str(_ROOT / "spark_jobs" / "run_main.py")]

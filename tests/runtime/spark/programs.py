@@ -39,6 +39,12 @@ topology:
 """
 
 
+def java_options() -> str:
+    """Return the options of the test run for Java, without settings of Spark: executors refuse these."""
+    options = os.environ["SPARK_SUBMIT_OPTS"].split()
+    return " ".join(each for each in options if not each.startswith("-Dspark."))
+
+
 @attrs.frozen
 class Application:
     """An application's topics and document, and the files of its processes."""
@@ -87,7 +93,12 @@ class Application:
 
     @contextmanager
     def _started(self, command: Sequence[str], name: str) -> Iterator["subprocess.Popen[bytes]"]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_SUBMIT_OPTS": java_options(),  # with Spark's own settings, as at users
+        }
         with (self.folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
                 command, cwd=self.folder, stdout=log, stderr=log, env=environment, start_new_session=True
@@ -120,5 +131,5 @@ class Application:
     def spark_submit(self, program: str = "run_main.py", master: str = "local[2]") -> list[str]:
         command = [str(SUBMIT), "--master", master, "--jars", self.jars, *_SPARK]
         command += ["--conf", "spark.ui.enabled=false"]
-        command += ["--conf", f"spark.executor.extraJavaOptions={os.environ['SPARK_SUBMIT_OPTS']}"]
+        command += ["--conf", f"spark.executor.extraJavaOptions={java_options()}"]
         return [*command, str(ROOT / "spark_jobs" / program)]

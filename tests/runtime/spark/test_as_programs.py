@@ -69,7 +69,9 @@ def _check_table(application: Application, output: str) -> None:
     assert "starting Spark, for" in output
     shown = lines_on_screen(output)
     assert any("WARNING: Using incubator modules" in line for line in shown)
-    assert sum(line.startswith("sub-topology") for line in shown) == 1
+    # On a busy machine, the table also names a sub-topology that made no progress for a while.
+    heads = [line for line in shown if line.startswith("sub-topology") and "no progress" not in line]
+    assert len(heads) == 1
     assert sum(line.startswith(application.id) for line in shown) == 1
     assert not any("for 0 s" in line for line in shown)
 

@@ -31,6 +31,7 @@ _PARTITIONS = 2
 _RECORDS = 300
 
 
+@pytest.mark.usefixtures("generated_code")
 def test_both_back_ends_write_the_same_records(cluster: Cluster) -> None:
     source = cluster.unique("in")
     cluster.topics.create({source: _PARTITIONS})

@@ -48,7 +48,6 @@ _OF_SIX_TASKS = (
 _KINDS = {"foreignKey", "hopping", "pattern", "session", "sliding", "topics", "tumbling", "window"}
 """Options that name the kind of a join, a window or a source."""
 _IN_SHORT = (
-    "aggregate",
     "chained_repartitions",
     "cogroup_two",
     "fk_join_left_named_materialized",
@@ -57,7 +56,6 @@ _IN_SHORT = (
     "in_memory_stores",
     "merge_different_counts",
     "multi_topic_source",
-    "one_group_two_aggs",
     "papi_unlogged",
     "pattern_source",
     "process_named_store",
@@ -66,10 +64,7 @@ _IN_SHORT = (
     "stateless_chain",
     "stream_self_join_opt_all",
     "stream_stream_outer_named_stores",
-    "stream_table_repartition",
     "suppress_window_close",
-    "table_source_materialized_opt_all",
-    "table_table_left_materialized",
     "to_table_repartition",
 )
 """The cases of `make test`."""

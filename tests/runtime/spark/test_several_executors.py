@@ -13,7 +13,7 @@ from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessAppl
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
-_RECORDS, _BATCH = 1_000, 50
+_RECORDS, _BATCH = 500, 50
 _PARTITIONS = 3
 """An executor with one core has two tasks of a sub-topology: the other one may execute the second."""
 _WORK = Path(pyspark.__file__).parent / "work"

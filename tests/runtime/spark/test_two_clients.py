@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.ma
 
 _EXACTLY_ONCE, _AT_LEAST_ONCE = "exactly_once_v2", "at_least_once"
 _BATCH = 100
+"""The most records of a batch of the first client; the second one catches up in larger batches."""
 _INPUTS = ("in", "counted-counts-repartition")
 
 
@@ -49,7 +50,7 @@ class _Clients:
         """Run the first client, and the second one when the first one is active; return when it waits."""
         with self.first.run(until_idle=False, max_records=_BATCH) as first:
             self.first.await_counted(100, first)
-            with self.second.run(until_idle=False, max_records=_BATCH) as second:
+            with self.second.run(until_idle=False) as second:
                 assert _has_logged(self.second, "waiting: another client is active")
                 yield first, second
 
@@ -114,7 +115,7 @@ def test_a_second_client_with_exactly_once_waits_and_takes_over_from_a_killed_on
     new_clients: _New,
 ) -> None:
     with new_clients(_EXACTLY_ONCE) as clients:
-        clients.feed(500)
+        clients.feed(300)
         with clients.waiting() as (first, second):
             clients.feed(1_000)
             clients.first.await_counted(clients.first.topics.written("counted") + 100, first)
@@ -149,9 +150,9 @@ def test_a_client_that_was_silent_commits_nothing_when_it_continues(
 ) -> None:
     """Its driver, JVM and workers are stopped within a batch, until the other client has all its tasks."""
     with new_clients(guarantee) as clients:
-        clients.feed(500)
+        clients.feed(300)
         with clients.waiting() as (first, second):
-            clients.feed(3_000)
+            clients.feed(2_000)
             clients.first.await_counted(clients.first.topics.written("counted") + 100, first)
             stop_all(first.pid)
             assert len(clients.first.topics.get("passed")) < clients.first.fed, "it was stopped too late"

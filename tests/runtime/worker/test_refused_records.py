@@ -121,12 +121,18 @@ def create(
 
 
 _TOPOLOGIES = pytest.mark.parametrize(
-    "topology", [_FORWARD, _REPARTITION, _COUNT], ids=["sink", "repartition topic", "changelog"]
+    ("topology", "cache"),
+    [
+        pytest.param(_FORWARD, 0, id="sink"),
+        pytest.param(_REPARTITION, 0, id="repartition topic"),
+        pytest.param(_COUNT, 0, id="changelog"),
+        pytest.param(_COUNT, 1_000_000, id="changelog, cache"),
+    ],
 )
+"""Topologies with the size of the record cache; only stores have one."""
 
 
 @_TOPOLOGIES
-@pytest.mark.parametrize("cache", [0, 1_000_000], ids=["no cache", "cache"])
 def test_a_timestamp_that_the_broker_refuses_is_reported_with_its_input_record(
     create: Create, topology: str, cache: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +164,6 @@ def test_a_record_may_be_refused_while_others_are_sent(create: Create) -> None:
 
 
 @_TOPOLOGIES
-@pytest.mark.parametrize("cache", [0, 1_000_000], ids=["no cache", "cache"])
 def test_a_refused_timestamp_is_skipped_if_the_handler_continues(
     create: Create, topology: str, cache: int
 ) -> None:
