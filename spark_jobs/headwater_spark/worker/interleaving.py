@@ -22,9 +22,11 @@ from typing import Final
 import attrs
 
 from headwater.model.offset_metadata import NOTHING_READ, ReadPositions
+from headwater_spark.engine.columns import Columns, OutputColumns, TopicColumns
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 
-_TASK_HEADER: Final = "headwater.task"
+TASK_HEADER: Final = "headwater.task"
+"""The header with the task that wrote a record."""
 _TOPIC: Final = 0
 _TIME: Final = 3
 _topic = itemgetter(_TOPIC)
@@ -41,13 +43,26 @@ def with_task_header(
     """Return `records`; records of `shared_topics` get a header with the task's partition."""
     if not shared_topics:
         return records
-    header = (_TASK_HEADER, b"%d" % task)
+    header = (TASK_HEADER, b"%d" % task)
+    if isinstance(records, OutputColumns):
+        topics = [
+            _with_header(each, header) if each.topic in shared_topics else each for each in records.topics
+        ]
+        return OutputColumns(topics, list(with_task_header(records.rest, shared_topics, task)))
     return [
         (topic, partition, key, value, time, (*headers, header))
         if topic in shared_topics
         else (topic, partition, key, value, time, headers)
         for topic, partition, key, value, time, headers in records
     ]
+
+
+def _with_header(topic: TopicColumns, header: tuple[str, bytes]) -> TopicColumns:
+    parts: list[Columns] = []
+    for keys, values, times, headers in topic.parts:
+        own = [(*each, header) for each in headers] if any(headers) else [(header,)] * len(keys)
+        parts.append((keys, values, times, own))
+    return attrs.evolve(topic, parts=parts)
 
 
 def interleaved(
@@ -66,7 +81,7 @@ def interleaved(
         topic, partition, offset, time, key, value, headers = record
         if topic not in shared_topics:
             others.append(record)
-        elif headers and headers[-1][0] == _TASK_HEADER:
+        elif headers and headers[-1][0] == TASK_HEADER:
             plain = (topic, partition, offset, time, key, value, headers[:-1])
             by_task.setdefault((topic, partition, headers[-1][1]), []).append(
                 record if keep_headers else plain
@@ -80,13 +95,13 @@ def interleaved(
 
 def without_task_header(record: InputRecord) -> InputRecord:
     *fields, headers = record
-    return (*fields, headers[:-1]) if headers and headers[-1][0] == _TASK_HEADER else record  # type: ignore[return-value]
+    return (*fields, headers[:-1]) if headers and headers[-1][0] == TASK_HEADER else record  # type: ignore[return-value]
 
 
 def writer_of(record: InputRecord) -> str:
     """Return the task that wrote a record, from its header; empty without the header."""
     headers = record[-1]
-    return (headers[-1][1] or b"").decode() if headers and headers[-1][0] == _TASK_HEADER else ""
+    return (headers[-1][1] or b"").decode() if headers and headers[-1][0] == TASK_HEADER else ""
 
 
 def _with_largest_time(records: Iterable[InputRecord]) -> Iterator[tuple[int, InputRecord]]:

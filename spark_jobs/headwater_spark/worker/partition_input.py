@@ -46,7 +46,14 @@ class PartitionedInput:
     def starting_at(self, offsets: Mapping[TopicPartition, int]) -> "PartitionedInput | RecordInput":
         if all(part.first_offset >= offsets.get(part.topic_partition, 0) for part in self.parts):
             return self
-        return RecordInput(self.records()).starting_at(offsets)
+        if not all(part.has_columns for part in self.parts):
+            return RecordInput(self.records()).starting_at(offsets)
+        rest = [
+            part
+            for part in (each.starting_at(offsets) for each in self.parts)
+            if isinstance(part, ColumnInput)
+        ]
+        return PartitionedInput(rest) if rest else RecordInput([])
 
     def partition_columns(self) -> Sequence[PartitionColumns]:
         return [columns for part in self.parts for columns in part.partition_columns()]

@@ -12,8 +12,9 @@ All ways have the same results. The earlier ones cost less.
 5. Single records.
 
 A batch is processed as single records once the brokers have refused some of its output: in columns, the input
-record of an output record is unknown. The same holds for topics with several writers, whose records are
-merged by time first; only the first way does not depend on their order.
+record of an output record is unknown. Records of topics with several writers are merged by time first, unless
+the first way is taken, which does not depend on their order. They are merged in columns (`merged_columns`) if
+there are many, and none has a header of its own.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,11 +23,12 @@ from headwater_spark.engine.columns import can_count_columns
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.interleaving import interleaved
+from headwater_spark.worker.merged_columns import merged_columns
 from headwater_spark.worker.partition_input import PartitionedInput
 from headwater_spark.worker.task_input import ColumnInput, TaskInput, count_keys, number_keys
 
 _MANY_RECORDS = 256
-"""From here on, windows are counted faster in columns than record by record."""
+"""From here on, columns take less time than single records where numpy and Arrow compute with them."""
 
 _Outputs = Iterable[OutputRecord]
 _Count = Callable[[Task, ColumnInput, frozenset[str], int], _Outputs | None]
@@ -44,6 +46,14 @@ def process_input(
         now: The wall-clock time of the batch, in milliseconds.
         in_columns: Whether columns may be used.
     """
+    if in_columns and isinstance(fresh, ColumnInput) and fresh.has_columns:
+        counted = _count_keys(task, fresh, shared_topics, now)
+        if counted is not None:
+            return counted
+    if in_columns and shared_topics and len(fresh) >= _MANY_RECORDS:
+        merged = merged_columns(fresh, shared_topics)
+        if merged is not None:
+            fresh, shared_topics = merged, frozenset()
     if in_columns and isinstance(fresh, ColumnInput) and fresh.has_columns:
         for count in _COUNTS:
             outputs = count(task, fresh, shared_topics, now)
@@ -94,4 +104,4 @@ def _count_records(
     return task.process_columns(parts, now) if all(map(can_count_columns, parts)) else None
 
 
-_COUNTS: tuple[_Count, ...] = (_count_keys, _count_windows, _count_records)
+_COUNTS: tuple[_Count, ...] = (_count_windows, _count_records)

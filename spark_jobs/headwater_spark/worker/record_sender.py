@@ -144,7 +144,8 @@ class RecordSender:
     def _send_columns(self, topic: TopicColumns, to: int, columns: Columns) -> int:
         """Pass records on without interpreting a loop, whose steps take as long as `produce` itself."""
         keys, values, times, headers = columns
-        if any(headers) or 0 in times:
+        has_headers = all(headers)
+        if 0 in times or (not has_headers and any(headers)):
             return self.send(topic.records(columns))
         keys_left = iter(keys)
         sent = map(
@@ -156,6 +157,7 @@ class RecordSender:
             repeat(None),
             repeat(None),
             times,
+            *([map(list, headers)] if has_headers else ()),
         )
         while True:
             try:
@@ -163,7 +165,7 @@ class RecordSender:
                 break
             except (BufferError, KafkaException) as error:
                 at = len(keys) - length_hint(keys_left) - 1
-                record = (topic.topic, topic.partition, keys[at], values[at], times[at], ())
+                record = (topic.topic, topic.partition, keys[at], values[at], times[at], headers[at])
                 if isinstance(error, KafkaException):
                     raise _refused_locally(error, record) from error
                 self._wait_and_send(record)

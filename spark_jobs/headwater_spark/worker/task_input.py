@@ -132,9 +132,13 @@ class ColumnInput:
         return {self.topic_partition: next_offset}, {self.topic_partition: largest}
 
     def starting_at(self, offsets: Mapping[TopicPartition, int]) -> TaskInput:
-        if self.has_columns and self.first_offset >= offsets.get(self.topic_partition, 0):
+        if not self.has_columns:
+            return RecordInput(self.records()).starting_at(offsets)
+        first = offsets.get(self.topic_partition, 0)
+        if self.first_offset >= first:
             return self
-        return RecordInput(self.records()).starting_at(offsets)
+        rest = [part for batch in self.batches if (part := _starting_at(batch, first)).num_rows]
+        return ColumnInput(self.topic_partition, rest) if rest else RecordInput([])
 
     @property
     def first_offset(self) -> int:
@@ -165,6 +169,11 @@ class ColumnInput:
         for batch in self.batches:
             keys, values, times = (batch.column(name).to_pylist() for name in ("key", "value", "time"))
             yield keys, values, times, _read_headers(batch.column("headers"))
+
+
+def _starting_at(batch: pa.RecordBatch, offset: int) -> pa.RecordBatch:
+    """Return the rows from an offset on."""
+    return batch.slice(int(np.searchsorted(batch.column("offset").to_numpy(), offset)))
 
 
 def _arrow_stream(batches: Sequence[pa.RecordBatch]) -> bytes:

@@ -30,6 +30,10 @@ def _records(number: int) -> list[InputRecord]:
     return [("in", 0, at, at, b"k", b"v", ()) for at in range(number)]
 
 
+def _shared(number: int) -> list[InputRecord]:
+    return [(*record[:6], (("headwater.task", b"1"),)) for record in _records(number)]
+
+
 def _way(
     monkeypatch: pytest.MonkeyPatch,
     topology: str,
@@ -79,6 +83,17 @@ def test_other_batches_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     both = PartitionedInput([columns(_records(9)), columns(other)])
     assert _way(monkeypatch, _REDUCE, both) == "process_partitions"
     assert _way(monkeypatch, _REDUCE, columns(_records(9)), shared=True) == "process"
+
+
+def test_many_records_of_several_writers_are_merged_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for topology, settings, way in (
+        (_COUNT, NO_CACHE, "process_columns"),
+        (_WINDOWS, _CACHED, "process_windows"),
+        (_REDUCE, _CACHED, "process_partitions"),
+    ):
+        many, few = columns(_shared(256), 64), columns(_shared(255), 64)
+        assert _way(monkeypatch, topology, many, settings=settings, shared=True) == way
+        assert _way(monkeypatch, topology, few, settings=settings, shared=True) == "process"
 
 
 def test_refused_output_and_records_are_processed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

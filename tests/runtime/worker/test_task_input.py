@@ -80,6 +80,23 @@ def test_columns_are_kept_if_no_record_is_skipped() -> None:
     assert input_.starting_at({A: 3}).records() == ONE
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_columns_stay_columns_without_the_records_that_are_skipped(at_once: int) -> None:
+    input_ = columns(ONE, at_once)
+    found = input_.starting_at({A: 4})
+    assert isinstance(found, ColumnInput)
+    assert found.has_columns
+    assert found.records() == ONE[1:]
+    assert len(input_) == len(ONE)
+    assert not columns(ONE, at_once).starting_at({A: 9})
+    of_b = [record("b", 7, 40), record("b", 9, 45)]
+    both = PartitionedInput([columns(ONE, at_once), columns(of_b, at_once)])
+    assert isinstance(both.starting_at({A: 4}), PartitionedInput)
+    assert both.starting_at({A: 4}).records() == ONE[1:] + of_b
+    assert both.starting_at({A: 9, B: 8}).records() == of_b[1:]
+    assert not both.starting_at({A: 9, B: 10})
+
+
 def test_each_partition_of_a_topic_has_its_own_progress() -> None:
     """A processor may have several partitions."""
     records: list[InputRecord] = [("a", 0, 7, 40, b"k", b"v", ()), ("a", 2, 3, 50, b"k", b"v", ())]
