@@ -18,6 +18,7 @@ from headwater.planner.adoption import FoundApplication
 from headwater.planner.evidence.names import is_created_by_streams
 from headwater.planner.phrases import counted, listed
 from headwater.report.escaping import printable
+from headwater.spec.scalars import plain_scalar
 from headwater.spec.yaml_text import DocumentDumper, document_yaml
 
 _NOWHERE = Location("")
@@ -121,7 +122,7 @@ def store_options(detail: StoreDetail) -> Mapping[str, Any]:
     """Return the details of a store in the form of a document."""
     options: dict[str, Any] = {} if detail.kind is None else {"kind": detail.kind}
     if detail.retention_ms is not None:
-        options["retention"] = duration_text(detail.retention_ms)
+        options["retention"] = plain_scalar(duration_text(detail.retention_ms))
     if detail.retain_duplicates:
         options["retainDuplicates"] = True
     if not detail.logging:

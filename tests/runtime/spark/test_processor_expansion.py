@@ -81,12 +81,11 @@ def test_processors_are_added_while_the_application_runs(growing: Growing) -> No
         growing.order(10)
         growing.await_results(client)
         assert {part["parallelism"] for part in client.subtopology_status()} == {4}
-    for document in (VISITS_DOCUMENT, VISITS_DOCUMENT.replace("processors: 2", "processors: 4")):
-        with growing.run(document) as client:
-            growing.order(5)
-            growing.await_results(client)
-            await_visits(growing, client)
-            assert client.processors() == ProcessorsStatus(4)
+    with growing.run(VISITS_DOCUMENT.replace("processors: 2", "processors: 4")) as client:
+        growing.order(5)
+        growing.await_results(client)
+        await_visits(growing, client)
+        assert client.processors() == ProcessorsStatus(4)
 
 
 @attrs.define
@@ -132,6 +131,7 @@ def test_added_processors_have_restored_their_state_before_the_cut(
         growing.await_results(client)
 
 
+@pytest.mark.soak  # without Spark: `runtime/driver/test_warm_up`
 def test_an_expansion_succeeds_if_local_state_cannot_be_written_before_the_cut(
     growing: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +152,7 @@ def test_an_expansion_succeeds_if_local_state_cannot_be_written_before_the_cut(
 
 
 def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> None:
-    """2 → 3 processors of 4 partitions and ordinary producers, then 4; a restart finds them.
+    """2 → 3 processors of 4 partitions and ordinary producers, then 4 as declared; a restart finds them.
 
     The topic of a global table has more partitions than the inputs: no processor belongs to them.
     """
@@ -169,10 +169,7 @@ def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> 
         growing.order(10)
         growing.await_results(client)
         assert {part["parallelism"] for part in client.subtopology_status()} == {3}
-    with growing.run(_PRICED_DOCUMENT.replace("processors: 2", "processors: 3")) as client:
-        growing.order(5)
-        growing.await_results(client)
-        client.expand_processors(4)
+    with growing.run(_PRICED_DOCUMENT.replace("processors: 2", "processors: 4")) as client:
         _order_until_expanded(growing, client, 4)
         growing.await_results(client)
     with growing.run(_PRICED_DOCUMENT) as client:
@@ -185,6 +182,7 @@ def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> 
         assert sorted(priced[key]) == sorted(f"{value}+{prices[value.partition('|')[0]]}" for value in values)
 
 
+@pytest.mark.soak  # without Spark: `runtime/driver/test_moves_on_a_broker`
 def test_processors_are_removed_while_it_is_stopped_and_added_while_it_runs(growing: Growing) -> None:
     """2 → 4 → 3 → 2 offline, then 4 again; the changelog topics keep 4 partitions."""
     with growing.run() as client:
@@ -206,6 +204,7 @@ def test_processors_are_removed_while_it_is_stopped_and_added_while_it_runs(grow
         assert growing.topics.partitions(f"{growing.id}-{store}-changelog") == 4
 
 
+@pytest.mark.soak  # in short: `test_one_processor_is_added_while_the_application_runs`
 def test_declared_processors_are_added_after_a_restart(growing: Growing) -> None:
     """Before partitions are added, the application runs with the processors that it has."""
     more = DOCUMENT.replace("processors: 2", "processors: 4")
@@ -232,34 +231,41 @@ def test_declared_processors_are_added_after_a_restart(growing: Growing) -> None
         assert client.processors().target is None
 
 
+@pytest.mark.parametrize("counts", [(2, 3, 5), pytest.param((10, 15, 18), marks=pytest.mark.soak)])
 def test_the_example_of_the_kip_runs(
-    spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]
+    spark: SparkSession,
+    kafka: LocalBroker,
+    tmp_path: Path,
+    unique: Callable[[str], str],
+    counts: tuple[int, int, int],
 ) -> None:
-    """KIP-287: 10 partitions and processors, 15 partitions, 15 processors, 18 partitions."""
-    growing = new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path, 10)
-    linear_hash = "static.partitioner.class: linear-hash\n    static.partitioner.initial.partitions: 10"
-    document = DOCUMENT.replace("processors: 2", "processors: 10")
+    """KIP-287: 10 partitions and processors, 15 partitions, 15 processors, 18 partitions; or fewer."""
+    first, more, most = counts
+    growing = new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path, first)
+    initial = f"static.partitioner.initial.partitions: {first}"
+    linear_hash = f"static.partitioner.class: linear-hash\n    {initial}"
+    document = DOCUMENT.replace("processors: 2", f"processors: {first}")
     with growing.run(document.replace("statestore", f"{linear_hash}\n    statestore")) as client:
         growing.name_customers("named")
         client.wait_until_idle()
         growing.order(3)
         growing.await_results(client)
-        growing.expand(15)
-        growing.expand_repartition_topic(15)
+        growing.expand(more)
+        growing.expand_repartition_topic(more)
         growing.order(3)
         growing.await_results(client)
-        client.expand_processors(15)
-        _order_until_expanded(growing, client, 15)
+        client.expand_processors(more)
+        _order_until_expanded(growing, client, more)
         growing.await_results(client)
-        growing.expand(18)
-        growing.expand_repartition_topic(18)
+        growing.expand(most)
+        growing.expand_repartition_topic(most)
         growing.name_customers("renamed")
         client.wait_until_idle()
         growing.order(3)
         growing.await_results(client)
-        assert {part["parallelism"] for part in client.subtopology_status()} == {15}
+        assert {part["parallelism"] for part in client.subtopology_status()} == {more}
     for store in ("counts", "customers", "regions"):
-        assert growing.topics.partitions(f"{growing.id}-{store}-changelog") == 15
+        assert growing.topics.partitions(f"{growing.id}-{store}-changelog") == more
 
 
 def test_an_expansion_that_is_refused_changes_nothing(growing: Growing) -> None:
