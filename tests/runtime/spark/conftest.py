@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headwater.toolchain.broker import Broker, Settings, local
+from headwater_spark.driver.queries import batch
 from tests.runtime.spark.applications import Cluster
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.kept_logs import keep_logs
@@ -52,6 +53,12 @@ def generated_code(spark: SparkSession) -> Iterator[None]:
     yield
     for name, former in before.items():
         spark.conf.set(name, str(former))
+
+
+@pytest.fixture
+def packed_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Spark pack the records of small batches, too: else those of tests are read row by row."""
+    monkeypatch.setattr(batch, "FEWEST_PACKED", 0)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,12 @@ from headwater_spark.spark_internals.grouping import RowGroups
 from headwater_spark.spark_internals.packing import RecordPacking
 from tests.runtime.spark.applications import Cluster
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("packed_batches"),
+]
 
 _PARTITIONS, _RECORDS = 3, 40
 _JOIN = """
