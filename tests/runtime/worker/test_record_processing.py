@@ -2,7 +2,7 @@
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headwater_spark.engine.program_interface import EngineSettings
@@ -144,6 +144,8 @@ _DRAWN = st.lists(
         (_JOINED, _CACHED),
     ],
 )
+# In the order of offsets, the last record is late.
+@example(batches=[[(0, 1, 18, b"b", b"x"), (0, 2, 4, b"a", b"x")]], at_once=1)
 @given(batches=st.lists(_DRAWN, min_size=1, max_size=3), at_once=st.integers(1, 4))
 def test_records_of_several_writers_have_the_same_results_in_columns(
     topology: str,
