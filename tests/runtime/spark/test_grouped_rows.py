@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from headwater.kafka import Connection
 from headwater_spark.driver.input.sources import KafkaSource, read_ranges, tick
-from headwater_spark.driver.queries import batch
+from headwater_spark.driver.queries import row_distribution
 from headwater_spark.spark_internals import grouping
 from headwater_spark.spark_internals.grouping import RowGroups
 from headwater_spark.spark_internals.packing import RecordPacking
@@ -83,8 +83,8 @@ def test_batches_of_several_topics_are_grouped(
             found.append(grouped is not None)
             return grouped
 
-    monkeypatch.setattr(batch, "RecordPacking", ObservedPacking)
-    monkeypatch.setattr(batch, "RowGroups", Observed)
+    monkeypatch.setattr(row_distribution, "RecordPacking", ObservedPacking)
+    monkeypatch.setattr(row_distribution, "RowGroups", Observed)
     table = cluster.unique("rows")
     cluster.topics.create({table: 2})
     with cluster.application(_JOIN, partitions=2, ROWS=table, records_at_once=records_at_once) as running:
