@@ -14,8 +14,8 @@ from headwater_spark.worker.messages import BatchRequest
 from headwater_spark.worker.packed_records import SCHEMA
 from headwater_spark.worker.task_input import TOPIC
 
-FEWEST_PACKED = 20_000
-"""Packing saves about a microsecond per record, and takes 10 to 25 milliseconds per batch."""
+FEWEST_PACKED = 10_000
+"""Packing saves about a microsecond per record, and takes some milliseconds per batch."""
 
 
 @attrs.frozen(eq=False)
