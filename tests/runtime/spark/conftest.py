@@ -42,18 +42,6 @@ def cluster(
     return Cluster(spark, topics, kafka.bootstrap_servers, tmp_path, unique)
 
 
-@pytest.fixture
-def generated_code(spark: SparkSession) -> Iterator[None]:
-    """Let Spark generate the code of its plans, as it does by default; the test run turns that off."""
-    names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
-    before = {name: spark.conf.get(name) for name in names}
-    for name, value in zip(names, ("true", "FALLBACK"), strict=True):
-        spark.conf.set(name, value)
-    yield
-    for name, former in before.items():
-        spark.conf.set(name, str(former))
-
-
 @pytest.fixture(scope="session")
 def keeping_broker(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
     """Start a broker that deletes no records: recorded timestamps are years old."""

@@ -17,7 +17,13 @@ from headwater_spark.spark_internals.grouping import RowGroups
 from headwater_spark.spark_internals.packing import RecordPacking
 from tests.runtime.spark.applications import Cluster
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    # What is grouped and packed is found in the plan, which has other nodes if its code is generated.
+    pytest.mark.usefixtures("generated_code"),
+]
 
 _PARTITIONS, _RECORDS = 3, 40
 _JOIN = """

@@ -66,3 +66,4 @@ def test_results_are_exact_on_executors_with_separate_state(application: Process
     assert "query failed" not in application.log()
     assert "not placed" not in application.log()
     assert "not grouped" not in application.log()
+    assert "not packed" not in application.log()
