@@ -1,4 +1,4 @@
-"""The tables of CONTRIBUTING.md and ARCHITECTURE.md name files that exist."""
+"""CONTRIBUTING.md and ARCHITECTURE.md name files that exist."""
 
 import re
 import subprocess
@@ -11,25 +11,34 @@ _NAMED_FILE = re.compile(r"`([\w./-]+\.(?:py|java|json|yml|yaml|md)|[\w./-]+/)`"
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "ARCHITECTURE.md"])
-def test_tables_name_files_that_exist(page: str) -> None:
-    rows = [line for line in (_ROOT / page).read_text().splitlines() if line.startswith("|")]
-    tracked = _tracked_files()
-    assert [name for row in rows for name in _missing_files(row, tracked)] == []
+def test_guides_name_files_that_exist(page: str) -> None:
+    files = _files_of_repository()
+    lines = (_ROOT / page).read_text(encoding="utf-8").splitlines()
+    assert [name for line in lines for name in _missing_files(line, files)] == []
 
 
 def test_a_name_without_a_folder_is_searched_next_to_the_files_before_it() -> None:
-    tracked = ["infra/headwater/planner/edits/verdicts.py", "infra/headwater/compiler/calls.py"]
-    assert _missing_files("| calls | `edits/verdicts.py`, `calls.py` |", tracked) == ["calls.py"]
-    assert _missing_files("| calls | `compiler/calls.py` |", tracked) == []
+    files = ["infra/headwater/planner/edits/verdicts.py", "infra/headwater/compiler/calls.py"]
+    assert _missing_files("| calls | `edits/verdicts.py`, `calls.py` |", files) == ["calls.py"]
+    assert _missing_files("| calls | `compiler/calls.py` |", files) == []
 
 
-def _missing_files(row: str, tracked: list[str]) -> list[str]:
-    """The files and folders that a row names and the repository does not have."""
+def test_a_name_in_a_text_is_searched_everywhere() -> None:
+    files = ["infra/headwater/planner/edits/verdicts.py", "infra/headwater/compiler/calls.py"]
+    text = "`edits/verdicts.py` reads `calls.py`, and not `tables.py`."
+    assert _missing_files(text, files) == ["tables.py"]
+
+
+def _missing_files(line: str, files: list[str]) -> list[str]:
+    """Return the names of files and folders in a line that are not in `files`.
+
+    In the row of a table, a name without a folder means a file next to the files before it.
+    """
     missing = []
     folders: set[str] = set()
-    for name in _NAMED_FILE.findall(row):
-        found = [file for file in tracked if _is_named(file, name)]
-        if "/" not in name and folders:
+    for name in _NAMED_FILE.findall(line):
+        found = [file for file in files if _is_named(file, name)]
+        if "/" not in name and folders and line.startswith("|"):
             found = [file for file in found if file.rpartition("/")[0] in folders]
         if not found:
             missing.append(name)
@@ -41,6 +50,8 @@ def _is_named(file: str, name: str) -> bool:
     return f"/{name}" in f"/{file}" if name.endswith("/") else f"/{file}".endswith(f"/{name}")
 
 
-def _tracked_files() -> list[str]:
-    listing = subprocess.run(["git", "ls-files"], cwd=_ROOT, capture_output=True, text=True, check=True)
-    return listing.stdout.splitlines()
+def _files_of_repository() -> list[str]:
+    """Return tracked and new files, without deleted and ignored files."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
+    return [file for file in listing.stdout.splitlines() if (_ROOT / file).exists()]

@@ -42,6 +42,18 @@ topology:
   - selectKey: {from: s, as: right}
   - join: {from: left, with: right, window: {difference: 1s, grace: 1s}, storeName: joined}
 """
+_SUPPRESSED = """
+application: {id: app}
+topology:
+  - stream: in
+  - groupByKey:
+  - count: {materialized: counts}
+  - suppress: {until: timeLimit, timeLimit: 5s}
+  - mapValues: {value: value, materialized: mapped}
+  - suppress: {until: timeLimit, timeLimit: 5s}
+  - toStream:
+  - to: out
+"""
 
 
 def test_the_same_documents_keep_everything() -> None:
@@ -251,6 +263,21 @@ def test_a_former_topic_that_another_operator_uses_keeps_no_records_unread() -> 
     assert (renamed.verdict, renamed.former) == (Verdict.RENAMED, taken.topic)
     assert "Another operator uses the old topic after the edit" in renamed.why
     assert not any("never processed" in remark for remark in found.remarks)
+
+
+def test_state_can_be_copied_unless_another_store_uses_the_former_topic() -> None:
+    one, three = (
+        _SUPPRESSED.replace("  - groupByKey:", "  - filter:\n" * more + "  - groupByKey:") for more in (1, 3)
+    )
+    renamed = [each for each in of_one(_SUPPRESSED, one).topics if each.former is not None]
+    assert len(renamed) == 2
+    assert all("copy the state (`headwater state copy`)" in each.first for each in renamed)
+
+    shifted = {each.verdict: each for each in of_one(_SUPPRESSED, three).topics if each.former is not None}
+    assert shifted.keys() == {Verdict.RENAMED, Verdict.RESET}
+    assert shifted[Verdict.RENAMED].former == shifted[Verdict.RESET].topic
+    assert "a changelog that another store uses" in shifted[Verdict.RENAMED].why
+    assert not any("state copy" in each.first for each in shifted.values())
 
 
 def test_new_and_former_source_topics_are_named() -> None:

@@ -226,7 +226,7 @@ def import_(
             command_config=command_config,
             output=output,
         )
-        _end(context, _import_jar(arguments))
+        _print_and_exit(context, _import_jar(arguments))
     options = ImportOptions(
         config=dict(config),
         kafka_streams=kafka_streams,
@@ -237,7 +237,7 @@ def import_(
     )
     if group is not None:
         _refuse_options("--group", context)
-        _end(context, import_group(group, options))
+        _print_and_exit(context, import_group(group, options))
     if description is None or len(ids) != 1:
         raise click.UsageError(
             "--jar and --topology, --describe and --application-id, --group, or --all are required."
@@ -246,10 +246,10 @@ def import_(
     imported = DescribedApplication(
         application_id=ids[0], text="", repartitions=dict(repartitions), stores=dict(stores)
     )
-    _end(context, import_described(imported, description, topology, options))
+    _print_and_exit(context, import_described(imported, description, topology, options))
 
 
-def _end(context: click.Context, problems: Sequence[Problem]) -> None:
+def _print_and_exit(context: click.Context, problems: Sequence[Problem]) -> None:
     """Print the problems, and exit with the code for them."""
     print_problems(problems)
     differs = any(problem.code is ProblemCode.DIFFERS_FROM_CLUSTER for problem in problems)

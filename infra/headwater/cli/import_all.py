@@ -21,6 +21,7 @@ from headwater.kafka import Connection
 from headwater.kafka.command_line import connection
 from headwater.kafka.kafka_reader import survey
 from headwater.model.cluster import GroupFacts, LiveTopic, Survey
+from headwater.model.policies import matches_any
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from headwater.model.topology import UnknownDetails
 from headwater.model.versions import KafkaStreamsVersion
@@ -140,13 +141,7 @@ def _strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]
     reading = {
         id_: attrs.evolve(
             group,
-            subscribed=frozenset(
-                name
-                for name in topics
-                if any(
-                    name.startswith(each[:-1]) if each.endswith("*") else name == each for each in group.read
-                )
-            ),
+            subscribed=frozenset(name for name in topics if matches_any(name, group.read)),
         )
         for id_, group in groups.items()
     }

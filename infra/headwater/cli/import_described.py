@@ -53,14 +53,14 @@ class ImportOptions:
 def import_group(group: str, options: ImportOptions) -> tuple[Problem, ...]:
     """Write the document of a streams group whose topology the brokers have; return all problems."""
     options.check_output()
-    imported, nodes = _pushed(group, options)
+    imported, nodes = _read_pushed_topology(group, options)
     imported = attrs.evolve(
         imported,
         config=options.config,
-        kafka_streams=_version(options.kafka_streams, None),
+        kafka_streams=_choose_version(options.kafka_streams, None),
         names_version=options.kafka_streams is not None,
     )
-    return _write_document(_update(imported, nodes, options.output), options)
+    return _write_document(_add_existing(imported, nodes, options.output), options)
 
 
 def import_described(
@@ -81,14 +81,16 @@ def import_described(
     imported = attrs.evolve(
         imported,
         text=write_description(without_prefix(nodes, imported.application_id)),
-        kafka_streams=_version(options.kafka_streams, logged),
+        kafka_streams=_choose_version(options.kafka_streams, logged),
         names_version=options.kafka_streams is not None or logged is not None,
         config=options.config,
     )
-    return (*problems, *_write_document(_update(imported, nodes, options.output), options))
+    return (*problems, *_write_document(_add_existing(imported, nodes, options.output), options))
 
 
-def _update(imported: DescribedApplication, nodes: NodeTopology, output: Path | None) -> DescribedApplication:
+def _add_existing(
+    imported: DescribedApplication, nodes: NodeTopology, output: Path | None
+) -> DescribedApplication:
     """Return the import with what the document at `output` says in addition, if there is one."""
     try:
         existing = _read_existing(output, imported.application_id)
@@ -97,7 +99,7 @@ def _update(imported: DescribedApplication, nodes: NodeTopology, output: Path | 
     return imported if existing is None else _with_existing(imported, existing, nodes)
 
 
-def _pushed(id_: str, options: ImportOptions) -> tuple[DescribedApplication, NodeTopology]:
+def _read_pushed_topology(id_: str, options: ImportOptions) -> tuple[DescribedApplication, NodeTopology]:
     """Return the application whose clients have sent their topology to the brokers, and this topology."""
     from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
 
@@ -114,7 +116,7 @@ def _pushed(id_: str, options: ImportOptions) -> tuple[DescribedApplication, Nod
     return described, nodes
 
 
-def _version(given: KafkaStreamsVersion | None, logged: str | None) -> str:
+def _choose_version(given: KafkaStreamsVersion | None, logged: str | None) -> str:
     """Return the version for the document, and print a warning if the log names another one."""
     if given is not None:
         named = None if logged is None else read_any_version(logged)
@@ -183,7 +185,7 @@ def _read_existing(output: Path | None, application_id: str) -> Mapping[str, Any
             f"{output} declares {', '.join(ids)}, not only {application_id}: nothing was written.\n"
             "  Choose another file by --output."
         )
-    content: Mapping[str, Any] = _plain(raws[0].data)
+    content: Mapping[str, Any] = _with_numbers_as_text(raws[0].data)
     if not content.keys() & _IMPORTED:
         raise click.ClickException(
             f"{output} has a topology that was not imported from a text: nothing was written.\n"
@@ -242,12 +244,12 @@ def _with_existing(
     )
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a document
+def _with_numbers_as_text(value: Any) -> Any:  # noqa: ANN401 - any part of a document
     """Return numbers that are written in another form, such as 0.10, as text: it means the same."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _with_numbers_as_text(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_with_numbers_as_text(item) for item in value]
     return value.written if isinstance(value, WrittenInt | WrittenFloat) else value
 
 

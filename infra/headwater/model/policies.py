@@ -167,9 +167,8 @@ class Policy:
     applications: str | None = None
 
 
-def matches_any(setting: str, patterns: Iterable[str]) -> bool:
-    """Return whether a setting is one of `patterns`, or begins like a pattern that ends with a star."""
+def matches_any(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether `name` is one of `patterns`, or begins like a pattern that ends with a star."""
     return any(
-        setting.startswith(pattern[:-1]) if pattern.endswith("*") else setting == pattern
-        for pattern in patterns
+        name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns
     )

@@ -32,8 +32,15 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Import a name on first use: importing Pulumi takes seconds, and reading a stack's state needs none."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+if not TYPE_CHECKING:  # type checkers would accept every name of a module with this function
+
+    def __getattr__(name: str) -> object:
+        """Import a name on first use: Pulumi takes seconds to import, and the state of a stack needs none."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return the names of the package, also names that were not used yet."""
+    return sorted({*globals(), *__all__})

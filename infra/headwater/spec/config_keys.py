@@ -6,13 +6,12 @@ Configs of internal topics (`topic.`) are checked by `topic_config_problems`.
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain, islice
-from typing import Any
 
 from headwater.compiler.configs.check import find_refusals
 from headwater.compiler.configs.table import HEADWATER_CONFIGS, PREFIXES, Owner, config_names, split_key
 from headwater.model.problems import Problem, ProblemCode, Severity, shorten_text
 from headwater.model.versions import SUPPORTED
-from headwater.spec.locations import MAX_PROBLEMS, RawDocument
+from headwater.spec.locations import MAX_PROBLEMS, RawDocument, mapping_of
 from headwater.spec.phrases import nearest
 from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import topic_configs
@@ -54,8 +53,11 @@ def _is_always_refused(key: str, config: Mapping[str, str]) -> bool:
 
 def _config_texts(config: object) -> Mapping[str, str]:
     """Return the values as in a properties file, without those that do not fit the schema."""
-    items: Mapping[str, Any] = config if isinstance(config, dict) else {}
-    return {key: config_text(value) for key, value in items.items() if isinstance(value, str | int | float)}
+    return {
+        key: config_text(value)
+        for key, value in mapping_of(config).items()
+        if isinstance(value, str | int | float)
+    }
 
 
 def _unknown_keys(raw: RawDocument) -> Iterator[Problem]:

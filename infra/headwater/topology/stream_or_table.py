@@ -1,4 +1,4 @@
-"""What streams, tables and global tables have in common: their place in the document, filters and joins."""
+"""What streams, tables and global tables have in common: their name in the document, filters and joins."""
 
 from typing import Any, Self, TypedDict, Unpack
 
@@ -8,7 +8,7 @@ from headwater.topology.calls import Named, Options, Result, Text
 
 
 @attrs.frozen(eq=False)
-class Applied:
+class CallTarget:
     """What calls are applied to."""
 
     _result: Result
@@ -20,14 +20,14 @@ class Applied:
         """Return the name of the result in the document; the document gets one for results that need it."""
         return self._result.handle()
 
-    def _handle_of(self, other: "Applied") -> str:
+    def _handle_of(self, other: "CallTarget") -> str:
         """Return the name of another result of the same builder.
 
         Raises:
             ValueError: It is a result of another builder, whose names mean other results.
             TypeError: It is no stream or table, such as the name of a topic.
         """
-        if not isinstance(other, Applied):
+        if not isinstance(other, CallTarget):
             raise TypeError(
                 f"{other!r} is no stream or table: pass what a call returned, such as `builder.table(...)`."
             )
@@ -40,7 +40,7 @@ class Applied:
         return self._result.options is options
 
 
-class GlobalKTable(Applied):
+class GlobalKTable(CallTarget):
     """A table of which each instance has all records: a stream joins it by any key."""
 
 
@@ -61,7 +61,7 @@ class JoinOptions(TypedDict, total=False):
     as_: str | None
 
 
-class StreamOrTable(Applied):
+class StreamOrTable(CallTarget):
     """A stream or a table: what can be filtered, mapped and joined."""
 
     def filter(

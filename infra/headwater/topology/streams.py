@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 
 from headwater.topology.calls import Calls, Class, Named, Options, Result, Text, class_name
-from headwater.topology.stream_or_table import Applied, StreamOrTable
+from headwater.topology.stream_or_table import CallTarget, StreamOrTable
 
 
-class _Aggregated(Applied):
+class _Aggregated(CallTarget):
     """Groups that can be counted, reduced and aggregated to a table."""
 
     def count(

@@ -38,7 +38,10 @@ class WatchedTopics(Protocol):
 
 @attrs.define(kw_only=True, eq=False)
 class ClusterWatch:
-    """One thread calls `run`, any thread reads `problem`, one other thread takes the changes."""
+    """Watches whether the cluster can be read, and whether topics have changed.
+
+    One thread calls `run`, any thread reads `problem`, one other thread takes the changes.
+    """
 
     _topics: WatchedTopics
     _clock: Callable[[], float] = time.monotonic
@@ -86,10 +89,10 @@ class ClusterWatch:
 
 @attrs.define(kw_only=True, eq=False)
 class TopicWatch:
-    """Runs in its own thread, because brokers may be slow to answer.
+    """Checks the topics, observes the progress of the queries, and purges repartition topics.
 
-    `queries` is name → query, of started queries. `on_errors` gets the problems that stop the
-    application.
+    It runs in its own thread, because brokers may be slow to answer. `queries` is name → started query.
+    `on_errors` gets the problems that stop the application.
     """
 
     _topics: ApplicationTopics
@@ -225,7 +228,9 @@ class TopicWatch:
         layout = self._specs.layout
         try:
             partitions = layout.topic_partitions(layout.repartition_topics)
-            self._purger.purge(processed(self._offsets.last_committed(partitions), self._read_by_spark()))
+            self._purger.purge(
+                processed_offsets(self._offsets.last_committed(partitions), self._read_by_spark())
+            )
         except KafkaException as error:
             _log.warning("purge of repartition topics failed", reason=str(error))
 
@@ -243,16 +248,16 @@ def may_have_unread(
 ) -> bool:
     """Return whether a query may have to read something that the watch of its input does not notice.
 
-    That are transaction markers, and partitions that were added to `topics`, for which `known` (of the
-    layout) has a smaller count than `present`. `backlog` is None if no broker answers.
+    These are transaction markers, and partitions that were added to `topics`: `known`, the layout, has a
+    smaller count of them than `present`. `backlog` is None if no broker answers.
     """
     if backlog is None or backlog.lag != 0:
         return True
     return any(present.get(topic, 0) > known.get(topic, 0) for topic in topics)
 
 
-def processed(committed: Offsets, read: Offsets) -> Offsets:
-    """Return up to where records are processed, and not read again by Spark.
+def processed_offsets(committed: Offsets, read: Offsets) -> Offsets:
+    """Return the offsets before which records are processed, and not read again by Spark.
 
     A batch that completes a round commits offsets that are ahead of Spark's. Spark would warn of lost data if
     these records were purged before its next batch reads and skips them.

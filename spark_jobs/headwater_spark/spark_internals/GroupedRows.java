@@ -13,28 +13,31 @@ import scala.Option;
  * the first batch is grouped (`grouping.py`); it knows no lambdas.
  */
 public final class GroupedRows implements PartitionCoalescer, Serializable {
-    private final String[] groups;
+    private final int[] groups;
 
-    /** `groups` are the groups of the partitions of a topic, in the order of their numbers. */
-    public GroupedRows(String[] groups) {
+    /** `groups` are the groups of the partitions of the RDD that is grouped. */
+    public GroupedRows(int[] groups) {
         this.groups = groups;
     }
 
     /**
-     * Return `rows` with `count` partitions, one for each group; null if one is not of Kafka, or was added.
+     * Return `rows` with `count` partitions, one for each group; null if a partition was added to a topic.
      *
-     * `groups` are separated by line ends: each call from Python costs as much as all of them together.
+     * `groups` are the groups of the partitions of a topic, in the order of their numbers. They are separated by
+     * line ends: each call from Python costs as much as all of them together.
      */
-    public static RDD group(RDD rows, String groups, int count) {
-        GroupedRows grouped = new GroupedRows(groups.split("\n", -1));
+    public static RDD group(RDD rows, String groups, int count) throws ReflectiveOperationException {
+        String[] ofInputs = groups.split("\n", -1);
         Partition[] partitions = rows.partitions();
+        int[] found = new int[partitions.length];
         for (int i = 0; i < partitions.length; i++) {
             int input = InputPartitions.numberOf(partitions[i]);
-            if (input < 0 || input >= grouped.groups.length) {
+            if (input >= ofInputs.length) {
                 return null;
             }
+            found[i] = Integer.parseInt(ofInputs[input]);
         }
-        return rows.coalesce(count, false, Option.apply(grouped), null);
+        return rows.coalesce(count, false, Option.apply(new GroupedRows(found)), null);
     }
 
     public PartitionGroup[] coalesce(int count, RDD parent) {
@@ -44,8 +47,7 @@ public final class GroupedRows implements PartitionCoalescer, Serializable {
         }
         Partition[] partitions = parent.partitions();
         for (int i = 0; i < partitions.length; i++) {
-            int group = Integer.parseInt(groups[InputPartitions.numberOf(partitions[i])]);
-            found[group].partitions().addOne(partitions[i]);
+            found[groups[i]].partitions().addOne(partitions[i]);
         }
         return found;
     }

@@ -10,14 +10,14 @@ public final class InputPartitions {
     private InputPartitions() {
     }
 
-    /** Return the number of the topic's partition; -1 = the rows are not of Kafka, or this Spark has other classes. */
-    public static int numberOf(Partition partition) {
-        try {
-            Object range = call(inputOf(partition), "offsetRange");
-            return ((Integer) call(call(range, "topicPartition"), "partition")).intValue();
-        } catch (ReflectiveOperationException other) {
-            return -1;
+    /** Return the number of the topic's partition. Fails if the rows are not of Kafka, or this Spark has other classes. */
+    public static int numberOf(Partition partition) throws ReflectiveOperationException {
+        Object input = inputOf(partition);
+        if (!has(input, "offsetRange")) {
+            throw new ReflectiveOperationException(input.getClass().getName() + " reads no partition of Kafka");
         }
+        Object range = call(input, "offsetRange");
+        return ((Integer) call(call(range, "topicPartition"), "partition")).intValue();
     }
 
     /** Return what has the offsets: in a stream, the input of the partition; in a batch, the partition itself. */

@@ -8,6 +8,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator$;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
 import scala.jdk.javaapi.CollectionConverters;
@@ -24,11 +25,24 @@ public final class PackedRows {
     private static final String RECORDS = "org.apache.spark.sql.kafka010.KafkaSourceRDD";
     private static final String STREAM = "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD";
 
-    private PackedRows() {
+    private final CodeAndComment code;
+    private final int recordsAtOnce;
+    private final int bytesAtOnce;
+
+    /** `text` is `PackedRecords.java`. It is compiled here, too: executors would fail each batch if they cannot. */
+    public PackedRows(String text, int recordsAtOnce, int bytesAtOnce) {
+        this.code = new CodeAndComment(text, scala.collection.immutable.Map$.MODULE$.empty());
+        this.recordsAtOnce = recordsAtOnce;
+        this.bytesAtOnce = bytesAtOnce;
+        CodeGenerator$.MODULE$.compile(code);
     }
 
-    /** Return the RDD of the records behind `rows`, one partition for each range; null = others are among them. */
-    public static RDD records(RDD rows) throws ReflectiveOperationException {
+    /**
+     * Return the RDD of the records behind `rows`, one partition for each range; null = there are none.
+     *
+     * Fails if some rows are not of Kafka, or this Spark has other classes.
+     */
+    public RDD records(RDD rows) throws ReflectiveOperationException {
         if (rows.getClass().getName().equals(RECORDS)) {
             return rows;
         }
@@ -36,13 +50,15 @@ public final class PackedRows {
             return recordsOfStream(rows);
         }
         List parents = CollectionConverters.asJava(rows.dependencies());
+        if (parents.isEmpty() && rows.partitions().length > 0) {
+            throw new ReflectiveOperationException(rows.getClass().getName() + " reads no records of Kafka");
+        }
         List found = new ArrayList();
         for (int i = 0; i < parents.size(); i++) {
             RDD records = records(((org.apache.spark.Dependency) parents.get(i)).rdd());
-            if (records == null) {
-                return null;
+            if (records != null) {
+                found.add(records);
             }
-            found.add(records);
         }
         if (found.isEmpty()) {
             return null;
@@ -54,11 +70,12 @@ public final class PackedRows {
             CollectionConverters.asScala(found).toSeq(), ((RDD) found.get(0)).elementClassTag());
     }
 
-    private static RDD recordsOfStream(RDD rows) throws ReflectiveOperationException {
+    private RDD recordsOfStream(RDD rows) throws ReflectiveOperationException {
         Partition[] partitions = rows.partitions();
         List ranges = new ArrayList();
         Object input = null;
         for (int i = 0; i < partitions.length; i++) {
+            InputPartitions.numberOf(partitions[i]); // fails if it is not of Kafka
             input = InputPartitions.inputOf(partitions[i]);
             ranges.add(InputPartitions.call(input, "offsetRange"));
         }
@@ -76,12 +93,10 @@ public final class PackedRows {
         return (RDD) of.getConstructors()[0].newInstance(arguments);
     }
 
-    /** Return the rows with the packed records of an RDD; `code` is the text of `PackedRecords.java`. */
-    public static RDD pack(RDD records, String code, int recordsAtOnce, int bytesAtOnce, boolean readsValues)
-            throws ReflectiveOperationException {
+    /** Return the rows with the packed records of an RDD. */
+    public RDD pack(RDD records, boolean readsValues) throws ReflectiveOperationException {
         SparkContext context = records.context();
-        Object source = scala.util.Right$.MODULE$.apply( // instead of a broadcast
-            new CodeAndComment(code, scala.collection.immutable.Map$.MODULE$.empty()));
+        Object source = scala.util.Right$.MODULE$.apply(code); // instead of a broadcast
         SQLMetric time = SQLMetrics.createMetric(context, "duration");
         Object[] references =
             new Object[] {Integer.valueOf(recordsAtOnce), Integer.valueOf(bytesAtOnce), Boolean.valueOf(readsValues)};

@@ -20,22 +20,36 @@ import scala.reflect.ClassTag;
 public final class PlacedRows extends RDD {
     private final RDD parent;
     private final String[] locations;
-    private final boolean byInputPartition;
 
-    /**
-     * `locations` is the preferred executor of each partition, or of each input partition of Kafka if
-     * `byInputPartition`; empty = any executor.
-     */
-    public PlacedRows(RDD parent, ClassTag rows, String[] locations, boolean byInputPartition) {
+    /** `locations` is the preferred executor of each partition; empty = any executor. */
+    public PlacedRows(RDD parent, ClassTag rows, String[] locations) {
         super(parent, rows);
         this.parent = parent;
         this.locations = locations;
-        this.byInputPartition = byInputPartition;
     }
 
-    /** `locations` are separated by line ends: each call from Python costs as much as all of them together. */
-    public static PlacedRows place(RDD parent, String locations, boolean byInputPartition) {
-        return new PlacedRows(parent, parent.elementClassTag(), locations.split("\n", -1), byInputPartition);
+    /**
+     * Return the rows of `parent`, placed.
+     *
+     * `locations` is the preferred executor of each partition, or of each input partition of Kafka if
+     * `byInputPartition`. They are separated by line ends: each call from Python costs as much as all of them
+     * together.
+     */
+    public static PlacedRows place(RDD parent, String locations, boolean byInputPartition)
+            throws ReflectiveOperationException {
+        String[] given = locations.split("\n", -1);
+        return new PlacedRows(
+            parent, parent.elementClassTag(), byInputPartition ? ofPartitions(parent.partitions(), given) : given);
+    }
+
+    private static String[] ofPartitions(Partition[] partitions, String[] ofInputs)
+            throws ReflectiveOperationException {
+        String[] found = new String[partitions.length];
+        for (int i = 0; i < partitions.length; i++) {
+            int input = InputPartitions.numberOf(partitions[i]);
+            found[i] = input < ofInputs.length ? ofInputs[input] : ""; // a partition was added
+        }
+        return found;
     }
 
     /**
@@ -66,9 +80,9 @@ public final class PlacedRows extends RDD {
     }
 
     public Seq getPreferredLocations(Partition partition) {
-        int index = byInputPartition ? InputPartitions.numberOf(partition) : partition.index();
+        int index = partition.index();
         List found = new ArrayList();
-        if (index >= 0 && index < locations.length && locations[index].length() > 0) {
+        if (index < locations.length && locations[index].length() > 0) {
             found.add(locations[index]);
         }
         return CollectionConverters.asScala(found).toSeq();

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
  *
  * Spark asks every 10 ms. `wrap` returns a table with the same methods, whose stream waits in `latestOffset`
  * if the call before has found nothing new. Janino, Spark's own compiler, compiles this file when an
- * application starts (`signals.py`); it knows no lambdas.
+ * application starts (`input_signals.py`); it knows no lambdas.
  */
 public final class SignaledSource {
     final Semaphore signals = new Semaphore(0);

@@ -38,10 +38,10 @@ class RowGroups:
     def grouped(self, rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
         """Return `rows` with a Spark partition for each group; None = they have to be shuffled.
 
-        That is so if they do not only come from Kafka, or `groups` has too few partitions.
+        That is so if `groups` has too few partitions, or if this Spark has other private parts.
 
         Args:
-            rows: A DataFrame that is read once. Its plan is made here.
+            rows: A DataFrame that is read once, with rows of Kafka and no others. Its plan is made here.
             groups: The group of each partition of a topic, in the order of their numbers.
             count: The number of groups.
 

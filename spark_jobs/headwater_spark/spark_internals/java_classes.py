@@ -1,6 +1,6 @@
 """Java classes of this package, compiled in the driver's JVM by Janino, Spark's own compiler."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,25 @@ def load_methods(gateway: Any, source: Path, names: tuple[str, ...]) -> Mapping[
     Raises:
         Py4JError, TypeError, AttributeError: This Spark has other private parts.
     """
-    classes = _compile(gateway, source, _shared_classes(gateway))
-    return {
-        name: each
-        for each in classes.loadClass(source.stem).getMethods()
-        if (name := each.getName()) in names
-    }
+    methods = _load_class(gateway, source).getMethods()
+    return {name: each for each in methods if (name := each.getName()) in names}
+
+
+def create_object(gateway: Any, source: Path, *arguments: object) -> JavaObject:  # noqa: ANN401 - py4j has no types
+    """Return a new object of a Java class with one constructor.
+
+    A call of its methods is one request to the JVM; `call_method` needs one for each argument, too.
+
+    Raises:
+        Py4JError, TypeError, AttributeError: This Spark has other private parts.
+    """
+    constructor = _load_class(gateway, source).getConstructors()[0]
+    return constructor.newInstance(_array(gateway, arguments))
+
+
+@lru_cache(maxsize=8)
+def _load_class(gateway: Any, source: Path) -> JavaObject:  # noqa: ANN401 - py4j has no types
+    return _compile(gateway, source, _shared_classes(gateway)).loadClass(source.stem)
 
 
 @lru_cache(maxsize=8)
@@ -62,10 +75,20 @@ def _compile(gateway: Any, source: Path, parent: JavaObject) -> JavaObject:  # n
 
 def call_method(gateway: Any, method: JavaObject, *arguments: object) -> Any:  # noqa: ANN401 - py4j has no types
     """Call a static method."""
-    given = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
-    for at, each in enumerate(arguments):
-        given[at] = each
-    return method.invoke(None, given)
+    return method.invoke(None, _array(gateway, arguments))
+
+
+def _array(gateway: Any, items: Sequence[object]) -> JavaObject:  # noqa: ANN401 - py4j has no types
+    array = gateway.new_array(_object_class(gateway), len(items))
+    for at, each in enumerate(items):
+        array[at] = each
+    return array
+
+
+@lru_cache(maxsize=1)
+def _object_class(gateway: Any) -> Any:  # noqa: ANN401 - py4j has no types
+    """Return Java's `Object`; py4j needs a request for each part of the name."""
+    return gateway.jvm.java.lang.Object
 
 
 def planned_rows(rows: DataFrame) -> JavaObject:

@@ -6,10 +6,10 @@ JVM, and its records are packed (`PackedRows.java`).
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import attrs
 import structlog
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
@@ -19,21 +19,31 @@ from headwater_spark.spark_internals.java_classes import (
     JVM_ENDED,
     OTHER_SPARK,
     RowsFailedError,
-    call_method,
-    load_methods,
+    create_object,
     planned_rows,
     reason_of,
 )
 from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
-_METHODS = ("records", "pack")
 _SOURCE = Path(__file__).with_name("PackedRows.java")
 _CODE = Path(__file__).with_name("PackedRecords.java")
 _PLANNED = "LogicalRDD"
 _RECORDS_AT_ONCE = 8192
 _BYTES_AT_ONCE = 4 * 1024 * 1024
 """Limits of a row. The last record may exceed the bytes: a row has at least one record."""
+
+
+@attrs.frozen
+class _JavaParts:
+    """What a query needs in Spark's JVM.
+
+    `session` sends each row as soon as it is packed: Arrow batches are limited in rows.
+    """
+
+    packer: JavaObject
+    session: JavaObject
+    fields: JavaObject
 
 
 class RecordPacking:
@@ -45,8 +55,7 @@ class RecordPacking:
 
     def __init__(self, schema: str) -> None:
         self._schema = schema
-        self._session: JavaObject | None = None
-        self._fields: JavaObject | None = None
+        self._parts: _JavaParts | None = None
         self.is_possible = True
 
     def packed(
@@ -54,11 +63,12 @@ class RecordPacking:
     ) -> DataFrame | None:
         """Return the records behind `rows`, packed; None = they have to be read row by row.
 
-        That is so if they do not only come from Kafka, or `groups` has too few partitions.
+        That is so if there are none, if `groups` has too few partitions, or if this Spark has other private
+        parts.
 
         Args:
-            rows: A DataFrame that is read once, with a row for each record and no others. Its plan is made
-                here.
+            rows: A DataFrame that is read once, with a row for each record of Kafka and no others. Its plan
+                is made here.
             groups: The group of each partition of a topic, in the order of their numbers: each group becomes
                 a Spark partition. None = each input partition becomes one.
             count: The number of groups.
@@ -84,22 +94,27 @@ class RecordPacking:
         self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool
     ) -> DataFrame | None:
         gateway = java_gateway(rows.sparkSession)
-        methods = load_methods(gateway, _SOURCE, _METHODS)
-        records = call_method(gateway, methods["records"], _rdd_of(rows))
+        parts = self._parts = self._parts or _create_parts(gateway, rows, self._schema)
+        records = parts.packer.records(_rdd_of(rows))
         if records is not None and groups is not None:
             records = group_partitions(gateway, records, groups, count)
         if records is None:
             return None
-        if self._session is None or self._fields is None:
-            self._session = _session_of_packed_rows(rows)
-            self._fields = gateway.jvm.org.apache.spark.sql.types.StructType.fromDDL(self._schema)
-        limits = _RECORDS_AT_ONCE, _BYTES_AT_ONCE
-        packed = call_method(gateway, methods["pack"], records, _code(), *limits, reads_values)
-        frame = self._session.internalCreateDataFrame(packed, self._fields, False)  # noqa: FBT003 - Java's own signature
+        packed = parts.packer.pack(records, reads_values)
+        frame = parts.session.internalCreateDataFrame(packed, parts.fields, False)  # noqa: FBT003 - Java's own signature
         return DataFrame(frame, rows.sparkSession)
 
 
-@lru_cache(maxsize=1)
+def _create_parts(gateway: Any, rows: DataFrame, schema: str) -> _JavaParts:  # noqa: ANN401 - py4j has no types
+    session: Any = rows.sparkSession._jsparkSession.cloneSession()  # noqa: SLF001 - PySpark clones no session
+    session.conf().set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+    return _JavaParts(
+        packer=create_object(gateway, _SOURCE, _code(), _RECORDS_AT_ONCE, _BYTES_AT_ONCE),
+        session=session,
+        fields=gateway.jvm.org.apache.spark.sql.types.StructType.fromDDL(schema),
+    )
+
+
 def _code() -> str:
     return _CODE.read_text(encoding="utf-8")
 
@@ -108,10 +123,3 @@ def _rdd_of(rows: DataFrame) -> JavaObject:
     """Return the RDD of a DataFrame. The rows of a stream's batch have one, and need no plan."""
     plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plans
     return plan.rdd() if plan.nodeName() == _PLANNED else planned_rows(rows)
-
-
-def _session_of_packed_rows(rows: DataFrame) -> JavaObject:
-    """Return a session that sends each row as soon as it is packed: Arrow batches are limited in rows."""
-    session: Any = rows.sparkSession._jsparkSession.cloneSession()  # noqa: SLF001 - PySpark clones no session
-    session.conf().set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
-    return session

@@ -1,7 +1,7 @@
 """Columns of topics with several writers, merged by time without a step per record.
 
-`interleaving` explains and defines the order. Here, it is computed for columns in which each record has the
-header with the task that wrote it, and no other one.
+`interleaving` explains and defines the order. Here, it is computed for columns in which the last header of
+each record is the task that wrote it.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from headwater_spark.worker.task_input import COLUMNS, ColumnInput, TaskInput
 
 _HEADERS = COLUMNS[-1]
 _MOST_BYTES = 2**30
-"""An Arrow column has at most 2 GiB."""
+"""Larger input is merged record by record: an Arrow column has at most 2 GiB."""
 _BEFORE_ALL = -1
 """Earlier timestamps count as this one, as in `interleaving`."""
 
 
 def merged_columns(input_: TaskInput, shared_topics: frozenset[str]) -> TaskInput | None:
-    """Return the input with the records of `shared_topics` merged by writer, and without its header.
+    """Return the input with the records of `shared_topics` merged by writer, and without that header.
 
     The result can only be processed: offsets are not in order any more. None = the input has to be merged
     record by record.
@@ -42,32 +42,43 @@ def _merged_part(part: ColumnInput, shared_topics: frozenset[str]) -> ColumnInpu
     if part.size > _MOST_BYTES:
         return None
     table = pa.Table.from_batches(part.batches).combine_chunks()
-    writers = _writers_of(table.column(_HEADERS).combine_chunks())
+    headers = table.column(_HEADERS).combine_chunks()
+    if headers.null_count:
+        return None
+    lengths = pc.list_value_length(headers).to_numpy().astype(np.int64)
+    if not lengths.all():
+        return None
+    last = np.cumsum(lengths) - 1
+    writers = _writers_of(headers.flatten().take(pa.array(last)))
     if writers is None:
         return None
     order = _merged_order(writers, table.column("time").to_numpy())
-    merged = table.drop_columns(_HEADERS).take(pa.array(order))
-    none = pa.nulls(table.num_rows, table.schema.field(_HEADERS).type)
-    return ColumnInput(part.topic_partition, merged.append_column(_HEADERS, none).to_batches())
+    merged = table.drop_columns(_HEADERS).append_column(_HEADERS, _other_headers(headers, last))
+    return ColumnInput(part.topic_partition, merged.take(pa.array(order)).to_batches())
 
 
-def _writers_of(headers: pa.ListArray) -> Numbers | None:
+def _writers_of(headers: pa.StructArray) -> Numbers | None:
     """Return a number for the writer of each record, in the order of their first records.
 
-    None = a record has another number of headers than one, or another header.
+    None = a header has another name, or no value.
     """
-    items = headers.flatten()
-    if headers.null_count or len(items) != len(headers):
-        return None
-    if not pc.all(pc.equal(pc.list_value_length(headers), 1)).as_py():
-        return None
-    names, values = items.field(0), items.field(1)
-    if items.null_count or values.null_count or names.null_count:
-        return None
-    if not pc.all(pc.equal(names, TASK_HEADER)).as_py():
+    names, values = headers.field(0), headers.field(1)
+    if names.null_count or values.null_count or not pc.all(pc.equal(names, TASK_HEADER)).as_py():
         return None
     numbers: Numbers = values.dictionary_encode().indices.to_numpy().astype(np.int64)
     return numbers
+
+
+def _other_headers(headers: pa.ListArray, last: Numbers) -> pa.Array:
+    """Return the headers of each record without the last one; `last` are the positions of these."""
+    items = headers.flatten()
+    if len(items) == len(last):
+        return pa.nulls(len(last), headers.type)
+    are_kept = np.ones(len(items), bool)
+    are_kept[last] = False
+    ends = last - np.arange(len(last))
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), items.filter(pa.array(are_kept)))
 
 
 def _merged_order(writers: Numbers, times: Numbers) -> Numbers:

@@ -19,7 +19,7 @@ from threading import Event, Thread
 from typing import Any, Self
 
 from headwater_spark.worker.state_folders import create_private_folder
-from headwater_spark.worker.task_lease import close_in_children, keep_no_longer
+from headwater_spark.worker.task_lease import close_in_children, forget_descriptor
 
 _FOLDER = "sockets"
 _SUFFIX = ".sock"
@@ -61,7 +61,7 @@ class OwnerSocket:
 
     def close(self) -> None:
         """Accept no more calls, and delete the file."""
-        keep_no_longer(self._socket.fileno())
+        forget_descriptor(self._socket.fileno())
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # ends `accept`
         self._socket.close()
@@ -110,7 +110,7 @@ class OwnerSocket:
                 answer_challenge(connection, self._key)
                 self._answer(connection)
         finally:
-            keep_no_longer(descriptor)
+            forget_descriptor(descriptor)
             connection.close()
 
 

@@ -12,9 +12,8 @@ All ways have the same results. The earlier ones cost less.
 5. Single records.
 
 A batch is processed as single records once the brokers have refused some of its output: in columns, the input
-record of an output record is unknown. Records of topics with several writers are merged by time first, unless
-the first way is taken, which does not depend on their order. They are merged in columns (`merged_columns`) if
-there are many, and none has a header of its own.
+record of an output record is unknown. Records of topics with several writers are merged by time first: in
+columns (`merged_columns`) if there are many, and each names its writer; otherwise as single records.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +30,7 @@ _MANY_RECORDS = 256
 """From here on, columns take less time than single records where numpy and Arrow compute with them."""
 
 _Outputs = Iterable[OutputRecord]
-_Count = Callable[[Task, ColumnInput, frozenset[str], int], _Outputs | None]
+_Count = Callable[[Task, ColumnInput, int], _Outputs | None]
 
 
 def process_input(
@@ -46,27 +45,23 @@ def process_input(
         now: The wall-clock time of the batch, in milliseconds.
         in_columns: Whether columns may be used.
     """
-    if in_columns and isinstance(fresh, ColumnInput) and fresh.has_columns:
-        counted = _count_keys(task, fresh, shared_topics, now)
-        if counted is not None:
-            return counted
     if in_columns and shared_topics and len(fresh) >= _MANY_RECORDS:
         merged = merged_columns(fresh, shared_topics)
         if merged is not None:
             fresh, shared_topics = merged, frozenset()
-    if in_columns and isinstance(fresh, ColumnInput) and fresh.has_columns:
+    columns = planned_columns(fresh, shared_topics) if in_columns else None
+    if isinstance(columns, ColumnInput):
         for count in _COUNTS:
-            outputs = count(task, fresh, shared_topics, now)
+            outputs = count(task, columns, now)
             if outputs is not None:
                 return outputs
-    columns = planned_columns(fresh, shared_topics) if in_columns and task.is_columnar else None
-    if columns is not None:
+    if columns is not None and task.is_columnar:
         return task.process_partitions(columns.partition_columns(), (), now)[0]
     return task.process(interleaved(fresh.records(), shared_topics), now)
 
 
 def planned_columns(fresh: TaskInput, shared_topics: frozenset[str]) -> ColumnInput | PartitionedInput | None:
-    """Return the input if it has columns that the engine may process in the order of time."""
+    """Return the input if it has columns, and none of its topics has several writers."""
     match fresh:
         case ColumnInput(topic_partition=(topic, _), has_columns=True):
             topics = {topic}
@@ -77,31 +72,27 @@ def planned_columns(fresh: TaskInput, shared_topics: frozenset[str]) -> ColumnIn
     return None if topics & shared_topics else fresh
 
 
-def _count_keys(task: Task, columns: ColumnInput, shared_topics: frozenset[str], now: int) -> _Outputs | None:
+def _count_keys(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:
     if task.key_counter is None:
         return None
-    counts = count_keys(columns, shared_topics)
+    counts = count_keys(columns)
     if counts is None or not task.can_process_key_counts(counts):
         return None
     return task.process_key_counts(counts, now)
 
 
-def _count_windows(
-    task: Task, columns: ColumnInput, shared_topics: frozenset[str], now: int
-) -> _Outputs | None:
+def _count_windows(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:
     if not task.can_process_windows or len(columns) < _MANY_RECORDS:
         return None
-    keyed = None if columns.topic_partition[0] in shared_topics else number_keys(columns)
+    keyed = number_keys(columns)
     return None if keyed is None else task.process_windows(keyed, now)
 
 
-def _count_records(
-    task: Task, columns: ColumnInput, shared_topics: frozenset[str], now: int
-) -> _Outputs | None:
-    if task.column_counter is None or columns.topic_partition[0] in shared_topics:
+def _count_records(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:
+    if task.column_counter is None:
         return None
     parts = list(columns.columns())
     return task.process_columns(parts, now) if all(map(can_count_columns, parts)) else None
 
 
-_COUNTS: tuple[_Count, ...] = (_count_windows, _count_records)
+_COUNTS: tuple[_Count, ...] = (_count_keys, _count_windows, _count_records)

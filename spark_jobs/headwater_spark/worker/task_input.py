@@ -16,7 +16,6 @@ from headwater_spark.engine.keyed_columns import LATEST_TIME, NULL_KEY, KeyedCol
 from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.engine.window_columns import Numbers
-from headwater_spark.worker.interleaving import without_task_header
 
 BatchT = TypeVar("BatchT")
 InputProgress = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
@@ -214,14 +213,12 @@ def number_keys(columns: ColumnInput) -> KeyedColumns | None:
     )
 
 
-def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts | None:
+def count_keys(columns: ColumnInput) -> KeyCounts | None:
     """Return the records counted per key, None if single records are needed, or cost less.
 
     They are needed if a timestamp is negative. They cost less if most keys occur once: in batches of 50,000
     records, counts took 1.1 times the processor time of records with unique keys, 0.8 with two records per
     key, and 0.4 with ten. Small batches are always counted.
-
-    Records of `shared_topics` have a header with the task that wrote them (`interleaving`); it is removed.
     """
     table = pa.Table.from_batches(columns.batches)
     times = pc.min_max(table.column("time")).as_py()
@@ -246,8 +243,6 @@ def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts
         for batch in last_rows.to_batches()
         for record in _records_of(batch, columns.topic_partition[0])
     )
-    if columns.topic_partition[0] in shared_topics:
-        last = map(without_task_header, last)
     counts = (groups.column(name).to_pylist() for name in ("key", f"{_ROW}_count", "time_max"))
     by_key: list[KeyCount] = list(zip(*counts, last, strict=True))
     return KeyCounts(

@@ -16,20 +16,20 @@ import attrs
 from headwater_spark.worker.state_folders import create_private_folder, named_disk_failures
 
 _closed_in_children: dict[int, Callable[[], None]] = {}
-"""File descriptor → how to close it. A lock ends, and a connection, when no process has its file open."""
+"""File descriptor → how to close it. A lock or a connection ends when no process has its file open."""
 
 
 def close_in_children(descriptor: int, close: Callable[[], None]) -> None:
-    """Call `close` in each child that is forked from now on, until `keep_no_longer`."""
+    """Call `close` in each child that is forked from now on, until `forget_descriptor`."""
     _closed_in_children[descriptor] = close
 
 
-def keep_no_longer(descriptor: int) -> None:
-    """Forget a descriptor; call it before it is closed in this process."""
+def forget_descriptor(descriptor: int) -> None:
+    """Forget a descriptor; call it before the descriptor is closed in this process."""
     _closed_in_children.pop(descriptor, None)
 
 
-def _close_all() -> None:
+def _close_descriptors() -> None:
     for close in _closed_in_children.values():
         with suppress(OSError):
             close()
@@ -37,7 +37,7 @@ def _close_all() -> None:
 
 
 # User code may fork. A child that outlives this process would keep its tasks from all others.
-os.register_at_fork(after_in_child=_close_all)
+os.register_at_fork(after_in_child=_close_descriptors)
 
 
 @attrs.frozen
@@ -94,13 +94,13 @@ class Lease:
             return ""
 
     def release(self) -> None:
-        """Release the lease; no owner is named any more."""
+        """Release the lease; its file names no owner any more."""
         try:
             os.ftruncate(self._file, 0)
         finally:
             self.close()
 
     def close(self) -> None:
-        """Release the lease."""
-        keep_no_longer(self._file)
+        """Release the lease; its file still names the owner."""
+        forget_descriptor(self._file)
         os.close(self._file)

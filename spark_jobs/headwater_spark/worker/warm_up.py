@@ -26,9 +26,9 @@ from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.task_owner import TaskOwnedError
 
 _SECONDS = 0.5
-"""How long the slot of a Spark task is taken: batches need it."""
+"""How long a warm-up takes a slot for Spark tasks: batches need the slot, too."""
 _ANSWER_SECONDS = 5.0
-"""How much longer it is taken while no record has arrived: otherwise a slow broker would prevent progress."""
+"""How much longer it takes the slot if no record has arrived: otherwise a slow broker prevents progress."""
 _NO_OWNER = ""
 
 
@@ -123,7 +123,7 @@ class _WarmingTask:
         if state.metadata.get(LINEAGE_KEY) != lineage:
             state.reset()
         elif state.version:
-            return True  # the cut was meanwhile: a task has processed records with it
+            return True  # the cut has been made meanwhile: a task has processed records with this state
         task = Task(self._program, self._processor, state)
         for topic, range_ in self._ranges(state.offsets()).items():
             chunks = self._reader.read(topic, self._processor, range_)

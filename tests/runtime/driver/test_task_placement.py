@@ -76,6 +76,17 @@ def test_tasks_stay_and_moves_are_logged() -> None:
     assert f"0_{lost}" in log["tasks"]
 
 
+def test_fewer_threads_than_tasks_of_one_executor_are_placed_there() -> None:
+    """Spark reads several input partitions in a Spark partition then, so these have no number of a task."""
+    rows, _, placement = _cluster("1")
+    placed = placement.of("0", 4)
+    assert placed is not None
+    assert not placed.is_spread
+    results: Any = object()
+    placed.place(results, 2, shuffled=False)
+    assert rows.last == (("executor_host1_1",) * 2, False)
+
+
 def test_results_are_placed_by_task_by_input_or_by_group() -> None:
     rows, _, placement = _cluster("1", "2")
     placed, results = placement.of("0", 4), object()

@@ -3,12 +3,16 @@
 import pytest
 
 from headwater_spark.driver.offsets import Backlog
-from headwater_spark.driver.topic_watch import may_have_unread, processed
+from headwater_spark.driver.topic_watch import may_have_unread, processed_offsets
 
 
 def test_records_that_spark_reads_again_are_not_purged() -> None:
     committed = {("r", 0): 210, ("r", 1): 50, ("r", 2): 7}
-    assert processed(committed, {("r", 0): 105, ("r", 1): 60}) == {("r", 0): 105, ("r", 1): 50, ("r", 2): 0}
+    assert processed_offsets(committed, {("r", 0): 105, ("r", 1): 60}) == {
+        ("r", 0): 105,
+        ("r", 1): 50,
+        ("r", 2): 0,
+    }
 
 
 @pytest.mark.parametrize(

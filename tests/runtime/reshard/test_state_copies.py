@@ -1,11 +1,12 @@
 """Copies of state that are interrupted, undone, or disturbed by the application, on a cluster in memory."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 import attrs
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from headwater.compiler import compile_document
 from headwater.compiler.cluster_profiles import with_profile
@@ -21,11 +22,12 @@ from headwater.spec.policies import load_policies_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems, state_copy
-from headwater_spark.driver.reshard.copy_plan import TopicCopy
+from headwater_spark.driver.reshard.copy_plan import TopicCopy, plan_copies
 from headwater_spark.driver.reshard.copy_undo import used_topics
 from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.driver.reshard.state_copy import (
     CopyExecution,
+    await_new_topics,
     creation_problems,
     incomplete_copies,
     read_copies,
@@ -247,6 +249,55 @@ def test_policies_are_checked_for_created_topics(policy: str, code: ProblemCode 
     assert loaded.problems == ()
     found = creation_problems(_compiled(), {_NEW["changelog"]}, loaded.policies)
     assert [each.code for each in found] == ([] if code is None else [code])
+
+
+def test_a_new_topic_with_another_partition_count_is_refused() -> None:
+    counts = {**dict.fromkeys(_OLD.values(), 2), _NEW["changelog"]: 3, _NEW["repartition"]: 2}
+    copies, [problem] = plan_copies([(_OLD[kind], _NEW[kind]) for kind in _OLD], _compiled(), counts)
+    assert [each.target.name for each in copies] == [_NEW["repartition"]]
+    assert problem.topic == _NEW["changelog"]
+    assert "it has 3 partitions, the old topic 2" in problem.summary
+
+
+def _answer(cluster: ReshardMemoryCluster, answers: Sequence[int | None]) -> list[int | None]:
+    """Let the cluster answer with these partition counts, then the last one; return what is left of them.
+
+    None = the topic is not visible yet.
+    """
+    left = list(answers)
+
+    def counts(topics: Iterable[str]) -> dict[str, int]:
+        count = left.pop(0) if len(left) > 1 else left[0]
+        if count is None:
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+        return dict.fromkeys(topics, count)
+
+    cluster.counts = counts  # type: ignore[method-assign]
+    return left
+
+
+def test_new_topics_are_awaited(cluster: ReshardMemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_copy, "_POLL_SECONDS", 0.0)
+    left = _answer(cluster, [None, 1, 2, None, 2])
+    await_new_topics(_copies(), cluster)
+    assert left == [2]
+
+
+@pytest.mark.parametrize(
+    ("count", "error", "message"),
+    [(3, ProblemsError, "it has 3 partitions, the old topic 2"), (None, KafkaException, "UNKNOWN_TOPIC")],
+)
+def test_new_topics_are_not_awaited_for_ever(
+    cluster: ReshardMemoryCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int | None,
+    error: type[Exception],
+    message: str,
+) -> None:
+    monkeypatch.setattr(state_copy, "_VISIBLE_SECONDS", -1.0)
+    _answer(cluster, [count])
+    with pytest.raises(error, match=message):
+        await_new_topics(_copies(), cluster)
 
 
 def _refused_on_redpanda() -> tuple[TopologyDocument, CompiledApplication]:

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headwater.toolchain.broker import Broker, Settings, local
+from headwater_spark.driver.queries import row_distribution
 from tests.runtime.spark.applications import Cluster
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.kept_logs import keep_logs
@@ -40,6 +41,12 @@ def cluster(
 ) -> Cluster:
     topics = Topics(kafka.bootstrap_servers, keeps_producer=True)
     return Cluster(spark, topics, kafka.bootstrap_servers, tmp_path, unique)
+
+
+@pytest.fixture
+def packed_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Spark pack the records of small batches, too: else those of tests are read row by row."""
+    monkeypatch.setattr(row_distribution, "FEWEST_PACKED", 0)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from headwater.kafka import Connection
 from headwater_spark.driver.input.sources import KafkaSource, read_ranges, tick
-from headwater_spark.driver.queries import batch
+from headwater_spark.driver.queries import row_distribution
 from headwater_spark.spark_internals import grouping
 from headwater_spark.spark_internals.grouping import RowGroups
 from headwater_spark.spark_internals.packing import RecordPacking
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(600),
     # What is grouped and packed is found in the plan, which has other nodes if its code is generated.
-    pytest.mark.usefixtures("generated_code"),
+    pytest.mark.usefixtures("generated_code", "packed_batches"),
 ]
 
 _PARTITIONS, _RECORDS = 3, 40
@@ -89,8 +89,8 @@ def test_batches_of_several_topics_are_grouped(
             found.append(grouped is not None)
             return grouped
 
-    monkeypatch.setattr(batch, "RecordPacking", ObservedPacking)
-    monkeypatch.setattr(batch, "RowGroups", Observed)
+    monkeypatch.setattr(row_distribution, "RecordPacking", ObservedPacking)
+    monkeypatch.setattr(row_distribution, "RowGroups", Observed)
     table = cluster.unique("rows")
     cluster.topics.create({table: 2})
     with cluster.application(_JOIN, partitions=2, ROWS=table, records_at_once=records_at_once) as running:
@@ -109,9 +109,15 @@ def test_batches_of_several_topics_are_grouped(
 def test_rows_that_do_not_only_come_from_kafka_are_not_grouped(cluster: Cluster) -> None:
     rows = rows_of(cluster)
     groups = RowGroups()
-    assert groups.grouped(rows.unionByName(tick(cluster.spark)), [0, 1, 2], 3) is None
     assert groups.grouped(rows, [0, 1], 2) is None, "a partition was added"
     assert groups.is_possible
+    with capture_logs() as logs:
+        for _ in range(2):
+            assert groups.grouped(rows.unionByName(tick(cluster.spark)), [0, 1, 2], 3) is None
+    assert not groups.is_possible
+    (log,) = logs
+    assert log["event"] == "input partitions not grouped: Spark shuffles rows"
+    assert log["reason"].endswith(" reads no partition of Kafka")
 
 
 def test_another_spark_shuffles_rows(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,12 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.states import ClientState
 from tests.runtime.spark.applications import TIMEOUT_SECONDS, Cluster, RunningApplication
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("packed_batches"),
+]
 
 _START_MS = 1_700_000_000_000
 _KEYS = 20

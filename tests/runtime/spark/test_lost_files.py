@@ -11,7 +11,12 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.states import ClientState
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("packed_batches"),
+]
 
 _AT_LEAST_ONCE, _EXACTLY_ONCE = "at_least_once", "exactly_once_v2"
 _LOSS = "deleted before they were processed"

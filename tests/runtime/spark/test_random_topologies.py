@@ -43,7 +43,13 @@ from tests.runtime.spark.random_runs import (
     with_valid_times,
 )
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.oracle, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.oracle,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("packed_batches"),
+]
 
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "100"))
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))

@@ -31,7 +31,11 @@ from tests.oracle.recorded import Case, Json, cases_with
 from tests.runtime.recorded_data import encoded, formats, lines, shown
 from tests.runtime.spark.kafka_topics import Topics
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.usefixtures("packed_batches"),
+]
 
 _CONFIG = {
     "processing.guarantee": "exactly_once_v2",

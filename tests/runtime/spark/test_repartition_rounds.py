@@ -6,7 +6,12 @@ import pytest
 
 from tests.runtime.spark.applications import Cluster
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("packed_batches"),
+]
 
 _HOUR_MS = 3_600_000
 _START_MS = 1_699_999_200_000  # a full hour

@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 
 _SECONDS = 120.0
 _NOW = 1_700_000_000_000
+_MIB = 1024 * 1024
 _RECORDS = (
     "task int, topic string, partition int, offset bigint, time bigint, key binary, value binary, "
     "headers array<struct<key:string,value:binary>>"
@@ -119,6 +120,21 @@ def test_packed_records_are_the_same(
     assert [row[3] for row in found] == list(range(len(records)))
 
 
+def test_records_of_several_mebibytes_are_the_same(
+    spark: SparkSession, kafka: local.LocalBroker, topics: Topics, source: KafkaSource
+) -> None:
+    """Each of them needs a row of its own, and more than the JVM keeps for the next row."""
+    (topic,) = source.topics
+    topics.create({topic: 1}, {"max.message.bytes": str(16 * _MIB)})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "message.max.bytes": 16 * _MIB})
+    for size in (9 * _MIB, 1, 5 * _MIB, 4 * _MIB, 0):
+        producer.produce(topic, b"v" * size, b"key", 0, timestamp=_NOW)
+    assert producer.flush(_SECONDS) == 0
+    found = _unpacked(read_ranges(spark, source, {(topic, 0): (0, 5)}))
+    assert len(found) == 5
+    assert found == _single(read_ranges(spark, source, {(topic, 0): (0, 5)}))
+
+
 def test_values_that_are_not_read_are_empty(spark: SparkSession, topics: Topics, source: KafkaSource) -> None:
     (topic,) = source.topics
     topics.create({topic: 1})
@@ -168,6 +184,25 @@ def test_offsets_with_gaps_of_transactions_are_the_same(
     assert {bytes_of(row[5]) for row in found} == (
         {b"0", b"2", b"4"} if exactly_once else {b"%d" % number for number in range(6)}
     )
+
+
+def test_offsets_with_gaps_of_compaction_are_the_same(
+    spark: SparkSession, topics: Topics, source: KafkaSource
+) -> None:
+    (topic,) = source.topics
+    topics.create(
+        {topic: 1}, {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.01"}
+    )
+    all_keys, rewritten = range(10), range(0, 10, 2)
+    for number, keys in enumerate((all_keys, rewritten, rewritten)):  # a segment each; the last one stays
+        _send(topics, topic, [(b"%d" % key, b"%d" % number, _NOW + number * 1_000, ()) for key in keys])
+    kept = [1, 3, 5, 7, 9, *range(10, 20)]
+    assert until(lambda: [record[2] for record in topics.get(topic)] == kept, _SECONDS)
+    for exactly_once in (True, False):
+        read = attrs.evolve(source, exactly_once=exactly_once)
+        found = _unpacked(read_ranges(spark, read, {(topic, 0): (0, 20)}))
+        assert [row[3] for row in found] == kept
+        assert found == _single(read_ranges(spark, read, {(topic, 0): (0, 20)}))
 
 
 def test_records_that_retention_has_deleted_are_skipped(
@@ -260,7 +295,9 @@ def test_batches_of_a_stream_and_ranges_are_the_same(
     assert {(row[0], row[2]) for row in both} == {(1, 0), (0, 1)}
 
 
-def test_a_task_that_is_killed_ends(spark: SparkSession, topics: Topics, source: KafkaSource) -> None:
+def test_a_task_that_is_killed_ends(
+    spark: SparkSession, topics: Topics, source: KafkaSource, tmp_path: Path
+) -> None:
     """The worker has received the records, and is not ready with them."""
     (topic,) = source.topics
     topics.create({topic: 1})
@@ -268,10 +305,11 @@ def test_a_task_that_is_killed_ends(spark: SparkSession, topics: Topics, source:
     rows = read_ranges(spark, source, {(topic, 0): (0, 10)})
     context = spark.sparkContext
     failures: list[BaseException] = []
-    began = threading.Event()
+    received = tmp_path / "received"
 
     def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from _unpack(batches)
+        received.touch()
         threading.Event().wait(_SECONDS)
 
     packed = RecordPacking(SCHEMA).packed(rows, None, 1, reads_values=True)
@@ -280,7 +318,6 @@ def test_a_task_that_is_killed_ends(spark: SparkSession, topics: Topics, source:
 
     def run() -> None:
         context.setJobGroup(topic, "killed", interruptOnCancel=True)
-        began.set()
         try:
             mapped.collect()
         except Exception as error:  # noqa: BLE001 - compared below
@@ -288,9 +325,7 @@ def test_a_task_that_is_killed_ends(spark: SparkSession, topics: Topics, source:
 
     thread = threading.Thread(target=run)
     thread.start()
-    began.wait(_SECONDS)
-    tracker = context.statusTracker()
-    assert until(lambda: bool(tracker.getActiveJobsIds()) or not thread.is_alive(), _SECONDS)
+    assert until(lambda: received.exists() or not thread.is_alive(), _SECONDS)
     context.cancelJobGroup(topic)
     thread.join(_SECONDS)
     assert not thread.is_alive()
@@ -306,9 +341,30 @@ def test_rows_that_do_not_only_come_from_kafka_are_not_packed(
         _send(topics, topic, _plain(1), partition)
     rows = read_ranges(spark, source, {(topic, 0): (0, 1), (topic, 1): (0, 1)})
     packing_ = RecordPacking(SCHEMA)
-    assert packing_.packed(rows.unionByName(tick(spark)), None, 2, reads_values=True) is None
     assert packing_.packed(rows, [0], 1, reads_values=True) is None, "a partition was added"
     assert packing_.is_possible
+    with capture_logs() as logs:
+        for _ in range(2):
+            assert packing_.packed(rows.unionByName(tick(spark)), None, 2, reads_values=True) is None
+    assert not packing_.is_possible
+    (log,) = logs
+    assert log["event"] == "records not packed: Spark passes them on row by row"
+    assert log["reason"].endswith(" reads no records of Kafka")
+
+
+def test_records_are_not_packed_if_spark_cannot_compile_the_code(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each executor would fail each batch."""
+    monkeypatch.setattr(
+        packing, "_code", lambda: "public Object generate(Object[] given) { return new Gone(); }"
+    )
+    packing_ = RecordPacking(SCHEMA)
+    with capture_logs() as logs:
+        assert packing_.packed(spark.range(1), None, 1, reads_values=True) is None
+    assert not packing_.is_possible
+    (log,) = logs
+    assert "Gone" in log["reason"]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +378,7 @@ def test_another_spark_passes_records_on_row_by_row(
     def fail(*_: object) -> None:
         raise Py4JError(text)
 
-    monkeypatch.setattr(packing, "load_methods", fail)
+    monkeypatch.setattr(packing, "create_object", fail)
     packing_ = RecordPacking(SCHEMA)
     with capture_logs() as logs:
         assert packing_.packed(spark.range(1), None, 1, reads_values=True) is None

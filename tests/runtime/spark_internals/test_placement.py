@@ -13,14 +13,13 @@ from headwater_spark.spark_internals.placement import RowPlacement, location
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("by_input_partition", [False, True])
-def test_placed_rows_are_the_same(spark: SparkSession, *, by_input_partition: bool) -> None:
+def test_placed_rows_are_the_same(spark: SparkSession) -> None:
     placement = RowPlacement(spark)
     assert placement.is_possible
     assert placement.executors() == [], "the driver gets no tasks of a cluster"
     rows = spark.range(0, 20, 1, 4).selectExpr("id", "CAST(id AS STRING) AS text")
     locations = [location("1", "host"), "", location("2", "other")]
-    placed = placement.placed(rows, locations, by_input_partition=by_input_partition)
+    placed = placement.placed(rows, locations, by_input_partition=False)
     with capture_logs() as logs:
         assert placed.collect() == rows.collect()
     assert placed.schema == rows.schema
@@ -71,6 +70,18 @@ def test_another_spark_places_the_rows_itself(spark: SparkSession) -> None:
     (log,) = logs
     assert log["event"] == "tasks not placed: Spark may move them between executors"
     assert log["reason"] == "java.lang.Y: a reason"
+
+
+def test_rows_that_are_not_of_kafka_are_not_placed_by_input_partition(spark: SparkSession) -> None:
+    """So it is, too, if another Spark has other partitions of Kafka."""
+    placement, rows = RowPlacement(spark), spark.range(0, 4, 1, 2)
+    with capture_logs() as logs:
+        assert placement.placed(rows, [""], by_input_partition=True) is rows
+        assert placement.placed(rows, [""], by_input_partition=True) is rows
+    assert not placement.is_possible
+    (log,) = logs
+    assert log["event"] == "tasks not placed: Spark may move them between executors"
+    assert log["reason"].endswith(" reads no partition of Kafka")
 
 
 def test_the_end_of_the_jvm_is_raised(spark: SparkSession) -> None:

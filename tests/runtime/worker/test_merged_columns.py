@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from headwater_spark.engine.columns import Columns, OutputColumns, TopicColumns
 from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
+from headwater_spark.worker import merged_columns as worker_columns
 from headwater_spark.worker.interleaving import interleaved, with_task_header
 from headwater_spark.worker.merged_columns import merged_columns
 from headwater_spark.worker.partition_input import PartitionedInput
@@ -14,16 +15,20 @@ from tests.runtime.worker.test_task_input import columns
 
 SHARED = frozenset({"shared"})
 _NULLABLE = st.none() | st.binary(max_size=2)
-_RECORDS = st.lists(st.tuples(st.integers(0, 12), st.integers(-3, 20), _NULLABLE, _NULLABLE), min_size=1)
+_OWN: st.SearchStrategy[Headers] = st.sampled_from(
+    [(), (), (("a", b"1"),), (("a", None), ("headwater.task", b"2"))]
+)
+_Row = tuple[int, int, bytes | None, bytes | None, Headers]
+_RECORDS = st.lists(
+    st.tuples(st.integers(0, 12), st.integers(-3, 20), _NULLABLE, _NULLABLE, _OWN), min_size=1
+)
 
 
-def _written(
-    rows: list[tuple[int, int, bytes | None, bytes | None]], partition: int = 0
-) -> list[InputRecord]:
-    """Return records of (writer, time, key, value) as their reader gets them."""
+def _written(rows: list[_Row], partition: int = 0) -> list[InputRecord]:
+    """Return records of (writer, time, key, value, own headers) as their reader gets them."""
     return [
-        ("shared", partition, offset, time, key, value, (("headwater.task", b"%d" % writer),))
-        for offset, (writer, time, key, value) in enumerate(rows)
+        ("shared", partition, offset, time, key, value, (*own, ("headwater.task", b"%d" % writer)))
+        for offset, (writer, time, key, value, own) in enumerate(rows)
     ]
 
 
@@ -34,9 +39,7 @@ def _merged(records: list[InputRecord], at_once: int) -> ColumnInput | None:
 
 
 @given(_RECORDS, st.integers(1, 5))
-def test_columns_are_merged_like_records(
-    rows: list[tuple[int, int, bytes | None, bytes | None]], at_once: int
-) -> None:
+def test_columns_are_merged_like_records(rows: list[_Row], at_once: int) -> None:
     records = _written(rows)
     merged = _merged(records, at_once)
     assert merged is not None
@@ -46,8 +49,8 @@ def test_columns_are_merged_like_records(
 
 @given(_RECORDS, _RECORDS)
 def test_each_shared_partition_is_merged(
-    rows: list[tuple[int, int, bytes | None, bytes | None]],
-    others: list[tuple[int, int, bytes | None, bytes | None]],
+    rows: list[_Row],
+    others: list[_Row],
 ) -> None:
     parts = [_written(rows), _written(others, 1)]
     table: list[InputRecord] = [("table", 0, at, 9 - at, b"k", b"v", ()) for at in range(3)]
@@ -58,7 +61,7 @@ def test_each_shared_partition_is_merged(
 
 
 def test_columns_are_kept_for_a_later_attempt() -> None:
-    records = _written([(1, 5, b"k", b"v"), (2, 3, b"k", b"v")])
+    records = _written([(1, 5, b"k", b"v", ()), (2, 3, b"k", b"v", ())])
     input_ = columns(records)
     assert merged_columns(input_, SHARED) is not None
     assert input_.has_columns
@@ -71,24 +74,31 @@ def test_columns_are_kept_for_a_later_attempt() -> None:
         (),
         (("trace", b"1"),),
         (("headwater.task", None),),
-        (("trace", b"1"), ("headwater.task", b"1")),
         (("headwater.task", b"1"), ("trace", b"1")),
     ],
 )
-def test_records_with_other_headers_are_merged_one_by_one(headers: Headers) -> None:
-    first, last = _written([(1, 5, b"k", b"v"), (2, 3, b"k", b"v")])
+def test_records_that_do_not_name_their_writer_are_merged_one_by_one(headers: Headers) -> None:
+    first, last = _written([(1, 5, b"k", b"v", ()), (2, 3, b"k", b"v", ())])
     assert _merged([first, (*last[:6], headers)], 2) is None
     if headers:
         assert _merged([first, (*last[:6], ()), (*last[:6], (*headers, *headers))], 3) is None
 
 
 def test_only_columns_of_shared_topics_are_merged() -> None:
-    input_ = columns(_written([(1, 5, b"k", b"v")]))
+    input_ = columns(_written([(1, 5, b"k", b"v", ())]))
     assert merged_columns(input_, frozenset({"other"})) is input_
-    assert merged_columns(RecordInput(_written([(1, 5, b"k", b"v")])), SHARED) is None
+    assert merged_columns(RecordInput(_written([(1, 5, b"k", b"v", ())])), SHARED) is None
     input_.records()
     assert merged_columns(input_, SHARED) is None
     assert merged_columns(PartitionedInput([input_]), SHARED) is None
+
+
+def test_large_columns_are_merged_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    input_ = columns(_written([(1, 5, b"k", b"v", ()), (2, 3, b"k", b"v", ())]))
+    monkeypatch.setattr(worker_columns, "_MOST_BYTES", input_.size)
+    assert merged_columns(input_, SHARED) is not None
+    monkeypatch.setattr(worker_columns, "_MOST_BYTES", input_.size - 1)
+    assert merged_columns(input_, SHARED) is None
 
 
 def test_output_columns_get_the_header_of_the_task() -> None:

@@ -154,7 +154,7 @@ def test_columns_are_counted_without_converting_them(broker: Broker, request_: B
         (60, (), (), False),
         (600, (("h", b"1"),), (), False),
         (600, (("headwater.task", b"0"),), ("in",), True),
-        (600, (("h", b"1"), ("headwater.task", b"0")), ("in",), False),
+        (600, (("h", b"1"), ("headwater.task", b"0")), ("in",), True),
     ],
 )
 def test_large_batches_are_counted_in_windows_without_converting_them(

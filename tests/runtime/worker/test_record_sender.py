@@ -74,12 +74,13 @@ def test_all_records_are_sent_in_order_while_the_queue_is_full_at_times(
     assert by_columns.sent == by_record.sent == expected
 
 
+@pytest.mark.parametrize("headers", [(), (("headwater.task", b"1"),)])
 @pytest.mark.parametrize("full", [frozenset[int](), frozenset({1, 3})])
-def test_a_record_that_the_client_refuses_is_named(full: frozenset[int]) -> None:
-    records = [(b"k", b"v%d" % number, 5, ()) for number in range(4)]
+def test_a_record_that_the_client_refuses_is_named(full: frozenset[int], headers: Headers) -> None:
+    records = [(b"k", b"v%d" % number, 5, headers) for number in range(4)]
     for sent in (_columns([records]), list(_columns([records]))):
         producer = QueueProducer(full, refused=b"v2")
         with pytest.raises(RecordsRefusedError) as refused:
             _sender(producer).send(sent)
-        assert [each.record for each in refused.value.refusals] == [("out", None, b"k", b"v2", 5, ())]
+        assert [each.record for each in refused.value.refusals] == [("out", None, b"k", b"v2", 5, headers)]
         assert [record[3] for record in producer.sent] == [b"v0", b"v1"]

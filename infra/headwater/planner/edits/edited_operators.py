@@ -1,4 +1,4 @@
-"""Finds the operators that do something else after an edit, and those that were added or removed."""
+"""Find the operators that do something else after an edit, or were added or removed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -16,7 +16,7 @@ from headwater.planner.edits.declared import (
     Declared,
     declared,
 )
-from headwater.planner.edits.graph import INDEX, Graph, tables
+from headwater.planner.edits.graph import INDEX, Graph, find_joined_tables
 from headwater.planner.edits.pairs import Pair, Pairs, paired_nodes
 from headwater.planner.edits.settings import OFFSET_RESET as OFFSET_RESET_RULE
 from headwater.planner.edits.settings import camel_case
@@ -161,7 +161,7 @@ def _changed_tables(
     before: Graph, after: Graph, pair: Pair, names: Mapping[str, str]
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
     """Yield the tables of a join, if their source topics or operators are others."""
-    old, new = tables(pair.old, before), tables(pair.new, after)
+    old, new = find_joined_tables(pair.old, before), find_joined_tables(pair.new, after)
     topics = before.inputs(old, before.parents_and_writers), after.inputs(new, after.parents_and_writers)
     if topics[0] != topics[1]:
         first, second = (f"from {listed(each)}" if each else None for each in topics)
@@ -201,7 +201,7 @@ def _edited_options(before: tuple[Step, ...], after: tuple[Step, ...]) -> Iterat
 def _added_and_removed(
     before: Topology, after: Topology, pairs: Pairs, topics: Sequence[TopicEdit]
 ) -> Iterator[OperatorEdit]:
-    """Yield the added operators, then the removed ones; all nodes of one call are one operator.
+    """Yield the added operators, then the removed operators; all nodes of one call are one operator.
 
     Parts of repartitions are left out: their topics have verdicts.
     """

@@ -307,11 +307,11 @@ def _without_names(value: object) -> str:
     return "*" if value is not None else "None"
 
 
-def tables(node: Node, graph: Graph) -> tuple[str, ...]:
-    """Return the operators of the tables that a join reads, of the joins whose input does not show them.
+def find_joined_tables(node: Node, graph: Graph) -> tuple[str, ...]:
+    """Return the operators that compute the tables of a join, if its input does not show them.
 
-    Of texts, these are the operators that write the stores. Operators that do the same with the same table
-    count as the same one.
+    Of a text, these are the operators that write the stores. Operators that do the same with the same table
+    count as one operator.
     """
     if not isinstance(node, ProcessorNode):
         return ()

@@ -6,7 +6,7 @@ from headwater.model.problems import Severity
 from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Layout
 from headwater.planner.edits.values import DRAIN, NOTHING, Subject, TopicEdit, Verdict
-from headwater.planner.phrases import duration, duration_phrase, listed
+from headwater.planner.phrases import duration, duration_phrase, listed, setting_text
 
 _KEEPS = "Kafka Streams finds it by its name."
 _NOT_SHOWN = "The input does not show kind and serdes of its records: they must be the same before and after."
@@ -124,7 +124,7 @@ def _settings_sentence(sides: Sides, subject: Subject) -> str:
     """Return a sentence about settings that Kafka Streams would create the topic with; empty if they stay."""
     old, new = sides.before.topics[subject.topic.name].config, subject.topic.config
     changed = [
-        f"{key} from {_setting_text(key, old)} to {_setting_text(key, new)}"
+        f"{key} from {_value_text(key, old)} to {_value_text(key, new)}"
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     ]
@@ -134,6 +134,6 @@ def _settings_sentence(sides: Sides, subject: Subject) -> str:
     return f" Its settings change ({text}): Kafka Streams sets them only when it creates the topic."
 
 
-def _setting_text(key: str, config: Mapping[str, str]) -> str:
-    value = config.get(key, "unset")
+def _value_text(key: str, config: Mapping[str, str]) -> str:
+    value = setting_text(config.get(key))
     return duration(value) if key.endswith(".ms") else value

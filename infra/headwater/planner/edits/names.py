@@ -44,6 +44,10 @@ _NO_NAME = (
     "No name that you can give keeps the name of this topic: undo the part of the edit that shifts it, or "
     "declare new operators after all others."
 )
+_COPY_STATE = (
+    "Otherwise stop the application and copy the state (`headwater state copy`), or continue without the old "
+    "state."
+)
 Names = Mapping[Location, NameLine]
 
 
@@ -125,13 +129,19 @@ def with_instruction(
         named = keep_name(sides.before.short(str(edit.former)), edit.kind)
         return attrs.evolve(edit, first=f"{named or _NO_NAME} {'' if is_store else DRAIN}".rstrip())
     if edit.former in still_lost:
-        without = "Otherwise continue without the old state." if is_store else DRAIN
-        return attrs.evolve(edit, first=f"{_NO_NAME} {without}")
+        return attrs.evolve(edit, first=f"{_NO_NAME} {_otherwise(sides, edit) if is_store else DRAIN}")
     line = next((each for each in lines if each.topic == edit.former), None)
     how = f"Set `{line.document}` at {line.location}" if line is not None else "Set the lines below"
     more = ", together with the other lines" if line is not None and len(lines) > 1 else ""
     otherwise = "" if is_store else f" Otherwise: {DRAIN[0].lower()}{DRAIN[1:]}"
     return attrs.evolve(edit, first=f"{how}{more}, or undo the part of the edit that shifts it.{otherwise}")
+
+
+def _otherwise(sides: Sides, edit: TopicEdit) -> str:
+    """Return what else can be done about the state of a store: it is not copied from a topic that is used."""
+    if edit.verdict is Verdict.RENAMED and edit.former not in sides.after.topics:
+        return _COPY_STATE
+    return "Otherwise continue without the old state."
 
 
 def _lost_edits(edits: Iterable[TopicEdit]) -> list[TopicEdit]:

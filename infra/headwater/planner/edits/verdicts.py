@@ -14,10 +14,6 @@ from headwater.planner.edits.values import DRAIN, NOTHING, OTHER_COUNT, Subject,
 from headwater.planner.phrases import listed
 
 KEEP_NAME = "Keep the name, or undo the part of the edit that shifts it."
-_KEEP_STATE = (
-    "Keep the name, or undo the part of the edit that shifts it, or stop the application and copy the state "
-    "(`headwater state copy`)."
-)
 
 
 def keep_id(former: str, new: str, *, is_store: bool) -> str:
@@ -257,7 +253,7 @@ def _edit_of_other_topic(sides: Sides, topic: InternalTopic, name: str) -> Topic
             what=f"{former.name} gets the name {topic.name}.",
             why=f"Store {name} starts empty: its state is in a changelog that "
             + ("another store uses." if former.name in sides.after.topics else "is not read any more."),
-            first=_KEEP_STATE,
+            first=KEEP_NAME,
         )
     if old is not None and (source := sides.before.stores[old].changelog_topic) is not None:
         return subject.edit(

@@ -39,7 +39,10 @@ from headwater.planner.rules.count_messages import (
 
 
 def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]:
-    """KIP-878 without autoscaling: INCOMPLETE_SOURCE_TOPIC_METADATA stops the application."""
+    """Yield internal topics that are too small because source topics were expanded (KIP-878).
+
+    Without autoscaling, INCOMPLETE_SOURCE_TOPIC_METADATA stops the application.
+    """
     if application.config.autoscaling:
         return
     for state in application.internal:
@@ -55,9 +58,10 @@ def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]
 
 
 def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
-    """KIP-878: an error in both setup modes. Headwater never replaces the topic.
+    """Yield topics with too many partitions (KIP-878): an error in both setup modes.
 
-    The number of processors decides the count of some changelogs: `processors_and_partitions` checks those.
+    Headwater never replaces the topic. The number of processors decides the count of some changelogs:
+    `processors_and_partitions` checks those.
     """
     for state in application.topics:
         if has_own_count(application, state):
@@ -70,9 +74,10 @@ def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
 
 
 def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
-    """KIP-878, motivation: autoscaling is for stateless and statically partitioned applications.
+    """Yield expansions that move keys away from their state (KIP-878, motivation).
 
-    With a number of processors, also for doubled counts, and for all counts with `linear-hash` (KIP-287).
+    Autoscaling is for stateless and statically partitioned applications. With a number of processors, doubled
+    counts are safe, too, and with `linear-hash` all counts (KIP-287).
     """
     config, declared = application.config, application.compiled.application
     if declared.setup.allow_unsafe_expansion:
@@ -164,7 +169,7 @@ def _is_same(processors: Processors, linear: int) -> bool:
 
 
 def processors_at_first_setup(application: ActiveApplication) -> Iterator[Problem]:
-    """KIP-287, partition expansion, 1: at first there are as many processors as partitions.
+    """Yield first numbers of processors that are not the partition count (KIP-287, partition expansion, 1).
 
     A sub-topology that is added to an application with processors, or whose changelogs are lost, may start
     with their number, too. Without a setup record it is not known whether this is the first setup.
@@ -179,9 +184,11 @@ def processors_at_first_setup(application: ActiveApplication) -> Iterator[Proble
 
 
 def processors_and_partitions(application: CountedApplication) -> Iterator[Problem]:
-    """KIP-287, partition expansion, 2 and 3: partitions ≥ processors, and the number is remembered.
+    """Yield numbers of processors that do not fit the partitions or the recorded number.
 
-    Declared processors that the running application can add are no error: it adds them after its start.
+    There are at least as many partitions as processors, and the number is remembered (KIP-287, partition
+    expansion, 2 and 3). Declared processors that the running application can add are no error: it adds them
+    after its start.
     """
     target, declared = expansion_target(application), application.compiled.application.processors
     if target is not None and declared is not None and declared < target:

@@ -47,13 +47,16 @@ class PlacedTasks:
         """Return `results`, computed where the tasks are.
 
         Without `shuffled`, each Spark partition reads one partition of Kafka, which has the number of its
-        task. With it, Spark's partition is the task, or its group if there are fewer than tasks (`limit`).
+        task. With it, Spark's partition is the task. If there are fewer Spark partitions than tasks
+        (`limit`), Spark's partition is the group of the task; without `shuffled`, all tasks are on one
+        executor then.
         """
         locations = self.locations
-        if limit < len(locations):
+        are_grouped = limit < len(locations)
+        if are_grouped:
             groups = self.groups(limit)
             locations = tuple(_most_frequent(locations, groups, group) for group in range(limit))
-        return self._rows.placed(results, locations, by_input_partition=not shuffled)
+        return self._rows.placed(results, locations, by_input_partition=not shuffled and not are_grouped)
 
 
 def _most_frequent(locations: tuple[str, ...], groups: tuple[int, ...], group: int) -> str:

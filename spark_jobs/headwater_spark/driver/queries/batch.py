@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial, reduce
 from secrets import token_hex
 from types import MappingProxyType
@@ -16,15 +16,13 @@ from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, Ste
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
 from headwater_spark.driver.queries.native import evaluate_program
+from headwater_spark.driver.queries.row_distribution import RowDistribution
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.task import PoisonRecordError
-from headwater_spark.spark_internals.grouping import RowGroups
-from headwater_spark.spark_internals.packing import RecordPacking
 from headwater_spark.worker.messages import BatchRequest, BatchResult
-from headwater_spark.worker.packed_records import SCHEMA
 from headwater_spark.worker.task_input import TOPIC
 
 _VALUE = "value"
@@ -51,11 +49,12 @@ class BatchProcessor:
         self._spec = spec
         self._on_commit = on_commit
         self._tasks = TaskFunction()
-        self._groups = RowGroups()
-        self._packing = RecordPacking(SCHEMA)
+        self._distribution = RowDistribution(spec)
         self._planner: StepPlanner | None = None
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
+        self._ends: dict[TopicPartition, int] = {}
+        """Where the records that tasks have processed end."""
         self._stopping = threading.Event()
         self._may_begin = threading.Event()
         self._may_begin.set()
@@ -150,6 +149,7 @@ class BatchProcessor:
 
     def _begin_at(self, positions: Offsets) -> None:
         self._starts = positions
+        self._ends = dict(positions)
         self._tasks.forget()
         self._planner = None if self._spec.reads_single_topic else self._spec.input.create_step_planner()
         self._expansion = self._spec.input.create_expansion()
@@ -317,7 +317,6 @@ class BatchProcessor:
     ) -> list[BatchResult]:
         context = rows.sparkSession.sparkContext
         context.setJobDescription(f"{request.application}: sub-topology {request.subtopology}, batch {batch}")
-        shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_extra
         tasks = request.tasks
         with self._spec.batches.take_threads(tasks, self._stopping) as threads:
             if threads is None:
@@ -326,81 +325,34 @@ class BatchProcessor:
             request = attrs.evolve(request, stream_threads=threads.alive)
             limit = min(threads.limit or tasks, tasks)
             placed = self._spec.batches.place_tasks(tasks)
-            # A shuffle costs less than tasks that move between executors.
-            shuffled = shuffled or (limit < tasks and placed is not None and placed.is_spread)
-            groups = None if placed is None or limit == tasks else placed.groups(limit)
-            chosen = [task % limit if groups is None else groups[task] for task in request.owners]
-            packed = self._packed(rows, chosen if shuffled else None, limit)
-            if packed is not None:
-                rows = packed
-            elif shuffled:
-                rows = self._divide_by_task(rows, request, chosen, limit, groups)
-            if not shuffled and limit < tasks:
-                rows = rows.coalesce(limit)
+            distributed = self._distribution.distribute(
+                rows, request, placed, limit, records=self._count_records(request), has_extra=has_extra
+            )
+            shuffled = distributed.shuffled
             place = None if placed is None else partial(placed.place, limit=limit, shuffled=shuffled)
             with self._processing:
                 results = self._tasks.run(
-                    rows,
+                    distributed.rows,
                     batch,
                     request,
                     threads.names,
                     shuffled=shuffled,
-                    packed=packed is not None,
+                    packed=distributed.packed,
                     place=place,
                 )
+        self._ends.update(request.end_offsets)
         self._spec.batches.record_results(batch, results)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         _raise_failures(results)
         return results
 
-    def _packed(self, rows: DataFrame, chosen: Sequence[int] | None, limit: int) -> DataFrame | None:
-        """Return the packed records, grouped as `chosen`; None = Spark has to read row by row."""
-        if self._spec.ticks or self._spec.native_program is not None:
-            return None
-        return self._packing.packed(rows, chosen, limit, reads_values=self._spec.reads_values)
-
-    def _divide_by_task(
-        self,
-        rows: DataFrame,
-        request: BatchRequest,
-        chosen: Sequence[int],
-        limit: int,
-        groups: Sequence[int] | None,
-    ) -> DataFrame:
-        """Return the rows with Spark partition = task or its group: grouped as `chosen`, or else shuffled."""
-        if not self._spec.ticks:
-            grouped = self._groups.grouped(rows, chosen, limit)
-            if grouped is not None:
-                return grouped
-        if limit < request.tasks:
-            rows = rows.coalesce(limit)  # the reading tasks, too
-        return _partitioned_by_task(rows, request, limit, groups, ticks=self._spec.ticks)
+    def _count_records(self, request: BatchRequest) -> int:
+        """Return about how many records the tasks of a request read."""
+        return sum(end - self._ends.get(each, 0) for each, end in request.end_offsets.items())
 
 
 def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
-
-
-def _partitioned_by_task(
-    rows: DataFrame, request: BatchRequest, limit: int, groups: Sequence[int] | None, *, ticks: bool
-) -> DataFrame:
-    """Return the rows with Spark partition = task, modulo `limit`; each tick goes to every task.
-
-    `groups` are the Spark partitions of the tasks, if they are chosen otherwise.
-    """
-    tasks = request.tasks
-    if ticks:
-        all_tasks = sql.sequence(sql.lit(0), sql.lit(tasks - 1))
-        partitions = sql.when(sql.col(TOPIC).isNull(), all_tasks).otherwise(sql.array("partition"))
-        rows = rows.withColumn("partition", sql.explode(partitions))
-    task = sql.col("partition")
-    if request.processors is not None:
-        task = sql.element_at(sql.array(*map(sql.lit, request.owners)), task + 1)
-    if groups is not None:
-        group = sql.element_at(sql.array(*map(sql.lit, groups)), task + 1)
-    else:
-        group = task if limit == tasks else task % limit
-    return rows.repartitionById(limit, group)
 
 
 def _raise_failures(results: Iterable[BatchResult]) -> None:

@@ -8,7 +8,7 @@ from headwater.compiler import StreamsConfig
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.problems import Problem
 from headwater.model.topology import Application
-from headwater_spark.driver.reshard.copy_problems import copy_refused
+from headwater_spark.driver.reshard.copy_problems import copy_refused, other_count
 from headwater_spark.engine.scaling.transfers import Transfer
 
 _CHANGELOG = "-changelog"
@@ -88,6 +88,8 @@ def _find_refusal(
             "a topic that the application does not use any more",
             "Use the document of the new version.",
         )
+    if new in counts and counts[new] != counts[old] == targets[new].partitions:
+        return other_count(new, counts[new], counts[old])
     if len({counts[old], counts.get(new, counts[old]), targets[new].partitions}) > 1:
         return copy_refused(
             new,

@@ -74,6 +74,27 @@ def undo_failed(application: str, reason: str) -> Problem:
     )
 
 
+def other_count(topic: str, found: int, old: int) -> Problem:
+    """Return the problem of a new topic that has `found` partitions, the old one `old`."""
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        topic=topic,
+        summary=f"The state cannot be copied to {topic}: it has {found} partitions, the old topic {old}.",
+        expected=f"{old} partitions",
+        found=f"{found} partitions",
+        why="Each partition is copied to the partition with its number. No record was copied.",
+        fix=delete_unless_started(topic),
+    )
+
+
+def delete_unless_started(topic: str) -> str:
+    """Return what to do about a new topic that this copy has not created."""
+    return (
+        "If the application has started with the new name, its old state is out of date: do not copy it. "
+        f"Otherwise delete {topic}, and run the command again."
+    )
+
+
 def copy_refused(topic: str, reason: str, expected: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_REFUSED,

@@ -307,8 +307,7 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
                 topic,
                 "it has records already",
                 "an empty topic, or none",
-                "If the application has started with the new name, its old state is out of date: do not copy "
-                f"it. Otherwise delete {topic}, and run the command again.",
+                copy_problems.delete_unless_started(topic),
             )
 
 
@@ -322,13 +321,29 @@ def _create(connection: Connection, copies: Sequence[TopicCopy], cluster: KafkaM
         raise ProblemsError(
             [copy_refused(copies[0].target.name, reasons, "topics that can be created", "See there.")]
         )
+    await_new_topics(copies, cluster)
+
+
+def await_new_topics(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> None:
+    """Wait until the brokers return new topics with the partition counts of the old ones.
+
+    Raises:
+        ProblemsError: A topic keeps another count, as if another client had created it.
+        KafkaException: A topic is not visible in time.
+    """
     deadline = time.monotonic() + _VISIBLE_SECONDS
     for copy in copies:
+        topic = copy.target.name
         while True:
+            is_last = time.monotonic() > deadline
             try:
-                if cluster.counts([copy.target.name])[copy.target.name] == copy.partitions:
-                    break
+                found = cluster.counts([topic])[topic]
             except KafkaException:
-                if time.monotonic() > deadline:
+                if is_last:
                     raise
+            else:
+                if found == copy.partitions:
+                    break
+                if is_last:
+                    raise ProblemsError([copy_problems.other_count(topic, found, copy.partitions)])
             time.sleep(_POLL_SECONDS)

@@ -1,4 +1,6 @@
-"""What aggregations share: their functions, and with windows the reads, writes and emission of results.
+"""What aggregations share: their functions, and whether totals may stay values in a cache.
+
+With windows, they also share the reads, writes and emission of results.
 
 Windows follow `AbstractKStreamTimeWindowAggregateProcessor`.
 """
@@ -8,12 +10,15 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from headwater.model.behaviors import Aggregation, AggregationKind, StreamAggregate
+from headwater.model.nodes import ProcessorNode
 from headwater_spark.engine.operators.interface import NotRunnableError, OperatorContext
 from headwater_spark.engine.operators.materialized import Forwarding, read_before_put
 from headwater_spark.engine.records import Context, Headers, Value, Windowed
+from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.segments import SEGMENT
-from headwater_spark.engine.stores.windows import TimestampedWindowBytes, window_end
+from headwater_spark.engine.stores.windows import SessionBytes, TimestampedWindowBytes, window_end
 
 _START_AT = -12
 _SEQUENCE_AT = -4
@@ -23,6 +28,7 @@ Closed = Callable[[int, int], Iterable[tuple[Windowed, Value, int]] | None]
 None = there can be none; this does not count as an emission.
 """
 
+CachedStore = TimestampedKeyValueBytes | TimestampedWindowBytes | SessionBytes
 AddToWindow = Callable[[Value, bytes, Value, int, int, Headers], None]
 """(key, serialized key, value, start of the window, timestamp, headers): adds a record to a window."""
 
@@ -99,6 +105,22 @@ def _optional_function(
         raise NotRunnableError(f"{context.node.name} has no expression for `{what}`")
 
     return missing
+
+
+def can_cache_values(behavior: StreamAggregate, context: OperatorContext, kind: type[CachedStore]) -> bool:
+    """Return whether the store has a cache, no other node uses it, and the first failure ends the batch.
+
+    If failures are skipped, each total is serialized at once: the previous one is kept if that fails.
+    """
+    if context.task.program.settings.on_processing_error != "fail" or behavior.emit_on_close:
+        return False
+    typed = context.task.typed_store(behavior.store)
+    users = [
+        node
+        for node in context.task.program.nodes
+        if isinstance(node, ProcessorNode) and behavior.store in node.stores
+    ]
+    return type(typed) is kind and isinstance(typed.below, Cached) and len(users) == 1
 
 
 class WindowResults:

@@ -14,7 +14,6 @@ from typing import Final
 import attrs
 
 from headwater.model.behaviors import AggregationKind, StreamAggregate
-from headwater.model.nodes import ProcessorNode
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, CountPerKey
 from headwater_spark.engine.operators.aggregation import AddToWindow, Functions, functions_of
 from headwater_spark.engine.operators.interface import OperatorContext, Process
@@ -26,7 +25,7 @@ from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.record_cache import header_bytes
-from headwater_spark.engine.stores.windows import SessionBytes, TimestampedWindowBytes, window_end
+from headwater_spark.engine.stores.windows import TimestampedWindowBytes, window_end
 
 _RECORD_TIMESTAMP: Final = 3
 _HEADERS: Final = 6
@@ -38,25 +37,8 @@ _JSON_SCALARS: Final = frozenset((type(None), str, int, float, bool))
 _WIDEST = "\U0001f600"
 
 TimestampedStore = TimestampedKeyValueBytes | TimestampedWindowBytes
-CachedStore = TimestampedStore | SessionBytes
 Pending = tuple[Value, Value, int, int, Headers, InputRecord]
 """(key to forward, total, timestamp of the total, timestamp of the latest record, headers, input record)"""
-
-
-def can_cache_values(behavior: StreamAggregate, context: OperatorContext, kind: type[CachedStore]) -> bool:
-    """Return whether the store has a cache, no other node uses it, and the first failure ends the batch.
-
-    If failures are skipped, each total is serialized at once: the previous one is kept if that fails.
-    """
-    if context.task.program.settings.on_processing_error != "fail" or behavior.emit_on_close:
-        return False
-    typed = context.task.typed_store(behavior.store)
-    users = [
-        node
-        for node in context.task.program.nodes
-        if isinstance(node, ProcessorNode) and behavior.store in node.stores
-    ]
-    return type(typed) is kind and isinstance(typed.below, Cached) and len(users) == 1
 
 
 def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, general: Process) -> Process:
@@ -67,7 +49,7 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, genera
     functions = functions_of(behavior.aggregation, context)
     totals = Totals(context.store(behavior.store, TimestampedKeyValueBytes), behavior, context, functions)
     context.task.on_column_totals(context.node.name, totals)
-    if behavior.aggregation.kind is AggregationKind.COUNT:
+    if behavior.aggregation.kind is AggregationKind.COUNT and totals.are_whole_numbers:
         context.task.on_key_counts(context.node.name, totals.count_per_key())
         return _count_records(totals, context, general)
     return _aggregate_records(totals, context, general)
@@ -144,6 +126,7 @@ class Totals:
         pending: Key in the store → total, in the order of the updates.
         characters: The number of characters for which each total has room.
         per_character: The most bytes of a character of a total; 0 = totals are not texts.
+        are_whole_numbers: Whether whole numbers are read as such; a `double` is read with a fraction.
         functions: The functions of the aggregation.
     """
 
@@ -174,6 +157,7 @@ class Totals:
         self._room: dict[bytes, int] = {}
         """Key → the bytes of a total for which there is room, if more than for a number."""
         self.per_character = _bytes_per_character(self._serialize)
+        self.are_whole_numbers = _reads_whole_numbers(typed.value_serde)
         self.characters = (NUMBER - 2) // self.per_character if self.per_character else -1
         self.cache.uncounted.append(self)
         self._cached.flush_with(self._flush)
@@ -362,6 +346,13 @@ def _bytes_per_character(serialize: Callable[[Value], bytes]) -> int:
     except Exception:  # noqa: BLE001 - formats of numbers raise anything
         return 0
     return {_WIDEST.encode(): 4, b'"\\ud83d\\ude00"': 12, f'"{_WIDEST}"'.encode(): 6}.get(widest, 0)
+
+
+def _reads_whole_numbers(serde: Serde) -> bool:
+    try:
+        return type(serde.deserialize(serde.serialize(1))) is int
+    except Exception:  # noqa: BLE001 - other formats raise anything
+        return False
 
 
 def add_to_cached_windows(

@@ -17,8 +17,8 @@ from struct import Struct
 from headwater.model.behaviors import AggregationKind, StreamAggregate
 from headwater.model.windows import SessionWindow, SlidingWindow
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE
-from headwater_spark.engine.operators.aggregation import functions_of
-from headwater_spark.engine.operators.cached_aggregate import cached_aggregate, can_cache_values
+from headwater_spark.engine.operators.aggregation import can_cache_values, functions_of
+from headwater_spark.engine.operators.cached_aggregate import cached_aggregate
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process, TaskServices
 from headwater_spark.engine.operators.materialized import table_store
 from headwater_spark.engine.operators.windowed_aggregates import (

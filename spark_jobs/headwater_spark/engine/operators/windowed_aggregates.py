@@ -19,12 +19,10 @@ from headwater_spark.engine.operators.aggregation import (
     EmissionOnClose,
     Functions,
     WindowResults,
+    can_cache_values,
     functions_of,
 )
-from headwater_spark.engine.operators.cached_aggregate import (
-    add_to_cached_windows,
-    can_cache_values,
-)
+from headwater_spark.engine.operators.cached_aggregate import add_to_cached_windows
 from headwater_spark.engine.operators.cached_sessions import cached_sessions
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.operators.materialized import Forwarding

@@ -168,7 +168,8 @@ def reads_as_written(serde: object) -> bool:
     """Return whether each value of the format is read as it was written.
 
     A `float` is rounded, a whole number is read from a `double` with a fraction, and objects of formats with
-    a schema get the defaults of missing fields.
+    a schema get the defaults of missing fields. A `string` counts as read, although halves of surrogate
+    pairs, which only escapes of JSON have, are written as question marks.
     """
     return any(serde is PLAIN[name] for name in _READ_AS_WRITTEN)
 

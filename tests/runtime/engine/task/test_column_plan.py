@@ -260,6 +260,25 @@ def test_each_record_reads_the_total_as_the_store_returns_it(
     assert [record[3] for record in outputs if record[0] == "out"] == [total.encode()]
 
 
+@pytest.mark.parametrize("window", ["", "- windowedBy: {tumbling: {size: 1h}}\n"])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize(
+    ("count_format", "count"), [("double", "2.0"), ("float", "2.0"), ("json", "2"), ("integer", "2")]
+)
+def test_a_count_is_forwarded_as_the_store_returns_it(
+    *, window: str, columns: bool, count_format: str, count: str
+) -> None:
+    topology = (
+        f"- stream: {{topic: in, serdes: {{key: string, value: long}}}}\n- groupByKey: null\n{window}"
+        f"- count: {{materialized: {{store: counts, serdes: {{key: string, value: {count_format}}}}}}}\n"
+        "- toStream: null\n- map: {key: '1', value: value}\n"
+        "- to: {topic: out, serdes: {key: long, value: json}}\n"
+    )
+    records: list[InputRecord] = [("in", 0, at, at, b"k", at.to_bytes(8, "big"), ()) for at in range(2)]
+    outputs = process(task(topology), records, columns=columns)
+    assert [record[3] for record in outputs if record[0] == "out"] == [count.encode()]
+
+
 def process(on: Task, records: list[InputRecord], *, columns: bool) -> Iterable[OutputRecord]:
     if columns:
         return on.process_partitions(columns_of(records), (), 0)[0]

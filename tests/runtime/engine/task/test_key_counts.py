@@ -67,7 +67,7 @@ def test_counts_per_key_lead_to_the_same_records(
     for drawn in batches:
         records: list[InputRecord] = [("in", 0, offset + at, *fields) for at, fields in enumerate(drawn)]
         offset += len(records)
-        found = count_keys(columns(records), frozenset())
+        found = count_keys(columns(records))
         expected = one_by_one.process(records, 5)
         fits = found is not None and by_key_counts.can_process_key_counts(found)
         assert (
