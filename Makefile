@@ -108,7 +108,8 @@ spark-versions: toolchain ## run the tests of Spark's private parts, and applica
 	    uv pip install --quiet --python build/spark-$$version --requirement $(LOCK) && \
 	    uv pip install --quiet --python build/spark-$$version --no-deps pyspark==$$version && \
 	    uv pip install --quiet --python build/spark-$$version --no-deps --no-build-isolation --editable . && \
-	    build/spark-$$version/bin/python -m pytest -m "not soak" tests/runtime/spark_internals tests/runtime/spark/test_application.py \
+	    HEADWATER_GENERATED_CODE=1 build/spark-$$version/bin/python -m pytest -m "not soak" \
+	        tests/runtime/spark_internals tests/runtime/spark/test_application.py \
 	        tests/runtime/spark/test_grouped_rows.py tests/runtime/spark/test_idle_queries.py \
 	        tests/runtime/spark/test_incomplete_input.py || failed=1; \
 	done; exit $$failed
@@ -127,7 +128,7 @@ new-version: $(STAMP) ## compare a new version of Kafka (VERSION=4.5.0, default:
 
 .PHONY: fuzz
 fuzz: test-brokers ## run the tests with each version of brokers, soak tests, and properties with new examples (hours)
-	HEADWATER_LIVE_ORACLE=1 $(PYTEST) -m "soak or hypothesis" --hypothesis-profile=long --timeout=0
+	HEADWATER_LIVE_ORACLE=1 HEADWATER_GENERATED_CODE=1 $(PYTEST) -m "soak or hypothesis" --hypothesis-profile=long --timeout=0
 
 .PHONY: coverage
 coverage: toolchain test-programs ## list the lines that no test executes, in any process (half an hour)

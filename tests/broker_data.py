@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from headwater.toolchain import KafkaDistribution
-from headwater.toolchain.broker import SaslUser, Settings
+from headwater.toolchain.broker import SaslUser, Settings, launch
 from headwater.toolchain.broker.launch import format_storage, random_cluster_id, write_files
 from headwater.toolchain.cache import Cache, fingerprint
 from headwater.toolchain.commands import Progress
@@ -44,5 +44,6 @@ def _formatted(
 
     words = (word for user in users for word in (user.name, user.password))
     of_features = (word for item in features for word in item)
-    contents = fingerprint(str(distribution.jars), *words, "features", *of_features)
+    code = (Path(file).read_bytes() for file in (launch.__file__, __file__))  # the properties and arguments
+    contents = fingerprint(str(distribution.jars), *code, *words, "features", *of_features)
     return Cache().ensure(f"broker-data-{distribution.version}-{contents}", format_data, Progress())

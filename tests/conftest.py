@@ -61,7 +61,8 @@ _QUICK_JVM = (
 )
 _INTERPRETED = (
     # Compiling the code of a batch takes longer than interpreting it for its few rows.
-    # Tests with `generated_code`, and the processes of `runtime/spark/programs`, use Spark's defaults.
+    # Tests with `generated_code`, and the processes of `runtime/spark/programs`, use Spark's defaults;
+    # with HEADWATER_GENERATED_CODE, as in `make fuzz`, all tests do.
     "-Dspark.sql.codegen.wholeStage=false",
     "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
 )
@@ -214,7 +215,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFi
 
 def pytest_configure(config: pytest.Config) -> None:
     # Every start of Spark reads this, also in subprocesses.
-    options = (*_QUICK_JVM, *_INTERPRETED, *spark_java_options())
+    plans = () if os.environ.get("HEADWATER_GENERATED_CODE") else _INTERPRETED
+    options = (*_QUICK_JVM, *plans, *spark_java_options())
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
     # The JVM that prints the command line of the driver's.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(_QUICK_JVM[:2]))

@@ -1,7 +1,7 @@
 """One secured cluster, and one JVM for real Kafka Streams applications, for all tests of ACLs."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +32,8 @@ _STARTED = ExitStack()
 
 At the end of the session, it would have taken 2 % of a processor for the whole time.
 """
+_USING_MODULES: list[str] = []
+"""A module keeps its fixtures while its last test, which has failed, runs again."""
 
 
 @cache
@@ -51,17 +53,29 @@ def _start_streams() -> StreamsProcess:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    if nextitem is None or _FOLDER not in nextitem.path.parents:
+    is_last = nextitem is None or _FOLDER not in nextitem.path.parents
+    if is_last and not _USING_MODULES:
         _STARTED.close()
         _start_cluster.cache_clear()
         _start_streams.cache_clear()
 
 
-@pytest.fixture(scope="module")
-def secured_cluster(own_broker: Callable[..., Broker]) -> SecuredCluster:
-    return _start_cluster(own_broker)
+@contextmanager
+def _used_by(module: str) -> Iterator[None]:
+    _USING_MODULES.append(module)
+    yield
+    _USING_MODULES.remove(module)
 
 
 @pytest.fixture(scope="module")
-def streams_process() -> StreamsProcess:
-    return _start_streams()
+def secured_cluster(
+    own_broker: Callable[..., Broker], request: pytest.FixtureRequest
+) -> Iterator[SecuredCluster]:
+    with _used_by(request.node.name):
+        yield _start_cluster(own_broker)
+
+
+@pytest.fixture(scope="module")
+def streams_process(request: pytest.FixtureRequest) -> Iterator[StreamsProcess]:
+    with _used_by(request.node.name):
+        yield _start_streams()

@@ -51,3 +51,15 @@ def spark(spark_jars: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory)
     )
     yield session
     session.stop()
+
+
+@pytest.fixture
+def generated_code(spark: SparkSession) -> Iterator[None]:
+    """Let Spark generate the code of its plans, as it does by default; the test run turns that off."""
+    names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+    before = {name: spark.conf.get(name) for name in names}
+    for name, value in zip(names, ("true", "FALLBACK"), strict=True):
+        spark.conf.set(name, value)
+    yield
+    for name, former in before.items():
+        spark.conf.set(name, str(former))

@@ -44,18 +44,6 @@ def cluster(
 
 
 @pytest.fixture
-def generated_code(spark: SparkSession) -> Iterator[None]:
-    """Let Spark generate the code of its plans, as it does by default; the test run turns that off."""
-    names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
-    before = {name: spark.conf.get(name) for name in names}
-    for name, value in zip(names, ("true", "FALLBACK"), strict=True):
-        spark.conf.set(name, value)
-    yield
-    for name, former in before.items():
-        spark.conf.set(name, str(former))
-
-
-@pytest.fixture
 def packed_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Spark pack the records of small batches, too: else those of tests are read row by row."""
     monkeypatch.setattr(row_distribution, "FEWEST_PACKED", 0)

@@ -21,7 +21,8 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.timeout(600),
-    pytest.mark.usefixtures("packed_batches"),
+    # What is grouped and packed is found in the plan, which has other nodes if its code is generated.
+    pytest.mark.usefixtures("generated_code", "packed_batches"),
 ]
 
 _PARTITIONS, _RECORDS = 3, 40

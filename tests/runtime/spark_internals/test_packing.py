@@ -244,6 +244,7 @@ def test_lost_data_fails_with_the_same_message(
     assert messages[0] == messages[1]
 
 
+@pytest.mark.usefixtures("generated_code")
 def test_records_of_several_topics_are_grouped(
     spark: SparkSession, kafka: local.LocalBroker, topics: Topics, unique: Callable[[str], str]
 ) -> None:
@@ -265,6 +266,7 @@ def test_records_of_several_topics_are_grouped(
     assert len(found) == len(single)
 
 
+@pytest.mark.usefixtures("generated_code")
 def test_batches_of_a_stream_and_ranges_are_the_same(
     spark: SparkSession, topics: Topics, source: KafkaSource, tmp_path: Path
 ) -> None:
