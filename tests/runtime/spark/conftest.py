@@ -45,7 +45,7 @@ def cluster(
 
 @pytest.fixture
 def packed_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Spark pack the records of small batches, too: else those of tests are read row by row."""
+    """Let Spark pack the records of small batches, too: batches of tests are too small otherwise."""
     monkeypatch.setattr(row_distribution, "FEWEST_PACKED", 0)
 
 
