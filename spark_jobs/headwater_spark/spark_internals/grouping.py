@@ -8,32 +8,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import structlog
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from headwater_spark.spark_internals.java_classes import (
-    JVM_ENDED,
-    OTHER_SPARK,
-    RowsFailedError,
+    OptionalParts,
     call_method,
     data_frame,
     load_methods,
     planned_rows,
-    reason_of,
 )
 from headwater_spark.spark_internals.jvm import java_gateway
 
-_log = structlog.get_logger(__name__)
 _METHOD = "group"
 _SOURCE = Path(__file__).with_name("GroupedRows.java")
 
 
-class RowGroups:
+class RowGroups(OptionalParts):
     """Groups rows, as long as this Spark has the private parts that are used."""
 
     def __init__(self) -> None:
-        self.is_possible = True
+        super().__init__("input partitions not grouped: Spark shuffles rows")
 
     def grouped(self, rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
         """Return `rows` with a Spark partition for each group; None = they have to be shuffled.
@@ -48,18 +43,7 @@ class RowGroups:
         Raises:
             Py4JJavaError: Spark cannot plan the rows, for example because a broker does not answer.
         """
-        if not self.is_possible:
-            return None
-        try:
-            return _grouped(rows, groups, count)
-        except JVM_ENDED:
-            raise
-        except RowsFailedError as failed:
-            raise failed.error from None
-        except OTHER_SPARK as error:
-            self.is_possible = False
-            _log.warning("input partitions not grouped: Spark shuffles rows", reason=reason_of(error))
-            return None
+        return self.attempt(lambda: _grouped(rows, groups, count))
 
 
 def _grouped(rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:

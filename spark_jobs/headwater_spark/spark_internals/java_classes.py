@@ -1,10 +1,11 @@
 """Java classes of this package, compiled in the driver's JVM by Janino, Spark's own compiler."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import structlog
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
@@ -21,6 +22,10 @@ _SHARED = Path(__file__).with_name("InputPartitions.java")
 """The class that the other classes use."""
 
 
+_log = structlog.get_logger(__name__)
+_Result = TypeVar("_Result")
+
+
 class RowsFailedError(Exception):
     """Spark cannot plan or compute rows, for example because a broker does not answer.
 
@@ -30,6 +35,37 @@ class RowsFailedError(Exception):
     def __init__(self, error: Py4JJavaError) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+class OptionalParts:
+    """Private parts that another Spark may not have: after the first failure, they are not used again.
+
+    Args:
+        consequence: What happens without them, for the log.
+    """
+
+    def __init__(self, consequence: str) -> None:
+        self._consequence = consequence
+        self.is_possible = True
+
+    def attempt(self, use: Callable[[], _Result | None]) -> _Result | None:
+        """Return the result of `use`; None if this Spark has other private parts.
+
+        Raises:
+            Py4JJavaError: Spark cannot plan the rows, for example because a broker does not answer.
+        """
+        if not self.is_possible:
+            return None
+        try:
+            return use()
+        except JVM_ENDED:
+            raise
+        except RowsFailedError as failed:
+            raise failed.error from None
+        except OTHER_SPARK as error:
+            self.is_possible = False
+            _log.warning(self._consequence, reason=reason_of(error))
+            return None
 
 
 @lru_cache(maxsize=8)

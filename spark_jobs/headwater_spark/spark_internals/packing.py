@@ -10,22 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import structlog
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from headwater_spark.spark_internals.grouping import group_partitions
 from headwater_spark.spark_internals.java_classes import (
-    JVM_ENDED,
-    OTHER_SPARK,
-    RowsFailedError,
+    OptionalParts,
     create_object,
     planned_rows,
-    reason_of,
 )
 from headwater_spark.spark_internals.jvm import java_gateway
 
-_log = structlog.get_logger(__name__)
 _SOURCE = Path(__file__).with_name("PackedRows.java")
 _CODE = Path(__file__).with_name("PackedRecords.java")
 _PLANNED = "LogicalRDD"
@@ -46,7 +41,7 @@ class _JavaParts:
     fields: JavaObject
 
 
-class RecordPacking:
+class RecordPacking(OptionalParts):
     """Packs records, as long as this Spark has the private parts that are used.
 
     Args:
@@ -54,9 +49,9 @@ class RecordPacking:
     """
 
     def __init__(self, schema: str) -> None:
+        super().__init__("records not packed: Spark passes them on row by row")
         self._schema = schema
         self._parts: _JavaParts | None = None
-        self.is_possible = True
 
     def packed(
         self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool
@@ -77,18 +72,7 @@ class RecordPacking:
         Raises:
             Py4JJavaError: Spark cannot plan the rows, for example because a broker does not answer.
         """
-        if not self.is_possible:
-            return None
-        try:
-            return self._packed(rows, groups, count, reads_values=reads_values)
-        except JVM_ENDED:
-            raise
-        except RowsFailedError as failed:
-            raise failed.error from None
-        except OTHER_SPARK as error:
-            self.is_possible = False
-            _log.warning("records not packed: Spark passes them on row by row", reason=reason_of(error))
-            return None
+        return self.attempt(lambda: self._packed(rows, groups, count, reads_values=reads_values))
 
     def _packed(
         self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool

@@ -20,9 +20,9 @@ _HEADERS = "header_ends"
 FIELDS = ("topic", "partition", "count", "offset", "time", *_ITEMS, _HEADERS, *_HEADER_ITEMS)
 """The fields of a row, in the order in which `PackedRecords.java` writes them.
 
-Items are keys, values, and keys and values of headers. Their fields are the end of each item, the bytes of all
-items, and a bit for each present item. The bits are null if all items are present. The fields of headers are
-null if no record has headers.
+Items are keys, values, and keys and values of headers. Their fields are the end of each item, the bytes of
+all items, and a bit for each present item. The bits are null if all items are present. The fields of headers
+are null if no record has headers.
 """
 SCHEMA = ", ".join(
     f"{name} {'string' if name == TOPIC else 'int' if name in ('partition', 'count') else 'binary'}"
