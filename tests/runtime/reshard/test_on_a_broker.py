@@ -14,16 +14,21 @@ from confluent_kafka import Consumer, Producer
 
 from headwater.cli.main import main
 from headwater.kafka import Connection
+from headwater.model.compiled import InternalTopic
+from headwater.model.nodes import TopicKind
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard import start
+from headwater_spark.driver.reshard.copy_plan import TopicCopy
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
+from headwater_spark.driver.reshard.state_copy import create_topics
 from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.reshard.compared_applications import Compared, versions_and_buffer
+from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
 from tests.runtime.reshard.stopped_application import KEYS, StoppedApplication
 from tests.runtime.spark.kafka_topics import Topics
 
@@ -35,6 +40,26 @@ def app(kafka: LocalBroker, unique: Callable[[str], str]) -> StoppedApplication:
     app = StoppedApplication(kafka.bootstrap_servers, Topics(kafka.bootstrap_servers), unique("stopped"))
     app.create()
     return app
+
+
+def test_new_topics_that_the_broker_refuses_are_named(
+    kafka: LocalBroker, unique: Callable[[str], str]
+) -> None:
+    """Other new topics are created: the next run finds them empty, and uses them."""
+    connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
+    kept, refused = (
+        InternalTopic(unique(name), TopicKind.CHANGELOG, 1, config, 0, name)
+        for name, config in (("kept", {}), ("refused", {"no.such.setting": "1"}))
+    )
+    copies = [TopicCopy("old", each, 1) for each in (kept, refused)]
+    with pytest.raises(ProblemsError) as raised:
+        create_topics(connection, copies, ReshardMemoryCluster({}))
+    (problem,) = raised.value.problems
+    assert problem.found is not None
+    assert refused.name in problem.found
+    assert kept.name not in problem.found
+    assert problem.why == "No record was copied. Other new topics may have been created: they are empty."
+    assert until(lambda: kept.name in Topics(kafka.bootstrap_servers).names(), 60)
 
 
 def _reshard_and_die(text: str, servers: str, source: str, operations: int) -> None:

@@ -74,6 +74,18 @@ def undo_failed(application: str, reason: str) -> Problem:
     )
 
 
+def creation_failed(reasons: str) -> Problem:
+    """Return the problem of new topics that cannot be created; `reasons` names each topic."""
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        summary=f"The state cannot be copied: {reasons}.",
+        expected="new topics that can be created",
+        found=reasons,
+        why="No record was copied. Other new topics may have been created: they are empty.",
+        fix="Correct the reasons, and run the command again. It uses the empty topics.",
+    )
+
+
 def other_count(topic: str, found: int, old: int) -> Problem:
     """Return the problem of a new topic that has `found` partitions, the old one `old`."""
     return Problem(

@@ -107,7 +107,7 @@ def copy_state(
             ]
             if found:
                 raise ProblemsError(found)
-            _create(connection, new, cluster)
+            create_topics(connection, new, cluster)
             stopped = partial(check_stopped, connection, application, 0, report, has_begun=True)
             execution = CopyExecution(application, copies, cluster, report, check_stopped=stopped)
             retentions = {each.source: shorter_retention(snapshot, each) for each in copies}
@@ -311,16 +311,13 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
             )
 
 
-def _create(connection: Connection, copies: Sequence[TopicCopy], cluster: KafkaMoveCluster) -> None:
-    """Create topics as Kafka Streams would; raises `ProblemsError`."""
+def create_topics(connection: Connection, copies: Sequence[TopicCopy], cluster: ReshardCluster) -> None:
+    """Create the new topics as Kafka Streams would; raises `ProblemsError`, `KafkaException`."""
     if not copies:
         return
     admin = admin_client(connection)
     if failed := tuple(failures(request_new_topics(admin, [copy.target for copy in copies]))):
-        reasons = "; ".join(failed)
-        raise ProblemsError(
-            [copy_refused(copies[0].target.name, reasons, "topics that can be created", "See there.")]
-        )
+        raise ProblemsError([copy_problems.creation_failed("; ".join(failed))])
     await_new_topics(copies, cluster)
 
 
