@@ -1,4 +1,4 @@
-"""What the ownership records on the cluster must say before a topic is deleted, or its deletion is prepared."""
+"""What the ownership records on the cluster must say before a topic is deleted or retired."""
 
 import attrs
 import pytest
