@@ -88,6 +88,15 @@ def test_unprocessed_records_of_their_partition_are_accepted() -> None:
     assert app.counts == dict.fromkeys(KEYS, 3)
 
 
+@pytest.mark.parametrize("partition", [0, 3])
+def test_records_without_a_key_belong_to_no_processor(partition: int) -> None:
+    app, move = doubled()
+    app.cluster.write([(INPUT, partition, None, b"", 1, ())])
+    committed = app.cluster.committed(move.partitions)
+    check_input(move, app.cluster, committed, unreported)
+    assert not InputCheck(move, app.cluster).problems(committed)
+
+
 def test_processed_records_of_an_added_partition_show_another_partitioner() -> None:
     app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 4) == 0)
