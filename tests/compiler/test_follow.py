@@ -90,6 +90,24 @@ def test_an_undecided_count_of_another_application_is_reported() -> None:
     assert problems_without_lints(second)[0].fix == "Fix the problems of one first."
 
 
+def test_a_count_follows_only_what_its_own_writers_read() -> None:
+    """`back` is read by another sub-topology than the one that writes `first`, before a sink with a count."""
+    one = """
+    application: {id: one}
+    topics: {middle: {partitions: 4}, first: {partitions: follow}}
+    topology: [{stream: {topic: back}}, {to: {topic: middle}},
+               {stream: {topic: missing, as: m}},
+               {stream: {topic: middle}}, {merge: {with: m}}, {to: {topic: first}}]
+    """
+    found = compile_documents([document(one), document(copy("two", "first", "back"))], {})
+    reported = [(problem.code, problem.topic) for each in found for problem in problems_without_lints(each)]
+    assert reported == [
+        (ProblemCode.MISSING_SOURCE_TOPIC, "missing"),
+        (ProblemCode.UNDECIDABLE_PARTITIONS, "back"),
+        (ProblemCode.UNDECIDABLE_PARTITIONS, "first"),
+    ]
+
+
 def test_a_sink_without_a_writer_is_an_error() -> None:
     text = "topics: {out: {partitions: follow}}\ntopology: [{stream: {topic: in}}, {to: {topic: other}}]"
     application = compiled(text, {"in": 3})

@@ -45,6 +45,15 @@ def test_a_removed_operator_is_named_at_its_location_before() -> None:
 
 
 @pytest.mark.parametrize("name", ["", " {name: seen}"])
+def test_a_removed_operator_right_before_a_topic_shifts_it(name: str) -> None:
+    before = _DOCUMENT.replace("  - selectKey:\n", f"  - selectKey:\n  - peek:{name}\n")
+    (removed,) = _one_sided(before, _DOCUMENT)
+
+    former = _GENERATED.replace("0003", "0004")
+    assert f"after it: {former}-changelog, {former}-repartition." in removed.why
+
+
+@pytest.mark.parametrize("name", ["", " {name: seen}"])
 def test_an_operator_after_all_generated_names_shifts_none(name: str) -> None:
     (added,) = _one_sided(_DOCUMENT, f"{_DOCUMENT}  - toStream:{name}\n")
 

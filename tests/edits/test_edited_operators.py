@@ -49,6 +49,15 @@ def _edited(before: str, after: str) -> str:
         (", timestamp: value.at", "", "KSTREAM-SOURCE-0000000000"),
         ("shop:ByRegion", "shop:ByCountry", "KSTREAM-SINK-0000000005"),
         ("topic: out", "topic: results", "KSTREAM-SINK-0000000005"),
+        ("topic: out", "topic: out, serdes: {key: bytes}", "KSTREAM-SINK-0000000005"),
+        ("topic: out", "topic: out, serdes: {value: bytes}", "KSTREAM-SINK-0000000005"),
+        ("topic: out", "extractor: value.topic", "KSTREAM-SINK-0000000005"),
+        # Only the source without an own timestamp uses the default.
+        (
+            "{id: app}",
+            "{id: app, config: {default.timestamp.extractor: com.acme.Times}}",
+            "KSTREAM-SOURCE-0000000007",
+        ),
     ],
 )
 def test_an_edited_operator_is_named(old: str, new: str, edited: str) -> None:

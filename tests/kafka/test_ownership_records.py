@@ -85,6 +85,17 @@ def test_a_record_below_the_key_of_another_stack_is_not_used() -> None:
     assert [each.reason for each in log.unread] == [UnreadReason.OTHER_KEY]
 
 
+@pytest.mark.parametrize(
+    "nameless",
+    [attrs.evolve(_RECORD, stack=StackIdentity("", "a/b/c")), attrs.evolve(_RECORD, application_id="")],
+    ids=["no stack", "no application"],
+)
+def test_a_record_that_names_no_stack_or_no_application_is_not_used(nameless: OwnershipRecord) -> None:
+    log = read([ReadRecord(7, key_of(*nameless.key), encode_record(nameless))]).log()
+    assert log.records == ()
+    assert [(each.reason, each.key) for each in log.unread] == [(UnreadReason.OTHER_KEY, None)]
+
+
 def test_a_value_is_not_parsed_beyond_the_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json, "loads", lambda _: pytest.fail("parsed"))
     [unread] = read([ReadRecord(7, _KEY, b" " * (LARGEST_VALUE + 1))]).log().unread

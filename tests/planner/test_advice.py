@@ -132,3 +132,25 @@ def test_topics_with_fewer_partitions_are_sorted() -> None:
     application = counted(live={REPARTITION: 4, CHANGELOG: 6})
     assert advice.topics_below(application.topics, 6) == [REPARTITION]
     assert advice.topics_below(application.topics, 7) == [REPARTITION, CHANGELOG]
+
+
+@pytest.mark.parametrize(
+    ("live", "recorded", "option"),
+    [
+        pytest.param(LIVE, LIVE, "reinitialize", id="set up"),
+        pytest.param({CHANGELOG: 4}, LIVE, "reinitialize", id="set up, the other one is missing"),
+        pytest.param(LIVE, {}, "ifIncomplete", id="never set up, both exist"),
+        pytest.param({CHANGELOG: 4}, {}, "", id="never set up, the other one is missing, too"),
+    ],
+)
+def test_with_manual_setup_a_topic_that_is_deleted_must_not_just_be_missing(
+    live: Mapping[str, int], recorded: Mapping[str, int], option: str
+) -> None:
+    """The next run would refuse it as lost, or as one of an incomplete setup."""
+    manual = counted({"internal.topics.setup": "manual"}, live=live, recorded=recorded)
+    text = advice.delete_topic(manual, topic_of(manual, CHANGELOG))
+    assert f"--delete --topic {CHANGELOG}`" in text
+    assert ("`setup.reinitialize: true`" in text) == (option == "reinitialize")
+    assert ("`setup.ifIncomplete: true`" in text) == (option == "ifIncomplete")
+    automatic = counted(live=live, recorded=recorded)
+    assert "`setup." not in advice.delete_topic(automatic, topic_of(automatic, CHANGELOG))

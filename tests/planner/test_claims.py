@@ -3,8 +3,10 @@
 import attrs
 
 from headwater.model.records import OwnershipRecord
+from headwater.model.topology import Leftovers
 from headwater.planner.claims import change_after, change_before, find_race, retraction
 from headwater.planner.rules.ownership_messages import refusal
+from tests.planner.evidence_values import OLD
 from tests.planner.owned_applications import (
     CHANGELOG,
     ORDERS,
@@ -15,7 +17,7 @@ from tests.planner.owned_applications import (
     conflicts,
     owners,
 )
-from tests.planner.simulated_cluster import application
+from tests.planner.simulated_cluster import application, changelog
 from tests.planner.simulated_stacks import Cluster, Stack
 
 
@@ -122,3 +124,20 @@ def test_a_record_that_is_taken_over_is_no_other_claim(first: Stack, second: Sta
     assert not find_race(change, planned.ownership, planned.ownership)
     [conflict] = planned.ownership.conflicts("orders", [])
     assert refusal(conflict, planned.ownership).fix.startswith("Declare it in one stack only.")
+
+
+def test_a_topic_that_is_retired_while_it_is_taken_over_is_claimed(
+    first: Stack, second: Stack, cluster: Cluster
+) -> None:
+    """Otherwise the second step of its deletion would find it in no record."""
+    first.up(attrs.evolve(ORDERS, internal_topics=(*ORDERS.internal_topics, changelog(OLD, 4))))
+    leftovers = Leftovers((OLD,), (), ())
+    retiring = attrs.evolve(TAKING_OVER.application, leftovers=leftovers)
+    second.up(attrs.evolve(TAKING_OVER, application=retiring))
+    (record,) = cluster.ownership.values()
+    assert record.stack == second.identity
+    assert record.retired_topics == {OLD}
+    assert record.topics[OLD] == cluster.simulated.topics[OLD].topic_id
+    deleting = attrs.evolve(ORDERS.application, leftovers=Leftovers((), (OLD,), ()))
+    second.up(attrs.evolve(ORDERS, application=deleting))
+    assert OLD not in cluster.simulated.topics

@@ -87,5 +87,11 @@ def test_the_worst_risks_come_first() -> None:
     assert "4 → 64 partitions: keys move" in data_risks(plan)[-1].text
 
 
+@pytest.mark.parametrize(("partitions", "is_risk"), [(4, False), (5, True), (8, True)])
+def test_one_added_partition_moves_keys(partitions: int, is_risk: bool) -> None:  # noqa: FBT001 - parameter of a test
+    action = TopicAction(kind=ActionKind.EXPAND, name="a", partitions=partitions, config={}, live=_LIVE)
+    assert [risk.kind for risk in data_risks(planned(action))] == [RiskKind.MOVED_KEYS] * is_risk
+
+
 def test_a_first_setup_has_no_risks() -> None:
     assert data_risks(PLANS["first_setup"]()) == ()

@@ -117,6 +117,19 @@ def test_retired_topics_that_no_longer_exist_are_released() -> None:
     assert not cluster.topics
 
 
+def test_a_sink_that_was_re_created_does_not_stop_a_deletion() -> None:
+    """Sinks are never deleted, so their ids do not matter."""
+    sink = Sink("orders-out", 4)
+    cluster = SimulatedCluster.set_up(application(sink=sink))
+    cluster.recreate("orders-out", is_empty=False)
+    assert codes(cluster.plan(application(sink=sink, lifecycle=Lifecycle.RETIRED))) == []
+    record = cluster.records["orders"]
+    cluster.records["orders"] = attrs.evolve(record, retired=True)
+    assert codes(cluster.plan()) == []
+    cluster.up()
+    assert set(cluster.topics) == {"orders-out"}
+
+
 def test_a_topic_that_was_re_created_after_the_first_step_is_not_deleted() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.up(RETIRED)

@@ -139,6 +139,29 @@ def test_a_record_holds_as_long_as_the_ids_of_its_topics_are_not_read(first: Sta
     assert (ownership("another id").foreign, ownership("another id").outdated) == ((), (record.key,))
 
 
+@pytest.mark.parametrize(
+    ("recorded", "is_valid"),
+    [
+        pytest.param({CHANGELOG: "live", REPARTITION: "live"}, True, id="all topics exist"),
+        pytest.param({CHANGELOG: "deleted", REPARTITION: "live"}, True, id="one was re-created"),
+        pytest.param({"gone": "deleted", REPARTITION: "live"}, True, id="one is gone"),
+        pytest.param({"gone": "deleted", REPARTITION: ""}, True, id="the id of one was not read"),
+        pytest.param({"gone": "", CHANGELOG: "deleted"}, False, id="none exists"),
+        pytest.param({}, False, id="without topics"),
+    ],
+)
+def test_the_record_of_a_retired_application_holds_until_its_last_topic_is_gone(
+    first: Stack, cluster: Cluster, recorded: dict[str, str], *, is_valid: bool
+) -> None:
+    first.up(ORDERS)
+    snapshot = cluster.simulated.snapshot
+    live = {name: topic.topic_id for name, topic in snapshot.topics.items()}
+    ids = {name: live[name] if id_ == "live" else id_ for name, id_ in recorded.items()}
+    record = OwnershipRecord(application_id="orders", stack=first.identity, topics=ids, is_retired=True)
+    found = Ownership.of([record], snapshot, StackIdentity("other", "a/b/other"), frozenset())
+    assert (found.foreign, found.expired) == (((record,), ()) if is_valid else ((), (record,)))
+
+
 def test_what_is_left_of_a_retired_application_is_removed_later(first: Stack, cluster: Cluster) -> None:
     first.up(ORDERS)
     first.up(RETIRED)

@@ -163,7 +163,6 @@ def _path(topic: str, last: str, reached_from: Mapping[str, str]) -> list[str]:
 
 def _needs(topic: str, application: CompiledApplication) -> set[str]:
     """Return all sources that decide the count of `topic`, directly or through repartition topics."""
-    written = {sink: part for part in application.subtopologies for sink in part.sinks}
     found: set[str] = set()
     pending = [topic]
     while pending:
@@ -172,7 +171,5 @@ def _needs(topic: str, application: CompiledApplication) -> set[str]:
             if current in part.sinks:
                 new = set(part.sources) - found
                 found |= new
-                pending += [
-                    source for source in new if source in written and source in part.repartition_topics
-                ]
+                pending += [source for source in new if source in part.repartition_topics]
     return found

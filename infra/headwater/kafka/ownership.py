@@ -187,8 +187,10 @@ def _read_entry(record: ReadRecord) -> OwnershipRecord | UnreadRecord:
     except ValueError:
         is_large = len(value) > LARGEST_VALUE
         return _unread_record(record, UnreadReason.TOO_LARGE if is_large else UnreadReason.NOT_OURS)
-    # A record below the key of another one could not be replaced by the stack that it names.
-    return found if record.key == key_of(*found.key) else _unread_record(record, UnreadReason.OTHER_KEY)
+    # A record below the key of another one could not be replaced by the stack that it names. A key without a
+    # stack or an application names none: a stack without an id would take such a record for its own.
+    is_below_its_key = _parse_key(record.key) == found.key
+    return found if is_below_its_key else _unread_record(record, UnreadReason.OTHER_KEY)
 
 
 def _unread_record(record: ReadRecord, reason: UnreadReason) -> UnreadRecord:

@@ -106,6 +106,10 @@ class LiveTopic:
     racks: int | None = None
     """The racks of the replicas of the partition that is on the fewest; None = not known."""
 
+    def may_have_id(self, recorded: str) -> bool:
+        """Return whether it may be the topic with this id; an empty id is not known."""
+        return not recorded or not self.topic_id or recorded == self.topic_id
+
 
 @attrs.frozen(kw_only=True)
 class RegisteredBroker:

@@ -39,8 +39,7 @@ class TopicState(CountedTopic):
         """Whether another topic of this name exists: its id is not the recorded one."""
         if self.live is None or self.recorded is None:
             return False
-        are_known = bool(self.live.topic_id and self.recorded.topic_id)
-        return are_known and self.live.topic_id != self.recorded.topic_id
+        return not self.live.may_have_id(self.recorded.topic_id)
 
     @property
     def is_emptied(self) -> bool:

@@ -80,11 +80,11 @@ class Ownership:
 
 def _is_own(record: OwnershipRecord, stack: StackIdentity, applications: frozenset[str]) -> bool:
     # A state that was copied to another stack has the same id; a renamed stack has it, too.
-    if record.stack.id == stack.id and record.stack.has_same_name(stack):
-        return bool(stack.id)
+    if not record.stack.has_same_name(stack):
+        return False
     # Another stack with the same name may run at this moment, with applications of its own.
-    is_left_by_a_killed_run = not record.is_finished and record.stack.has_same_name(stack)
-    return is_left_by_a_killed_run and record.application_id in applications
+    is_left_by_a_killed_run = not record.is_finished and record.application_id in applications
+    return record.stack.id == stack.id or is_left_by_a_killed_run
 
 
 def _is_valid(record: OwnershipRecord, snapshot: ClusterSnapshot) -> bool:
@@ -94,5 +94,5 @@ def _is_valid(record: OwnershipRecord, snapshot: ClusterSnapshot) -> bool:
     """
     live = snapshot.topics
     return not record.is_retired or any(
-        name in live and live[name].topic_id in ("", id_) for name, id_ in record.topics.items()
+        name in live and live[name].may_have_id(id_) for name, id_ in record.topics.items()
     )

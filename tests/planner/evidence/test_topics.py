@@ -266,3 +266,58 @@ def test_the_id_of_another_stack_overlaps() -> None:
     again = pay.plan(application(id_="pay"))
     assert again.is_applicable
     assert [problem.code for problem in warnings(again)] == [ProblemCode.APPLICATION_ID_OVERLAP]
+
+
+_WITH_MEMBERS = (
+    "Stable",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "members", "is_running"),
+    [
+        pytest.param(None, (), False, id="no group"),
+        *(pytest.param(state, (), False, id=f"{state} group") for state in ("Empty", "Dead")),
+        *(pytest.param(state, (), True, id=f"{state} group") for state in _WITH_MEMBERS),
+        pytest.param(None, (0,), False, id="no members"),
+        pytest.param(None, (1,), True, id="one member"),
+        pytest.param(None, (None,), True, id="members not known"),
+        pytest.param("Empty", (1,), True, id="a member has joined"),
+        pytest.param("Stable", (0,), True, id="the last member has left"),
+    ],
+)
+def test_an_application_is_running_if_its_group_may_have_members(
+    state: str | None,
+    members: tuple[int | None, ...],
+    is_running: bool,  # noqa: FBT001 - parameter of a test
+) -> None:
+    """The list of all groups and the groups of the applications are read one after the other."""
+    cluster = SimulatedCluster.set_up(application())
+    if state is not None:
+        cluster.read_by("orders", CHANGELOG, state=state)
+    for number in members:
+        cluster.run_group("orders", members=number)
+    evidence = Evidence((application(),), cluster.snapshot, cluster.records)
+    assert evidence.is_running("orders") is is_running
+    assert evidence.is_unused("orders") is not is_running
+    assert not evidence.is_running("order")
+
+
+def test_an_id_is_unused_only_if_no_other_stack_records_it_and_all_groups_are_read() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.ownership.append(recorded("sales", OLD))
+
+    def is_unused(id_: str) -> bool:
+        return Evidence((application(),), cluster.snapshot, cluster.records).is_unused(id_)
+
+    assert (is_unused("sales"), is_unused("orders"), is_unused("other")) == (False, True, True)
+    cluster.ownership.append(recorded("orders", OLD))  # a former record of the own application
+    assert is_unused("orders")
+    cluster.unread_evidence = ("the groups of other clients",)
+    assert not is_unused("other")
+    assert not Evidence((), attrs.evolve(cluster.snapshot, evidence=None), {}).is_unused("other")

@@ -39,3 +39,15 @@ def test_each_topic_has_its_own_parents() -> None:
 def test_partition_that_was_processed_before_does_not_wait_again() -> None:
     releases = PartitionReleases.of(TWO, [ADDED])
     assert releases.released({PARENT: 7, ADDED: 5}, {}) == {PARENT: 7, ADDED: 5}
+
+
+def test_the_first_record_of_a_parent_is_awaited() -> None:
+    releases = PartitionReleases.of(TWO, ())
+    assert releases.released({PARENT: 1, ADDED: 5}, {}) == {PARENT: 1}
+    assert releases.released({PARENT: 1, ADDED: 5}, {PARENT: 0}) == {PARENT: 1}
+    assert releases.released({PARENT: 1, ADDED: 5}, {PARENT: 1}) == {PARENT: 1, ADDED: 5}
+
+
+def test_a_parent_that_is_not_read_is_not_awaited() -> None:
+    releases = PartitionReleases.of(TWO, ())
+    assert releases.released({OTHER: 3, ADDED: 5}, {}) == {OTHER: 3, ADDED: 5}

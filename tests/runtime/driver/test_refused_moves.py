@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import attrs
 import pytest
 
-from headwater.model.offset_metadata import OffsetMetadata
+from headwater.model.offset_metadata import DELETING_KEY, OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input, unprocessed
 from headwater_spark.driver.processor_move.entry_copy import unreported
@@ -88,6 +88,15 @@ def test_unprocessed_records_of_their_partition_are_accepted() -> None:
     assert app.counts == dict.fromkeys(KEYS, 3)
 
 
+@pytest.mark.parametrize("partition", [0, 3])
+def test_records_without_a_key_belong_to_no_processor(partition: int) -> None:
+    app, move = doubled()
+    app.cluster.write([(INPUT, partition, None, b"", 1, ())])
+    committed = app.cluster.committed(move.partitions)
+    check_input(move, app.cluster, committed, unreported)
+    assert not InputCheck(move, app.cluster).problems(committed)
+
+
 def test_processed_records_of_an_added_partition_show_another_partitioner() -> None:
     app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 4) == 0)
@@ -134,6 +143,22 @@ def test_entries_that_an_earlier_move_has_deleted_are_not_misplaced() -> None:
     execute(app.cluster, move)
 
 
+def test_entries_that_a_task_has_yet_to_delete_are_not_misplaced() -> None:
+    """An earlier move has moved their keys; the task deletes them while it processes records."""
+    app, move = doubled()
+    own, other = (next(key for key in KEYS if default_partition(key, 2) == each) for each in (0, 1))
+    app.cluster.write([(CHANGELOG, 0, other, b"1", 1, ())])
+    metadata = app.metadata(0)
+    deleting = attrs.evolve(metadata, clocks={**metadata.clocks, DELETING_KEY: 1})
+    for partition in (0, 2):
+        committed = app.cluster.offsets[INPUT, partition]
+        app.cluster.offsets[INPUT, partition] = attrs.evolve(committed, text=deleting.encode(partition))
+    check_entries(move, app.cluster, app.cluster.committed(move.partitions), unreported)
+    app.cluster.write([(CHANGELOG, 1, own, b"1", 1, ())])
+    with pytest.raises(ProblemsError, match=f"Partition 1 of {CHANGELOG} .* belongs to processor 0"):
+        check_entries(move, app.cluster, app.cluster.committed(move.partitions), unreported)
+
+
 def test_each_misplaced_entry_is_found_with_one_key_in_memory() -> None:
     """An earlier move has deleted all others of its partition."""
     others = [key for key in KEYS if default_partition(key, 2) == 1]
@@ -166,6 +191,20 @@ def test_unprocessed_subscriptions_are_refused_if_they_name_a_processor() -> Non
         app.cluster.write([(INPUT, default_partition(key, 4), key, serde.serialize(subscription), 1, ())])
         if number == 0:
             check_input(move, app.cluster, app.cluster.committed(move.partitions), unreported)
+    assert refusal(app, move).endswith("has subscriptions that name a processor.")
+
+
+def test_processed_subscriptions_may_name_a_processor() -> None:
+    app, move = doubled()
+    part = attrs.evolve(move.parts[0], subscriptions=frozenset({INPUT}))
+    move = attrs.evolve(move, parts=(part,))
+    key = next(key for key in KEYS if default_partition(key, 4) == 3)
+    subscription = subscription_serde(PLAIN["string"]).serialize(Subscription(None, 1, "left", 1))
+    app.cluster.write([(INPUT, 3, key, subscription, 1, ())])
+    [(_, end)] = app.cluster.bounds([(INPUT, 3)]).values()
+    app.cluster.offsets[INPUT, 3] = attrs.evolve(app.cluster.offsets[INPUT, 3], offset=end)
+    check_input(move, app.cluster, app.cluster.committed(move.partitions), unreported)
+    app.cluster.offsets[INPUT, 3] = attrs.evolve(app.cluster.offsets[INPUT, 3], offset=end - 1)
     assert refusal(app, move).endswith("has subscriptions that name a processor.")
 
 

@@ -26,6 +26,7 @@ from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_clust
 from headwater_spark.driver.reshard.state_copy import source_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
+from headwater_spark.engine.scaling.transfers import named_partition, subscription_to
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.resharded_application import (
     DOCUMENT,
@@ -38,6 +39,29 @@ from tests.runtime.reshard.resharded_application import (
 )
 
 _GROWING = st.lists(st.integers(1, 5), min_size=2, max_size=3).map(sorted)
+
+
+@pytest.mark.parametrize("is_repaired", [False, True])
+def test_a_subscription_that_names_another_partition_is_refused(*, is_repaired: bool) -> None:
+    """Its response would go to a task without the left row. A later entry of its key replaces it."""
+    app = application(inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    topic = "app-owner-subscription-store-changelog"
+    entry = next(record for record in app.cluster.topics[topic][0] if record[5] is not None)
+    value = entry[5] or b""
+    other = subscription_to(value, 1 - named_partition(value))
+    app.cluster.write([(*entry[:2], entry[4], other, TIME, ())])
+    if is_repaired:
+        app.cluster.write([(*entry[:2], entry[4], value, TIME, ())])
+        app.reshard(inputs((5, 2, 5)))
+        return
+    before = app.counts
+    with pytest.raises(ProblemsError) as raised:
+        app.reshard(inputs((5, 2, 5)))
+    assert [(each.code, each.topic) for each in raised.value.problems] == [
+        (ProblemCode.MISPLACED_ENTRIES, topic)
+    ]
+    assert app.counts == before
 
 
 @settings(max_examples=max(3, settings().max_examples // 4))

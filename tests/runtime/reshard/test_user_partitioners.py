@@ -17,7 +17,7 @@ from headwater_spark.driver.reshard.entry_checks import check_entries, find_stor
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Phase
 from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster
-from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
+from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner, default_partition
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
 
@@ -221,6 +221,20 @@ def test_records_of_one_partition_that_are_written_again_do_not_show_it_either()
 
 def test_one_partition_without_entries_needs_no_confirmation() -> None:
     _reshard(_of_one_partition([]), {"orders": _REGION})
+
+
+def test_processed_records_that_stay_where_they_are_need_no_confirmation() -> None:
+    cluster = _of_one_partition([])
+    cluster.write([("orders", 0, key, b"1", _TIME, ()) for key in _KEYS])
+    cluster.offsets["orders", 0] = Committed(cluster.topics["orders"][0][-1][2] + 1)
+    _reshard(cluster, {"orders": _REGION})
+    assert [len(partitions) for partitions in cluster.topics.values()] == [5, 5]
+
+
+def test_the_default_partitioner_needs_no_confirmation() -> None:
+    cluster = _of_one_partition(_KEYS)
+    _reshard(cluster, {})
+    assert _entries(cluster) == {key: default_partition(key, 5) for key in _KEYS}
 
 
 @pytest.mark.parametrize("of_many", [False, True], ids=["function", "class of Java"])

@@ -142,7 +142,7 @@ class Evidence:
         return TopicEvidence(
             topic=name,
             application=application,
-            is_recorded=(entry is not None and _is_same(entry.topic_id, topic.topic_id))
+            is_recorded=(entry is not None and topic.may_have_id(entry.topic_id))
             or any(record.application_id == application for record in records),
             recorded_by=tuple(record for record in records if record.application_id != application),
             readers=tuple(self._readers(application, name)),
@@ -249,12 +249,7 @@ def read_topics(compiled: CompiledApplication) -> Iterable[str]:
 
 def _contains_topic(record: OwnershipRecord, topic: LiveTopic) -> bool:
     """Whether a record contains the topic: not a topic that only has the same name."""
-    return topic.name in record.topics and _is_same(record.topics[topic.name], topic.topic_id)
-
-
-def _is_same(recorded: str, live: str) -> bool:
-    """Whether two topic ids may be equal; empty = not known."""
-    return not recorded or not live or recorded == live
+    return topic.name in record.topics and topic.may_have_id(record.topics[topic.name])
 
 
 def evidence_request(

@@ -216,7 +216,8 @@ class _RecordCheck:
 
     def problem(self, record: InputRecord, *, is_processed: bool) -> Problem | None:
         topic, partition, at, _, key, value, _ = record
-        if not is_processed and topic in self._subscriptions and value and names_processor(value):
+        is_waiting = not is_processed and topic in self._subscriptions
+        if is_waiting and value is not None and names_processor(value):
             return names_old_processor(self.move, topic, partition)
         count = self._counts[topic]
         if key is not None and linear_partition(key, self.move.old.initial, count) != partition:

@@ -85,8 +85,9 @@ def names_processor(subscription: bytes) -> bool:
     """Return whether a subscription names the processor that gets the response.
 
     Those of applications with `processors` name none. Others were written before the document declared them.
+    An empty value is no subscription of Kafka Streams.
     """
-    return subscription[0] & ~_NULL_HASH != VERSION_WITHOUT_PARTITION
+    return bool(subscription) and subscription[0] & ~_NULL_HASH != VERSION_WITHOUT_PARTITION
 
 
 def without_processor(subscription: bytes) -> bytes:
