@@ -87,9 +87,18 @@ class Generator(Draft):
         if self.has_rare_calls and has_processors and not self.one_task and self.chance(25):
             processor_api.topology(self)
         config = {"topology.optimization": self.random.choice(_OPTIMIZATIONS), **self.handlers()}
+        if self.has_rare_calls:
+            config |= self._rare_config()
         if self.form is not TEXT:
             config["default.value.serde"] = self.form.name
         return {"application": {"id": "app", "config": config}, "topology": self.steps}
+
+    def _rare_config(self) -> Options:
+        upgrade = {"upgrade.from": self.random.choice(["3.3", "3.4"])} if self.chance(15) else {}
+        # in Kafka Streams, windows of in-memory stores expire before they are emitted on close
+        emits_on_close = any("emit" in options for step in self.steps for options in step.values())
+        in_memory = self.chance(15) and not emits_on_close
+        return upgrade | ({"default.dsl.store": "in_memory"} if in_memory else {})
 
     def _step(self) -> None:
         handle = self.random.choice([each for each in self.handles if each.kind in {"stream", "table"}])
