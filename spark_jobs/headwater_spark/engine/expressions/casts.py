@@ -13,6 +13,7 @@ from headwater_spark.engine.expressions.operations import (
     text_to_whole,
 )
 from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.java_texts import double_text
 
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII)
 _TIMESTAMP = re.compile(
@@ -20,27 +21,6 @@ _TIMESTAMP = re.compile(
     r"\s*(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?",
     re.ASCII,
 )
-_SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-3, 1e7
-
-
-def double_text(value: float) -> str:
-    """Return a double as Java writes it: `1.0`, `1.0E7`, `NaN`, `Infinity`."""
-    if value != value:  # noqa: PLR0124 - NaN
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    magnitude = abs(value)
-    if magnitude == 0 or _SMALLEST_PLAIN <= magnitude < _LARGEST_PLAIN:
-        text = repr(value)
-        return text if "e" not in text else f"{value:f}"
-    digits, _, exponent = f"{value!r}e0".partition("e")
-    sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
-    power = int(exponent.partition("e")[0])
-    whole, _, fraction = digits.partition(".")
-    significant = (whole + fraction).lstrip("0")
-    leading = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0")) + 1)
-    significant = significant.rstrip("0") or "0"
-    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{power + leading}"
 
 
 def to_text(value: Value) -> Value:

@@ -23,6 +23,7 @@ from referencing import Registry
 from headwater.model.behaviors import Format
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.serdes.equality import equal_in_bytes, equal_in_java
+from headwater_spark.engine.serdes.java_texts import with_java_numbers
 from headwater_spark.engine.serdes.plain import (
     PLAIN,
     DeserializationError,
@@ -62,7 +63,7 @@ _DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
 
 def _write(value: Value) -> bytes:
     try:
-        text = _ENCODE(value)
+        text = with_java_numbers(_ENCODE(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise SerializationError("json", _fault(error)) from None
 

@@ -5,13 +5,13 @@ Follows `org.apache.kafka.common.serialization`, `TimeWindowedSerializer` and `S
 
 import operator
 import struct
-import uuid
 from collections.abc import Callable, Mapping
 
 import attrs
 
 from headwater_spark.engine.records import Value, Windowed
 from headwater_spark.engine.serdes.equality import equal_in_bytes, equal_in_java
+from headwater_spark.engine.serdes.java_texts import read_utf8, uuid_text
 
 
 class DeserializationError(ValueError):
@@ -63,11 +63,6 @@ def _write_string(value: Value) -> bytes:
     return encoded
 
 
-def _read_string(data: bytes) -> str:
-    """Replace malformed bytes by U+FFFD, as Java does."""
-    return data.decode("utf-8", "replace")
-
-
 def _write_bytes(value: Value) -> bytes:
     if not isinstance(value, bytes):
         raise SerializationError("bytes", f"it is {kind_of(value)}")
@@ -88,14 +83,14 @@ def _read_boolean(data: bytes) -> bool:
 
 def _write_uuid(value: Value) -> bytes:
     try:
-        return str(uuid.UUID(value)).encode()
+        return uuid_text(value).encode()
     except (ValueError, AttributeError, TypeError):
         raise SerializationError("uuid", f"it is {kind_of(value)}, not a UUID") from None
 
 
 def _read_uuid(data: bytes) -> str:
     try:
-        return str(uuid.UUID(data.decode("ascii")))
+        return uuid_text(read_utf8(data))
     except ValueError:
         raise DeserializationError("uuid", f"{len(data)} byte(s) that are not a UUID") from None
 
@@ -147,7 +142,7 @@ _NAN = bytes.fromhex("7ff8000000000000")
 _WHOLE = (int,)
 
 PLAIN: Mapping[str, Plain] = {
-    "string": Plain(_write_string, _read_string),
+    "string": Plain(_write_string, read_utf8),
     "bytes": Plain(_write_bytes, lambda data: data),
     "boolean": Plain(_write_boolean, _read_boolean),
     "uuid": Plain(_write_uuid, _read_uuid, equal_in_bytes(_write_uuid)),

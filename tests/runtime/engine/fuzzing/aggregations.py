@@ -101,7 +101,9 @@ def _window(draft: Draft) -> Options:
 
 
 def _fold(draft: Draft, *, sessions: bool = False) -> tuple[str, Options]:
-    call = draft.random.choice(["count", "reduce", "aggregate"])
+    call = draft.random.choice(
+        ["count", "reduce", "aggregate"] if draft.has_counts else ["reduce", "aggregate"]
+    )
     if call == "count":
         return call, {}
     if call == "reduce":

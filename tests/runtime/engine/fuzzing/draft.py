@@ -42,6 +42,8 @@ class Draft:
     steps: list[Options] = attrs.field(factory=list)
     handles: list[Handle] = attrs.field(factory=list)
     topics: list[str] = attrs.field(factory=list)
+    has_counts: bool = True
+    """Some results are counts, which are whole numbers."""
     survives: bool = False
     """Records that a processor cannot process are skipped."""
     stores: set[str] = attrs.field(factory=set)

@@ -1,60 +1,155 @@
-"""The functions of `tests/oracle/java/…/Functions.java` in SQL, on values as text."""
+"""The functions of `tests/oracle/java/…/Functions.java` in SQL: they make values of a format from texts."""
+
+import base64
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import attrs
 
-_TEXT = "string(value)"
-_SHOWN = f"coalesce({_TEXT}, 'null')"
+from headwater.model.behaviors import Format
+from headwater_spark.engine.serdes import serde_of
+
+
+@attrs.frozen
+class ValueFormat:
+    """A format of values, as in `ValueFormat.java`.
+
+    Attributes:
+        text: Expression of a value → its text.
+        made: Expression of a text → a value with it.
+        value_of: Text → the value.
+        is_number: Its keys are made of hash values, because its texts have no colon.
+    """
+
+    name: str
+    text: Callable[[str], str]
+    made: Callable[[str], str]
+    value_of: Callable[[str], Any]
+    is_number: bool = False
+
+    def encoded(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a record with a value in the format, as base 64."""
+        if record.get("value") is None:
+            return record
+        data = serde_of(Format(self.name), {}).serialize(self.value_of(record["value"]))
+        return {**record, "value": base64.b64encode(data).decode(), "base64": True}
+
+
+def _string(value: str) -> str:
+    return f"string({value})"
+
+
+def _hash(text: str) -> int:
+    return zlib.crc32(text.encode())
+
+
+TEXT = ValueFormat("text", _string, str, str)
+FORMATS: Mapping[str, ValueFormat] = {
+    each.name: each
+    for each in (
+        ValueFormat("string", _string, str, str),
+        ValueFormat("bytes", _string, lambda text: f"binary({text})", str.encode),
+        ValueFormat(
+            "long",
+            _string,
+            lambda text: f"crc32({text}) % 1000",
+            lambda text: _hash(text) % 1000,
+            is_number=True,
+        ),
+        ValueFormat(
+            "double",
+            _string,
+            lambda text: f"double(crc32({text}) % 1000000) * 31.25D",
+            lambda text: float(_hash(text) % 1_000_000) * 31.25,
+            is_number=True,
+        ),
+        ValueFormat(
+            "json",
+            lambda value: f"{value}.v",
+            lambda text: (
+                f"if({text} is null, null, "
+                f"named_struct('n', double(crc32({text}) % 1000) * 31.25D, 'v', {text}))"
+            ),
+            lambda text: {"n": float(_hash(text) % 1000) * 31.25, "v": text},
+        ),
+    )
+}
+"""Name → format of values with which Kafka Streams is compared."""
 
 
 def _before(text: str) -> str:
     return f"substring_index({text}, ':', 1)"
 
 
-def _folded(total: str, value: str) -> str:
-    one, other = (f"coalesce(string({each}), 'null')" for each in (total, value))
-    return f"{_before(other)} || ':' || right(replace({one} || {other}, ':', ''), 6)"
-
-
-def _joined() -> str:
-    left, right = ("coalesce(string(left), 'null')", "coalesce(string(right), 'null')")
-    return f"{_before(left)} || ':' || right(replace({left} || '+' || {right}, ':', ''), 8)"
-
-
-@attrs.frozen
-class Functions:
-    """The functions without null results for values that are not null."""
-
-    where: str = "coalesce(length(string(value)), 0) % 3 <> 0"
-    other_where: str = "coalesce(length(string(value)), 0) % 2 <> 0"
-    key: str = _before(_TEXT)
-    value: str = f"{_TEXT} || 'm'"
-    pair_value: str = f"{_TEXT} || 'p'"
-    pairs: str = (
-        f"if(value is null, array(), array(struct(key as key, {_TEXT} as value), "
-        f"struct({_before(_TEXT)} as key, {_TEXT} || 'f' as value)))"
-    )
-    values: str = f"if(value is null, array(), array({_TEXT}, {_TEXT} || 'g'))"
-    foreign_key: str = _before(_TEXT)
-    init: str = "''"
-    no_init: str = "cast(null as string)"
-    timestamp: str = f"if(endswith({_SHOWN}, '4'), -1, timestamp + if(endswith({_SHOWN}, '6'), 7000, 0))"
-    topic: str = f"'out-chosen-' || (coalesce(length({_TEXT}), 0) % 2)"
-    add: str = _folded("total", "value")
-    merge: str = _folded("left", "right")
-    join: str = _joined()
-
-
-TOTAL = Functions()
-
-
 def _null_if(condition: str, text: str) -> str:
     return f"if({condition}, null, {text})"
 
 
-PARTIAL = Functions(
-    value=_null_if(f"endswith({_SHOWN}, '5')", TOTAL.value),
-    foreign_key=_null_if(f"startswith({_SHOWN}, 'd')", TOTAL.foreign_key),
-    add=_null_if(f"endswith({_SHOWN}, '7')", TOTAL.add),
-    join=_null_if("endswith(coalesce(string(right), 'null'), '9')", TOTAL.join),
-)
+@attrs.frozen
+class Functions:
+    """Some results are null if the functions are partial, which deletes a row."""
+
+    where: str
+    other_where: str
+    key: str
+    value: str
+    pair_value: str
+    pairs: str
+    values: str
+    foreign_key: str
+    init: str
+    no_init: str
+    timestamp: str
+    topic: str
+    add: str
+    merge: str
+    join: str
+
+
+def functions_of(form: ValueFormat, *, partial: bool) -> Functions:
+    """Return the functions; `partial` = those of the Java helper."""
+    made, text = form.made, form.text("value")
+    shown = f"coalesce({text}, 'null')"
+    key = f"string(crc32({text}) % 4)" if form.is_number else _before(text)
+
+    def text_of(value: str) -> str:
+        return f"coalesce({form.text(value)}, 'null')"
+
+    def folded(total: str, value: str) -> str:
+        one, other = text_of(total), text_of(value)
+        return made(f"{_before(other)} || ':' || right(replace({one} || {other}, ':', ''), 6)")
+
+    def some(condition: str, value: str) -> str:
+        return _null_if(condition, value) if partial else value
+
+    joined = f"replace({text_of('left')} || '+' || {text_of('right')}, ':', '')"
+    first_of_nulls = "1" if form.is_number else "d"
+    return Functions(
+        where=f"coalesce(length({text}), 0) % 3 <> 0",
+        other_where=f"coalesce(length({text}), 0) % 2 <> 0",
+        key=key,
+        value=some(f"endswith({shown}, '5')", made(f"{text} || 'm'")),
+        pair_value=made(f"{text} || 'p'"),
+        pairs=(
+            f"if(value is null, array(), array(struct(key as key, {made(text)} as value), "
+            f"struct({key} as key, {made(f'{text} || {chr(39)}f{chr(39)}')} as value)))"
+        ),
+        values=f"if(value is null, array(), array({made(text)}, {made(f'{text} || {chr(39)}g{chr(39)}')}))",
+        foreign_key=some(f"startswith({shown}, '{first_of_nulls}')", key),
+        init=made("''"),
+        no_init="cast(null as string)",
+        timestamp=f"if(endswith({shown}, '4'), -1, timestamp + if(endswith({shown}, '6'), 7000, 0))",
+        topic=f"'out-chosen-' || (coalesce(length({text}), 0) % 2)",
+        add=some(f"endswith({shown}, '7')", folded("total", "value")),
+        merge=folded("left", "right"),
+        join=some(
+            f"endswith({text_of('right')}, '9')",
+            made(f"{_before(text_of('left'))} || ':' || right({joined}, 8)"),
+        ),
+    )
+
+
+TOTAL = functions_of(TEXT, partial=False)
+PARTIAL = functions_of(TEXT, partial=True)
 """The functions of the Java helper: some results are null, which deletes a row."""

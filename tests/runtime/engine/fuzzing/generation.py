@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 import attrs
 
 from tests.runtime.engine.fuzzing import aggregations, joins, processor_api, sources, streams, tables
 from tests.runtime.engine.fuzzing.draft import Draft, Handle, NoPartnerError, Options
-from tests.runtime.engine.fuzzing.functions import TOTAL, Functions
+from tests.runtime.engine.fuzzing.functions import TEXT, TOTAL, Functions, ValueFormat, functions_of
 
 Make = Callable[[Any, Handle], None]
 _ON_STREAMS: tuple[Make, ...] = (
@@ -32,6 +33,7 @@ _IN_ONE_TASK: tuple[Make, ...] = (
     streams.values, streams.select, streams.flat_values, streams.split, streams.merge, streams.process,
     streams.report, streams.report,
 )  # fmt: skip
+_WITH_PROCESSORS = frozenset({streams.process, streams.transform, streams.report})
 _CONVERGENT: tuple[Make, ...] = (
     tables.values, streams.forgetful_transform, joins.tables, joins.tables, joins.left_foreign_key,
     joins.left_foreign_key,
@@ -53,9 +55,17 @@ class Generator(Draft):
     """Generate calls on a `Topology`, and topics that are written and read, too."""
     one_task: bool = False
     """Generate one sub-topology: the test driver has one stream time for all."""
+    form: ValueFormat = TEXT
+    """The default format of values. Processors have text: other formats have none of them."""
+
+    @classmethod
+    def of_format(cls, random: Random, form: ValueFormat) -> "Generator":
+        functions = functions_of(form, partial=True)
+        return cls(random, functions, has_counts=form.name == "long", has_rare_calls=True, form=form)
 
     def document(self, size: int) -> Options:
-        self.one_task = self.chance(10)
+        has_processors = self.form is TEXT
+        self.one_task = self.chance(10) and has_processors
         self.survives = self.chance(25)
         for make in (sources.stream, sources.table, sources.stream, sources.table)[
             : 1 if self.one_task else 4
@@ -63,7 +73,7 @@ class Generator(Draft):
             make(self)
         while self.chance(25):
             sources.global_table(self)
-        if self.chance(15):
+        if self.chance(15) and has_processors:
             sources.global_store(self)
         for _ in range(size):
             self._step()
@@ -74,10 +84,21 @@ class Generator(Draft):
             sources.sink(self, handle)
         if self.chance(10):
             sources.chosen_sink(self)
-        if self.has_rare_calls and not self.one_task and self.chance(25):
+        if self.has_rare_calls and has_processors and not self.one_task and self.chance(25):
             processor_api.topology(self)
         config = {"topology.optimization": self.random.choice(_OPTIMIZATIONS), **self.handlers()}
+        if self.has_rare_calls:
+            config |= self._rare_config()
+        if self.form is not TEXT:
+            config["default.value.serde"] = self.form.name
         return {"application": {"id": "app", "config": config}, "topology": self.steps}
+
+    def _rare_config(self) -> Options:
+        upgrade = {"upgrade.from": self.random.choice(["3.3", "3.4"])} if self.chance(15) else {}
+        # in Kafka Streams, windows of in-memory stores expire before they are emitted on close
+        emits_on_close = any("emit" in options for step in self.steps for options in step.values())
+        in_memory = self.chance(15) and not emits_on_close
+        return upgrade | ({"default.dsl.store": "in_memory"} if in_memory else {})
 
     def _step(self) -> None:
         handle = self.random.choice([each for each in self.handles if each.kind in {"stream", "table"}])
@@ -87,8 +108,11 @@ class Generator(Draft):
             makers = _ON_WINDOWED_STREAMS if handle.windowed else _ON_STREAMS
         else:
             makers = _ON_WINDOWED_TABLES if handle.windowed else _ON_TABLES
+        make = self.random.choice(makers)
+        if self.form is not TEXT and make in _WITH_PROCESSORS:
+            return
         with suppress(NoPartnerError):
-            self.random.choice(makers)(self, handle)
+            make(self, handle)
 
 
 @attrs.define

@@ -5,6 +5,7 @@ sub-topologies, so they take turns. Its caches are empty when a batch begins, an
 ends, as the runtime does.
 """
 
+import base64
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -35,6 +36,8 @@ class Rounds:
     _states: dict[str, MemoryState] = attrs.field(factory=dict)
     _offsets: defaultdict[str, int] = attrs.field(factory=lambda: defaultdict(int))
     _waiting: list[OutputRecord] = attrs.field(factory=list)
+    _logged: defaultdict[str, list[InputRecord]] = attrs.field(factory=lambda: defaultdict(list))
+    """The records of each changelog topic, and of each source topic."""
     _clock: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -49,6 +52,34 @@ class Rounds:
     def reopen(self) -> None:
         """Create new tasks on the same states, as when they move to another worker."""
         self.tasks = open_tasks(self.programs, self._states)
+
+    def restore(self, *, compacts: bool) -> None:
+        """Create new tasks on states that are restored as by `restore_state`; `compacts`: the latest per key.
+
+        Stores of global programs stay as they are.
+        """
+        for program in self.programs:
+            if not program.is_global:
+                self._states[program.name] = self._restored(program, compacts=compacts)
+        self.reopen()
+
+    def _restored(self, program: SubtopologyProgram, *, compacts: bool) -> MemoryState:
+        before, state = self._states[program.name], MemoryState()
+        task = Task(program, 0, state, self._global_stores())
+        for topic in (*program.changelogs.values(), *program.source_changelogs.values()):
+            logged = self._logged[topic]
+            task.restore(topic, latest_of_keys(logged) if compacts else logged)
+        state.metadata.update(before.metadata)
+        state.commit(before.version - 1)
+        return state
+
+    def _global_stores(self) -> dict[str, Any]:
+        return {
+            name: store
+            for each in self.programs
+            if each.is_global
+            for name, store in self.tasks[each.name].stores.items()
+        }
 
     def start(self) -> None:
         """Process an empty batch at the time 0: the test driver schedules before the first record, too."""
@@ -82,6 +113,10 @@ class Rounds:
             outputs = task.process(inputs, self._clock)
         state = self._states[program.name]
         state.commit(state.version)
+        for topic, _, key, value, timestamp, headers in outputs:
+            if topic in program.changelogs.values():
+                logged = self._logged[topic]
+                logged.append((topic, 0, len(logged), timestamp, key, value, headers))
         read = {topic for each in self.programs for topic in each.sources}
         self._waiting += [output for output in outputs if output[0] in read]
         return outputs
@@ -90,11 +125,25 @@ class Rounds:
         topic, _, key, value, timestamp, headers = record
         offset = self._offsets[topic]
         self._offsets[topic] += 1
-        return (topic, 0, offset, timestamp, key, value, headers)
+        made: InputRecord = (topic, 0, offset, timestamp, key, value, headers)
+        self._logged[topic].append(made)
+        return made
+
+
+def latest_of_keys(records: Iterable[InputRecord]) -> list[InputRecord]:
+    """Return the latest record of each key, as a compacted topic has them."""
+    latest: dict[bytes | None, InputRecord] = {}
+    for record in records:
+        key = record[4]
+        latest.pop(key, None)
+        latest[key] = record
+    return list(latest.values())
 
 
 def _record_of(given: Mapping[str, Any]) -> OutputRecord:
     key, value = (None if given[part] is None else given[part].encode() for part in ("key", "value"))
+    if value is not None and "base64" in given:
+        value = base64.b64decode(value)
     headers = tuple((name, name.encode()) for name in given["headers"])
     return (given["topic"], None, key, value, given["timestamp"], headers)
 

@@ -9,6 +9,7 @@ from headwater_spark.engine import column_plan
 from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.task import PoisonRecordError
+from tests.runtime.engine.fuzzing.functions import FORMATS
 from tests.runtime.engine.fuzzing.rounds import Rounds
 from tests.runtime.engine.fuzzing.test_rounds import VERSIONS, Situation, rounds_of
 from tests.runtime.partition_columns import by_topic
@@ -50,9 +51,17 @@ def _written(rounds: Rounds, situation: Situation) -> Iterator[dict[str, list[Ou
         yield str(error)
 
 
+def _situation(seed: int) -> Situation:
+    """Return a situation with text, or with values of one of the formats."""
+    form = (None, *FORMATS.values())[seed % (len(FORMATS) + 1)]
+    if form is None:
+        return Situation.of(seed, VERSIONS[-1], has_rare_calls=True)
+    return Situation.of_format(form, seed, VERSIONS[-1])
+
+
 def _check(seed: int) -> None:
     """Compare a situation in columns with single records."""
-    situation = Situation.of(seed, VERSIONS[-1], has_rare_calls=True)
+    situation = _situation(seed)
     single = rounds_of(situation.document)
     columnar = Rounds(single.programs, in_columns=True)
     assert list(_written(columnar, situation)) == list(_written(single, situation)), f"seed {seed}"

@@ -44,11 +44,20 @@ TEXT = Plain(lambda value: text(value).encode(), bytes.decode)
 
 
 class TextProgram(SubtopologyProgram):
-    """A program with text as the default format, also of windowed keys, as in the Java helper."""
+    """A program with text as the default format of keys, also of windowed keys, as in the Java helper.
+
+    Values are text, too, unless the document has another default format. With `string` as that format, keys
+    that are not windowed are strings, which the engine processes in faster ways.
+    """
 
     def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:
-        del role
-        return TEXT if wanted is None or wanted.name == "default" else serde_of(wanted, {})
+        if wanted is not None and wanted.name != "default":
+            return serde_of(wanted, {})
+        name = self.application.config.get("default.value.serde")
+        is_windowed = wanted is not None and wanted.window is not None
+        if name is None or is_windowed or (role == "key" and name != "string"):
+            return TEXT
+        return serde_of(Format(name), {})
 
 
 def ours(document: dict[str, Any], data: list[dict[str, Any]], *, reopens: bool = False) -> Outputs:

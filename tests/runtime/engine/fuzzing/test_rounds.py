@@ -21,6 +21,7 @@ from headwater_spark.engine.program.settings import engine_settings
 from headwater_spark.engine.task import PoisonRecordError
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.data import batches, present_records
+from tests.runtime.engine.fuzzing.functions import FORMATS, TEXT, ValueFormat
 from tests.runtime.engine.fuzzing.generation import Generator
 from tests.runtime.engine.fuzzing.rounds import Rounds, in_order_of_test_driver, smallest_heads
 from tests.runtime.engine.fuzzing.test_data import (
@@ -59,11 +60,22 @@ class Situation:
     @classmethod
     def of(cls, seed: int, version: str, *, has_rare_calls: bool = False) -> "Situation":
         chance = random.Random(seed)  # noqa: S311 - the same topologies in each run
-        generator = Generator(chance, has_rare_calls=has_rare_calls)
+        return cls.drawn(Generator(chance, has_rare_calls=has_rare_calls), version)
+
+    @classmethod
+    def of_format(cls, form: ValueFormat, seed: int, version: str) -> "Situation":
+        """Return a situation with values of a format."""
+        chance = random.Random(f"{form.name} {seed}")  # noqa: S311 - as above
+        return cls.drawn(Generator.of_format(chance, form), version)
+
+    @classmethod
+    def drawn(cls, generator: Generator, version: str) -> "Situation":
+        chance = generator.random
         document = generator.document(chance.randint(1, 8))
         cache = _cache_of(document, chance)
         # a cache of Kafka Streams reads all segments of a search one by one: minutes for those of months
         data = present_records(chance, generator.topics, chance.randint(10, _MOST_RECORDS), months=cache == 0)
+        data = [generator.form.encoded(record) if generator.form is not TEXT else record for record in data]
         document = of_version(document, version)
         application = document["application"]
         config = {**application["config"], "statestore.cache.max.bytes": str(cache)}
@@ -115,8 +127,12 @@ def ours(situation: Situation, *, reopens: bool = False) -> Outputs:
 
 
 def differences(kafka_streams: KafkaStreams, seed: int, *, has_rare_calls: bool = False) -> Iterator[str]:
-    """Yield differences; none for topologies that Kafka Streams rejects, or data on which both fail."""
     situation = Situation.of(seed, kafka_streams.version, has_rare_calls=has_rare_calls)
+    yield from differences_in(kafka_streams, seed, situation)
+
+
+def differences_in(kafka_streams: KafkaStreams, seed: int, situation: Situation) -> Iterator[str]:
+    """Yield differences; none for topologies that Kafka Streams rejects, or data on which both fail."""
     groups = rounds_of(situation.document).groups
     answer = kafka_streams.run_rounds(situation.document, situation.batches, groups, situation.cache_bytes)
     application, steps = situation.document["application"], situation.document["topology"]
@@ -177,6 +193,27 @@ def test_new_tasks_continue_where_others_stopped(seed: int) -> None:
 def test_same_answers(version: KafkaStreams, seed: int) -> None:
     found = next(differences(version, seed), None)
     assert found is None, found
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_same_answers_with_values_of_a_format(version: KafkaStreams, form: ValueFormat) -> None:
+    for seed in range(4):
+        situation = Situation.of_format(form, seed, version.version)
+        found = next(differences_in(version, seed, situation), None)
+        assert found is None, found
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(0)
+@pytest.mark.soak
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_same_answers_with_values_of_a_format_for_long(version: KafkaStreams, form: ValueFormat) -> None:
+    for seed in range(_FIRST, _FIRST + _LONG):
+        situation = Situation.of_format(form, seed, version.version)
+        found = next(differences_in(version, seed, situation), None)
+        assert found is None, found
 
 
 @pytest.mark.oracle

@@ -109,8 +109,76 @@ def test_deserialization_errors_do_not_contain_the_bytes(name: str, data: bytes)
     assert "secret" not in str(fault.value)
 
 
-def test_malformed_text_is_read_as_in_java() -> None:
-    assert plain_serde("string").deserialize(b"a\xffb") == "a�b"
+@pytest.mark.parametrize(
+    ("data", "read"),
+    [
+        ("61ff62", "a\ufffdb"),
+        ("c080", "\ufffd\ufffd"),
+        ("e282", "\ufffd"),
+        ("e08080", "\ufffd\ufffd\ufffd"),
+        ("f09f98", "\ufffd"),
+        ("f4908080", "\ufffd\ufffd\ufffd\ufffd"),
+        ("eda080", "\ufffd"),
+        ("61edb08062", "a\ufffdb"),
+        ("eda078", "\ufffdx"),
+        ("eda0", "\ufffd"),
+        ("eda0bdedb880", "\ufffd\ufffd"),
+        ("f09feda080", "\ufffd\ufffd"),
+    ],
+)
+def test_malformed_text_is_read_as_in_java(data: str, read: str) -> None:
+    """The texts are the answers of Kafka's `StringDeserializer`."""
+    assert plain_serde("string").deserialize(bytes.fromhex(data)) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("1-2-3-4-5", "00000001-0002-0003-0004-000000000005"),
+        ("+1-2-3-4-5", "00000001-0002-0003-0004-000000000005"),
+        ("1-2-3-4-123456789012345", "00000001-0002-0003-0004-456789012345"),
+        ("ABCDEF12-1234-1234-1234-123456789012", "abcdef12-1234-1234-1234-123456789012"),
+        ("", None),
+        ("-1-2-3-4-5", None),
+        ("1-2-3-4-", None),
+        ("1-2-3-4-5-6", None),
+        ("1-2-3-4-8000000000000000", None),
+        ("12345678123412341234123456789012", None),
+        ("{12345678-1234-1234-1234-123456789012}", None),
+        ("urn:uuid:12345678-1234-1234-1234-123456789012", None),
+        (" 12345678-1234-1234-1234-123456789012", None),
+    ],
+)
+def test_a_uuid_is_read_as_in_java(text: str, read: str | None) -> None:
+    """The texts are the answers of Kafka's `UUIDDeserializer`; None = it fails."""
+    if read is not None:
+        assert plain_serde("uuid").deserialize(text.encode()) == read
+        return
+    with pytest.raises(DeserializationError):
+        plain_serde("uuid").deserialize(text.encode())
+
+
+def test_json_has_the_numbers_of_jackson() -> None:
+    """The text is what Jackson's `ObjectMapper` writes, as Kafka's `JsonSerializer` does."""
+    value = {
+        "amounts": [12345678.5, 10000000.0, 9999999.5, 0.001, 0.0005, -1e-05, 1e16, 1e20, -0.0, 2, 10**30],
+        "3e-05,": "\\" + '"10000000.0 3e-05',
+        "id": "7d3e-4-12",
+    }
+    written = (
+        '{"amounts":[1.23456785E7,1.0E7,9999999.5,0.001,5.0E-4,-1.0E-5,1.0E16,1.0E20,-0.0,2,'
+        r'1000000000000000000000000000000],"3e-05,":"\\\"10000000.0 3e-05","id":"7d3e-4-12"}'
+    )
+    assert plain_serde("json").serialize(value).decode() == written
+    assert plain_serde("json").deserialize(written.encode()) == value
+
+
+@given(st.recursive(st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists))
+def test_json_numbers_are_read_as_written(value: Value) -> None:
+    json_serde = plain_serde("json")
+    written = json_serde.serialize(value)
+    assert json_serde.deserialize(written) == value
+    assert json_serde.serialize(json_serde.deserialize(written)) == written
 
 
 def test_json_has_timestamps_as_text() -> None:

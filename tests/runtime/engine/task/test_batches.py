@@ -97,13 +97,6 @@ def restore(runner: TopologyRunner) -> None:
     """Restore new states from changelogs; clocks of operators are restored from offset metadata."""
     for program in runner.programs:
         restored = MemoryState()
-        restored.metadata.update(
-            {
-                name: time
-                for name, time in runner.states[program.name].metadata.items()
-                if not name.endswith(("/time", "/records", "/bytes"))
-            }
-        )
         task = Task(program, 0, restored)
         for store in program.stores:
             changelog = program.changelog(store.name)
@@ -114,6 +107,7 @@ def restore(runner: TopologyRunner) -> None:
                     [(topic, 0, offset, time, key, value, headers)
                      for offset, (topic, _, key, value, time, headers) in enumerate(logged)],
                 )  # fmt: skip
+        restored.metadata.update(runner.states[program.name].metadata)
         restored.commit(runner.states[program.name].version - 1)
         runner.states[program.name] = restored
     runner.reopen()

@@ -9,6 +9,7 @@ from headwater_spark.engine.expressions.casts import to_text
 from headwater_spark.engine.expressions.faults import EvaluationError
 from headwater_spark.engine.expressions.functions.table import Function, strict
 from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.java_texts import with_java_numbers
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 
@@ -42,7 +43,7 @@ def get_json_object(value: Value, path: Value) -> Value:
 
 
 def _text(value: Value) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_moment)
+    return with_java_numbers(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_moment))
 
 
 def _moment(value: Value) -> str:

@@ -56,7 +56,7 @@ final class DataRun {
                 topics.computeIfAbsent(record.text("topic"),
                         topic -> driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()))
                     .pipeInput(new TestRecord<>(
-                        bytes(record.text("key")), bytes(record.text("value")), headers(record), record.number("timestamp")));
+                        bytes(record.text("key")), value(record), headers(record), record.number("timestamp")));
                 collect(driver, after, outputs);
             }
             return outputs;
@@ -83,7 +83,7 @@ final class DataRun {
                 for (final Object each : (List<?>) batches.get(batch)) {
                     final Call record = new Call("record", Call.mapping(each));
                     insides.enqueue(
-                        record.text("topic"), record.number("timestamp"), bytes(record.text("key")), bytes(record.text("value")), headers(record));
+                        record.text("topic"), record.number("timestamp"), bytes(record.text("key")), value(record), headers(record));
                 }
                 insides.process();
                 insides.clearCaches();
@@ -148,7 +148,7 @@ final class DataRun {
                     collect(batch, insides.advance(record.duration("advance").toMillis()));
                 } else {
                     waiting.add(new ProducerRecord<>(record.text("topic"), null, record.number("timestamp"),
-                        bytes(record.text("key")), bytes(record.text("value")), DataRun.headers(record)));
+                        bytes(record.text("key")), value(record), DataRun.headers(record)));
                 }
             }
             while (round(batch)) {
@@ -217,9 +217,10 @@ final class DataRun {
     }
 
     private static Properties properties(final Map<String, Object> document, final Path folder) {
+        ValueFormat.use(document);
         final Properties properties = Oracle.properties(document, APPLICATION);
         properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, TextSerde.class);
-        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, TextSerde.class);
+        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, ValueFormat.OfValues.class);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, folder.toString());
         properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         properties.put("__emit.interval.ms.kstreams.windowed.aggregation__", 0);
@@ -239,6 +240,11 @@ final class DataRun {
         final List<Object> names = new ArrayList<>();
         headers.forEach(header -> names.add(header.key()));
         return names;
+    }
+
+    /** The value is text, or with `base64` the base 64 of its bytes. */
+    private static byte[] value(final Call record) {
+        return record.flag("base64") && record.has("value") ? Base64.getDecoder().decode(record.text("value")) : bytes(record.text("value"));
     }
 
     private static byte[] bytes(final String text) {

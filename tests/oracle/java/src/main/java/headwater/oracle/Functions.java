@@ -24,15 +24,15 @@ final class Functions {
     static final Reducer REDUCER = Functions::added;
     static final Merger MERGER = (key, left, right) -> folded(left, right);
     static final TimestampExtractor EXTRACTOR = (record, before) -> timestamp(record.timestamp(), text(record.value()));
-    static final KeyValueMapper KEY_MAPPER = (key, value) -> before(value);
-    static final KeyValueMapper PAIR_MAPPER = (key, value) -> KeyValue.pair(before(value), appended(value, "p"));
+    static final KeyValueMapper KEY_MAPPER = (key, value) -> key(value);
+    static final KeyValueMapper PAIR_MAPPER = (key, value) -> KeyValue.pair(key(value), appended(value, "p"));
     static final KeyValueMapper PAIRS_MAPPER = (key, value) -> value == null ? List.of()
-        : List.of(KeyValue.pair(key, text(value)), KeyValue.pair(before(value), appended(value, "f")));
+        : List.of(KeyValue.pair(key, appended(value, "")), KeyValue.pair(key(value), appended(value, "f")));
     static final ValueMapper VALUE_MAPPER = value -> text(value).endsWith("5") ? null : appended(value, "m");
-    static final ValueMapper VALUES_MAPPER = value -> value == null ? List.of() : List.of(text(value), appended(value, "g"));
+    static final ValueMapper VALUES_MAPPER = value -> value == null ? List.of() : List.of(appended(value, ""), appended(value, "g"));
     static final ValueJoiner JOINER = (left, right) -> text(right).endsWith("9") ? null
-        : before(text(left)) + ":" + ending((text(left) + "+" + text(right)).replace(":", ""), 8);
-    static final Function FOREIGN_KEY = value -> text(value).startsWith("d") ? null : before(value);
+        : ValueFormat.made(before(text(left)) + ":" + ending((text(left) + "+" + text(right)).replace(":", ""), 8));
+    static final Function FOREIGN_KEY = value -> text(value).startsWith(ValueFormat.isNumber() ? "1" : "d") ? null : key(value);
     /** The key of a global table: null for some records. */
     static final KeyValueMapper FOREIGN_KEY_MAPPER = (key, value) -> FOREIGN_KEY.apply(value);
 
@@ -47,7 +47,7 @@ final class Functions {
 
     /** Returns an empty text or null. */
     static Initializer initializer(final Call call) {
-        final Object first = call.has("init") && call.text("init").contains("null") ? null : "";
+        final Object first = call.has("init") && call.text("init").contains("null as") ? null : ValueFormat.made("");
         return () -> first;
     }
 
@@ -62,15 +62,20 @@ final class Functions {
     }
 
     private static String text(final Object value) {
-        return String.valueOf(value);
+        return ValueFormat.text(value);
+    }
+
+    /** The key of a value: the text before the colon, one of four for numbers. */
+    private static String key(final Object value) {
+        return value == null || !ValueFormat.isNumber() ? before(value) : String.valueOf(ValueFormat.hash(text(value)) % 4);
     }
 
     static String before(final Object value) {
         return value == null ? null : text(value).split(":", 2)[0];
     }
 
-    static String appended(final Object value, final String end) {
-        return value == null ? null : text(value) + end;
+    static Object appended(final Object value, final String end) {
+        return value == null ? null : ValueFormat.made(text(value) + end);
     }
 
     private static Object added(final Object total, final Object value) {
@@ -78,7 +83,7 @@ final class Functions {
     }
 
     static Object folded(final Object total, final Object value) {
-        return before(text(value)) + ":" + ending((text(total) + text(value)).replace(":", ""), 6);
+        return ValueFormat.made(before(text(value)) + ":" + ending((text(total) + text(value)).replace(":", ""), 6));
     }
 
     private static String ending(final String text, final int length) {

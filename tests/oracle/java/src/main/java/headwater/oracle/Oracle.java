@@ -210,6 +210,9 @@ public final class Oracle {
     static Properties properties(final Map<String, Object> document, final String applicationId) {
         final Properties properties = new Properties();
         properties.putAll(Call.configs(Call.mapping(document.get("application")).get("config")));
+        if (!properties.getProperty(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, ".").contains(".")) {
+            properties.remove(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG); // the name of a format
+        }
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, applicationId);
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "nowhere:1");
         return properties;
