@@ -15,10 +15,10 @@ from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Severity
 from headwater.model.streams_groups import GroupSubtopology, StreamsGroup
 from headwater.model.topology import Protocol
-from headwater.planner.application import other_subscription
 from headwater.planner.drift.findings import Finding, FindingKind
 from headwater.planner.phrases import counted, few
 from headwater.planner.plans import ApplicationPlan
+from headwater.planner.run import other_subscription
 
 _FIX = (
     "Find out which of them is right. If the application was deployed with another topology, change the "

@@ -7,9 +7,9 @@ import attrs
 from headwater.model.behaviors import Aggregation, Behavior, Branch, SinkSettings, SourceSettings
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater.model.windows import JoinWindow
-from headwater.planner.edits.local_state import windows_phrase
-from headwater.planner.edits.topologies import Topology, serde_name
-from headwater.planner.expression_text import normalize_expression
+from headwater.planner.document_settings import normalize_expression
+from headwater.planner.edits.layouts import serde_name, windows_phrase
+from headwater.planner.edits.topologies import Topology
 from headwater.planner.phrases import duration_phrase
 
 DECLARED: Mapping[str, str] = {

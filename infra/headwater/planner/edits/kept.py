@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from headwater.model.problems import Severity
-from headwater.planner.edits.sides import Sides
-from headwater.planner.edits.topologies import Layout
+from headwater.planner.edits.layouts import Layout
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.values import DRAIN, NOTHING, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import duration, duration_phrase, listed, setting_text
 

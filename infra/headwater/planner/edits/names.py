@@ -29,7 +29,7 @@ from headwater.model.operators import (
 from headwater.model.problems import Location, errors
 from headwater.model.stores import Materialized
 from headwater.model.topology import TopologyDocument
-from headwater.planner.edits.sides import Sides
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import DRAIN, NameLine, TopicEdit, Verdict
 from headwater.planner.edits.verdicts import keep_id, topic_edits

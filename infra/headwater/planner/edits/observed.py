@@ -14,6 +14,7 @@ from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle, Protocol
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.application import application_obstacle, new_group_step, version_remarks
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.recorded import (
     UNKNOWN_TOPOLOGY,
     Doubt,
@@ -23,7 +24,6 @@ from headwater.planner.edits.recorded import (
     with_recorded_id,
 )
 from headwater.planner.edits.settings import settings_since_setup
-from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Topologies, Topology
 from headwater.planner.edits.values import DRAIN, ApplicationEdit, Edit, Subject, TopicEdit, Verdict
 from headwater.planner.edits.verdicts import keep_id

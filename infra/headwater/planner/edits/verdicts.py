@@ -7,9 +7,9 @@ import attrs
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Location, Severity
 from headwater.planner.edits.kept import edit_of_kept_topic
+from headwater.planner.edits.layouts import Layout
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.partitioners import edit_of_other_partitioner
-from headwater.planner.edits.sides import Sides
-from headwater.planner.edits.topologies import Layout
 from headwater.planner.edits.values import DRAIN, NOTHING, OTHER_COUNT, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 

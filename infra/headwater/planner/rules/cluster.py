@@ -8,9 +8,8 @@ from headwater.model.cluster import LiveGroup
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
 from headwater.planner.acls.application import incomplete_needs
-from headwater.planner.application import ActiveApplication
 from headwater.planner.phrases import counted, listed
-from headwater.planner.run import Run
+from headwater.planner.run import ActiveApplication, Run
 
 
 def wrong_cluster(run: Run) -> Iterator[Problem]:
