@@ -16,7 +16,7 @@ from headwater.compiler.messages import (
     unlogged_store,
     without_state,
 )
-from headwater.compiler.streams_config import DAY_MS, INITIAL_PARTITIONS, LINEAR_HASH, LONGEST_MS, Guarantee
+from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH, LONGEST_MS, Guarantee
 from headwater.compiler.topic_groups import TopicGroup
 from headwater.model.compiled import InternalTopic
 from headwater.model.durations import duration_text
@@ -25,7 +25,6 @@ from headwater.model.problems import Location, Problem, ProblemCode, Severity, e
 from headwater.model.topology import Application, Sink, TopologyDocument
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
-_LONGEST = f"{duration_text(LONGEST_MS // DAY_MS * DAY_MS)} ({LONGEST_MS} milliseconds)"
 
 
 def check_names(compilation: Compilation) -> Compilation:
@@ -89,7 +88,7 @@ def check_retention(compilation: Compilation) -> Compilation:
             code=ProblemCode.INVALID_TOPOLOGY,
             summary=f"Store {store.name} has a retention that does not fit into a Java long (milliseconds).",
             node=store.name,
-            expected=f"window, gap or difference and grace of at most {_LONGEST} together",
+            expected=f"window, gap or difference and grace of at most {duration_text(LONGEST_MS)} together",
             found=duration_text(store.base_ms),
             why="Kafka Streams throws IllegalArgumentException: the sum turns negative.",
             fix="Shorten the window or its grace.",
