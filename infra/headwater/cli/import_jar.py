@@ -8,9 +8,16 @@ import attrs
 
 from headwater.cli.cluster import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.console import write
-from headwater.cli.export_problems import export_problem, no_java, unreadable
 from headwater.cli.import_details import differences_from_cluster, with_owners
-from headwater.cli.java_export import ExportRequest, absolute_class_path, run_export, streams_library
+from headwater.cli.java_export import (
+    ExportRequest,
+    absolute_class_path,
+    export_problem,
+    no_java,
+    run_export,
+    streams_library,
+    unreadable,
+)
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
 from headwater.model.problems import Problem, errors
