@@ -28,7 +28,7 @@ from headwater.toolchain import (
     ensure_pulumi,
     ensure_spark_jars,
 )
-from headwater.toolchain.kafka_streams import ensure_kafka_streams
+from headwater.toolchain.kafka import ensure_kafka_streams
 from headwater.toolchain.pulumi_cli import Finished
 from headwater.toolchain.streams_library import ensure_streams_library
 
