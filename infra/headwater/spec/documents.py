@@ -11,10 +11,9 @@ from headwater.model.problems import Location, Problem, ProblemCode, Severity, e
 from headwater.model.topology import TopologyDocument, name_beginnings
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec.build_document import build_document
-from headwater.spec.config_keys import config_problems
+from headwater.spec.document_checks import config_problems, handle_problems
 from headwater.spec.exported import exported_application_problems, with_exported_application
 from headwater.spec.files import find, read
-from headwater.spec.handles import handle_problems
 from headwater.spec.locations import NO_POSITION, RawDocument
 from headwater.spec.schema_problems import schema_problems
 from headwater.spec.topic_configs import topic_config_problems
