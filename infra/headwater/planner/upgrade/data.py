@@ -49,8 +49,7 @@ def data_notes(versions: Versions) -> Iterator[DataNote]:
     before = versions.before.application.kafka_streams
     after = versions.after.application.kafka_streams
     for row in _ROWS:
-        is_new = row.difference.is_in(after) and not row.difference.is_in(before)
-        if is_new and row.concerns(versions.before):
+        if row.difference.is_added(before, after) and row.concerns(versions.before):
             yield DataNote(
                 subject=row.subject,
                 source=row.difference.source,

@@ -107,9 +107,9 @@ def notes(application: Application, after: KafkaStreamsVersion) -> Iterator[str]
 
 def how_to_keep(application: Application, after: KafkaStreamsVersion) -> str:
     """Return how to keep the internal topics of the version before, empty if the version decides."""
-    if _is_set(application) and _is_new(PROCESS_FIX, application, after):
+    if _is_set(application) and PROCESS_FIX.is_added(application.kafka_streams, after):
         return f"Remove the config `{_FLAG}` to keep the topics: it has an effect since the new version."
-    if _merges(application) and _is_new(FIRST_KEY_CHANGE_FOUND, application, after):
+    if _merges(application) and FIRST_KEY_CHANGE_FOUND.is_added(application.kafka_streams, after):
         return (
             "To keep separate repartition topics, call `repartition` with the names of the topics right "
             f"before the operators that need them ({FIRST_KEY_CHANGE_FOUND.source})."
@@ -140,7 +140,3 @@ def _is_set(application: Application) -> bool:
 
 def _merges(application: Application) -> bool:
     return MERGE_REPARTITIONS in StreamsConfig.of(application).optimizations
-
-
-def _is_new(difference: Difference, application: Application, after: KafkaStreamsVersion) -> bool:
-    return difference.is_in(after) and not difference.is_in(application.kafka_streams)
