@@ -37,7 +37,7 @@ Path = tuple[PathPart, ...]
 
 def handle_problems(raw: RawDocument) -> tuple[Problem, ...]:
     """Return problems for unknown, repeated and missing handles. What does not fit the schema is skipped."""
-    steps = raw.data.get("topology") if isinstance(raw.data, dict) else None
+    steps = raw.section("topology")
     if not isinstance(steps, list):
         return ()
     return tuple(islice(_Handles(raw).problems(steps, ("topology",), None), MAX_PROBLEMS))
@@ -156,7 +156,7 @@ def config_problems(raw: RawDocument) -> tuple[Problem, ...]:
 
 
 def _refused_values(raw: RawDocument) -> Iterator[Problem]:
-    application = raw.data.get("application") if isinstance(raw.data, dict) else None
+    application = raw.section("application")
     if not isinstance(application, dict) or not is_version(application.get("kafkaStreams")):
         return
     version, config = declared_version(application), _config_texts(application.get("config"))
@@ -187,7 +187,7 @@ def _config_texts(config: object) -> Mapping[str, str]:
 
 
 def _unknown_keys(raw: RawDocument) -> Iterator[Problem]:
-    application = raw.data.get("application") if isinstance(raw.data, dict) else None
+    application = raw.section("application")
     config = application.get("config") if isinstance(application, dict) else None
     if not (isinstance(application, dict) and isinstance(config, dict)):
         return

@@ -90,7 +90,7 @@ def _id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
 
 def application_id(raw: RawDocument) -> str | None:
     """Return the application id of a document that may have other errors; None if it is not valid."""
-    application = raw.data.get("application") if isinstance(raw.data, dict) else None
+    application = raw.section("application")
     found = application.get("id") if isinstance(application, dict) else None
     return found if isinstance(found, str) and 0 < len(found) <= _LONGEST_ID else None
 
