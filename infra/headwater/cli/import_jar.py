@@ -59,19 +59,19 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
         timeout_seconds=arguments.timeout_seconds,
     )
     try:
-        existing = _existing(arguments.output)
+        existing = _read_existing(arguments.output)
         result = run_export(java, streams_library(), request, existing)
     except (OSError, zipfile.BadZipFile) as error:
         return (unreadable(str(arguments.jar), str(error)),)
     if result.document is None:
         return (export_problem(request, result),)
-    problems = _check(result.document, arguments)
+    problems = _check_document(result.document, arguments)
     if not errors(problems):
         write(result.document, arguments.output)
     return problems
 
 
-def _check(text: str, arguments: JarImport) -> tuple[Problem, ...]:
+def _check_document(text: str, arguments: JarImport) -> tuple[Problem, ...]:
     """Return the problems of the document and, with a cluster, its differences from the topics there."""
     loaded = load_text(text, str(arguments.output or "document"))
     if not loaded.documents:
@@ -91,7 +91,7 @@ def _check(text: str, arguments: JarImport) -> tuple[Problem, ...]:
     return (*loaded.problems, *found)
 
 
-def _existing(output: Path | None) -> str | None:
+def _read_existing(output: Path | None) -> str | None:
     if output is None or str(output) == "-" or not output.exists():
         return None
     return output.read_text(encoding="utf-8")

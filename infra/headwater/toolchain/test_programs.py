@@ -71,22 +71,22 @@ def ensure_promtool() -> Path:
     found = machine.inspect(_ON_PATH)
     if found.executable is not None and found.sufficient:
         return found.executable
-    return _built(_PROMTOOL, PROMETHEUS_VERSION) / "promtool"
+    return _ensure_program(_PROMTOOL, PROMETHEUS_VERSION) / "promtool"
 
 
 def ensure_actionlint() -> Path:
     """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
-    return _built(_ACTIONLINT, ACTIONLINT_VERSION) / "actionlint"
+    return _ensure_program(_ACTIONLINT, ACTIONLINT_VERSION) / "actionlint"
 
 
 def ensure_helm() -> Path:
     """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
-    return _built(_HELM, HELM_VERSION) / "helm"
+    return _ensure_program(_HELM, HELM_VERSION) / "helm"
 
 
 def ensure_pulumi_yaml() -> Path:
     """Return the folder of the host of YAML programs, and build it on first use; raises `ToolchainError`."""
-    return _built(_PULUMI_YAML, PULUMI_YAML_VERSION)
+    return _ensure_program(_PULUMI_YAML, PULUMI_YAML_VERSION)
 
 
 def ensure_pulumi_hosts() -> Path:
@@ -95,7 +95,7 @@ def ensure_pulumi_hosts() -> Path:
     Raises:
         ToolchainError: Go is not installed, or the build failed.
     """
-    return _built(_PULUMI_HOSTS, PULUMI_HOSTS_VERSION)
+    return _ensure_program(_PULUMI_HOSTS, PULUMI_HOSTS_VERSION)
 
 
 def ensure_node_modules(project: Path) -> Path:
@@ -132,7 +132,7 @@ def ensure_spark_operator() -> Path:
     return _SPARK_OPERATOR.source_of("github.com/kubeflow/spark-operator/v2")
 
 
-def _built(module: GoModule, version: str) -> Path:
+def _ensure_program(module: GoModule, version: str) -> Path:
     """Return the folder with the programs of a module, and build them on first use."""
     cache = Cache()
 
@@ -180,14 +180,14 @@ def ensure_schema_registry() -> Path:
                 show=show,
                 failure="Maven could not download Apicurio Registry",
             )
-            _unpack(folder)
+            _unpack_archive(folder)
 
     entry = f"schema-registry-{REGISTRY_VERSION}-{fingerprint(_SHA256)}"
     folder = cache.ensure(entry, fetch, Progress())
     return next(folder.glob("*-runner.jar"))
 
 
-def _unpack(folder: Path) -> None:
+def _unpack_archive(folder: Path) -> None:
     """Unpack the archive: in a local repository of its own it is the only one."""
     (archive,) = (folder / _REPOSITORY).rglob("*-all.tar.gz")
     if hashlib.sha256(archive.read_bytes()).hexdigest() != _SHA256:
@@ -211,7 +211,10 @@ def running_schema_registry(log: Path) -> Iterator[str]:
     with log.open("wb") as output:
         process = subprocess.Popen([java, *_OPTIONS, *address, "-jar", jar], stdout=output, stderr=output)
     try:
-        if not until(lambda: process.poll() is not None or _answers(url), _START_SECONDS) or process.poll():
+        if (
+            not until(lambda: process.poll() is not None or _is_answering(url), _START_SECONDS)
+            or process.poll()
+        ):
             raise ToolchainError(f"The schema registry did not start. Its log: {log}")
         yield url
     finally:
@@ -219,7 +222,7 @@ def running_schema_registry(log: Path) -> Iterator[str]:
         process.wait()
 
 
-def _answers(url: str) -> bool:
+def _is_answering(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/subjects", timeout=5):  # noqa: S310 - the registry started above
             return True
