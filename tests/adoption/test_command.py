@@ -12,8 +12,7 @@ from headwater.cli.main import main
 from headwater.compiler import compile_documents
 from headwater.kafka import Connection
 from headwater.model.cluster import GroupFacts, LiveTopic, Survey
-from headwater.report.diagrams import mermaid
-from headwater.report.graph import graph
+from headwater.report.graph import graph, mermaid
 from headwater.spec import load_documents, load_text
 
 STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}

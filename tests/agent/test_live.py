@@ -24,7 +24,7 @@ from headwater.agent.events import (
 from headwater.agent.kafka_cluster import KafkaCluster
 from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase, Shortfall
 from headwater.kafka import Connection, answering_broker
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.model.expansions import TopicCounts
 from headwater.model.offset_metadata import OffsetMetadata
 from headwater.model.problems import ProblemsError

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.console import ExitCode
-from headwater.cli.demo.observation import Observation
-from headwater.cli.demo.output import Result, shortened
-from headwater.cli.demo.steps import STEPS
+from headwater.cli.demo.command import Result, shortened
+from headwater.cli.demo.steps import STEPS, Observation
 from headwater.model.cluster import LiveTopic
-from headwater.toolchain.kafka_streams import ensure_kafka_streams
+from headwater.toolchain.kafka import ensure_kafka_streams
 from headwater.toolchain.pulumi_cli import Finished
 from headwater.toolchain.streams_library import ensure_streams_library
 from tests.pulumi.driver import time_saving_variables

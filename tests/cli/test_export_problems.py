@@ -3,8 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from headwater.cli.export_problems import OUTCOMES, export_problem, no_java, unreadable
-from headwater.cli.java_export import ExportRequest, ExportResult
+from headwater.cli.java_export import (
+    OUTCOMES,
+    ExportRequest,
+    ExportResult,
+    export_problem,
+    no_java,
+    unreadable,
+)
 from tests.spec.rendering import problems_text
 
 _GOLDEN = Path(__file__).parent / "golden" / "export_problems.txt"

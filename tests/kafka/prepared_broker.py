@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 import attrs
 
 from headwater.kafka.broker_connection import Message
-from headwater.kafka.config_messages import DESCRIBE_CONFIGS
 from headwater.kafka.group_messages import DESCRIBE_CLUSTER
+from headwater.kafka.topic_settings import DESCRIBE_CONFIGS
 from headwater.kafka.wire import ResponseReader, compact_array, compact_text
 
 _API_VERSIONS = 18

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from headwater.change.ownership import write_ownership
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.bounded_records import BoundedTopic
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.model.records import (
     OWNERSHIP_TOPIC,
     RECORD_TOPIC_SETTINGS,
@@ -34,7 +34,7 @@ _LARGE = 60_000_000
 _READER = """
 import json, re, sys
 from headwater.kafka.bounded_records import BoundedTopic
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.model.untrusted import UnreadRecord
 
 def peak():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.kafka.java_properties import read_properties
+from headwater.kafka.connection import read_properties
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from headwater.kafka import Connection
-from headwater.kafka.connection_checks import connection_problems
+from headwater.kafka.connection_settings import connection_problems
 from headwater.kafka.kafka_errors import (
     Answering,
     ClientMessage,

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, admin, group_client
 from headwater.kafka.admin import Admin
-from headwater.kafka.config_messages import DESCRIBE_CONFIGS, TopicConfigs, topic_configs
 from headwater.kafka.group_client import GroupClient
+from headwater.kafka.topic_settings import DESCRIBE_CONFIGS, TopicConfigs, topic_configs
 from headwater.kafka.wire import ResponseReader, compact_array, compact_text
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.toolchain.broker.local import LocalBroker

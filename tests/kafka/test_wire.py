@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from headwater.kafka import Connection, wire
 from headwater.kafka.broker_connection import failure_text
 from headwater.kafka.broker_session import BrokerSession, NoAnswerError
-from headwater.kafka.config_messages import DESCRIBE_CONFIGS
 from headwater.kafka.group_client import GroupClient
 from headwater.kafka.group_messages import (
     assigned_topics,
@@ -27,6 +26,7 @@ from headwater.kafka.group_messages import (
 )
 from headwater.kafka.kafka_errors import Answering, ClientMessage, unanswered
 from headwater.kafka.login import Login
+from headwater.kafka.topic_settings import DESCRIBE_CONFIGS
 from headwater.kafka.wire import (
     LateResponseError,
     ResponseReader,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.durations import duration_text
-from headwater.spec.scalars import milliseconds, plain_scalar
+from headwater.model.durations import duration_text, parse_duration
+from headwater.spec.scalars import plain_scalar
 from headwater.spec.schema import document_schema
 
 
@@ -33,4 +33,4 @@ def test_documents_read_the_text_as_the_same_duration(duration: int) -> None:
     scalar = plain_scalar(duration_text(duration))
     jsonschema.validate(scalar, document_schema()["$defs"]["signedDuration"])
     assert isinstance(scalar, int | str)
-    assert milliseconds(scalar) == duration
+    assert parse_duration(scalar) == duration

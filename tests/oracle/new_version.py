@@ -210,7 +210,7 @@ def _print(title: str, lines: Iterable[str]) -> None:
 
 _ALWAYS = (
     "Add the version to SUPPORTED (model/versions.py) and to OTHER_VERSIONS (toolchain/kafka.py).",
-    "Pin it for the demo, too (toolchain/kafka_streams.py, maven/streams.xml, maven/streams.sha256).",
+    "Pin it for the demo, too (toolchain/kafka.py, maven/streams.xml, maven/streams.sha256).",
     "UPDATE_GOLDEN=1 .venv/bin/pytest tests/oracle/test_configs.py, twice: the table, then Kafka's answers.",
     "HEADWATER_KAFKA=VERSION UPDATE_GOLDEN=1 .venv/bin/pytest -m soak tests/oracle/test_streams_groups.py",
     "Read Kafka's upgrade guide: data in planner/upgrade/data.py, results in version_differences.py.",

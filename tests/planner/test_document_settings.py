@@ -14,6 +14,7 @@ from headwater.planner.document_settings import (
     SettingChange,
     change_texts,
     document_settings,
+    normalize_expression,
     read_settings,
     read_texts,
     setting_changes,
@@ -242,3 +243,47 @@ def test_a_change_that_was_not_recorded_has_another_text_in_each_run() -> None:
         assert all(runs[-1][key] != runs[-2][key] for key in runs[-1])
     assert runs[0] == runs[2] == {"acks": "all → 1", "my.option": "unset → set"}
     assert change_texts((), runs[1]) == runs[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("value.n>0", "  value.n \n >\t0 "),
+        ("a and b", "a  and\nb"),
+        ("coalesce(value, 0)", "coalesce( value,0 )"),
+        ("array(1, -1)[0]", "array( 1,-1 ) [ 0 ]"),
+        ("key = 'a  b'", "key='a  b'"),
+        ("`a b` + 1", "`a b`+1"),
+        (r"'it\'s' || x", r"'it\'s'||x"),
+    ],
+)
+def test_white_space_outside_quotes_does_not_count(one: str, other: str) -> None:
+    assert normalize_expression(one) == normalize_expression(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("not x", "notx"),
+        ("'a b'", "'a  b'"),
+        ("`a b`", "`ab`"),
+        ('"a b"', '"ab"'),
+        (r"'it\'s  a' || ' b'", r"'it\'s a' || ' b'"),
+        ("a - -1", "a --1"),
+        ("a -- x\n + b", "a -- x + b"),
+        (r"concat(r'\', 'a  b')", r"concat(r'\', 'a b')"),
+        ("a /* x */ + b", "a /* x*/ + b"),
+    ],
+)
+def test_white_space_that_may_matter_counts(one: str, other: str) -> None:
+    assert normalize_expression(one) != normalize_expression(other)
+
+
+@pytest.mark.parametrize("text", ["", " ", "'", "a '", "-- x"])
+def test_any_text_is_accepted(text: str) -> None:
+    assert normalize_expression(text).strip() == text.strip()
+
+
+def test_the_time_grows_with_the_length_of_the_text_only() -> None:
+    """Each quote would otherwise be searched to the end of the text."""
+    assert len(normalize_expression("'" + "\\'" * 200_000)) == 400_001

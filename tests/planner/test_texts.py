@@ -7,9 +7,9 @@ import pytest
 
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import APPLICATION, Severity
-from headwater.planner.application import ActiveApplication
 from headwater.planner.rules.counts import over_partitioned as over_partitioned_topics
 from headwater.planner.rules.topics import replaced_topics
+from headwater.planner.run import ActiveApplication
 from headwater.report import problems_text
 from tests.planner.scenarios import SCENARIOS, Scenario
 from tests.planner.simulated_cluster import CHANGELOG, MANUAL, REPARTITION, SimulatedCluster, application

@@ -13,8 +13,7 @@ from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.report import compile_json
 from headwater.report.compiled import compile_text
-from headwater.report.diagrams import dot, mermaid
-from headwater.report.graph import Graph, graph
+from headwater.report.graph import Graph, dot, graph, mermaid
 from headwater.report.svg import svg
 from headwater.spec import load_documents, load_text
 from tests.report.examples import COUNTS, EXAMPLES, compiled_examples

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.model.durations import parse_duration
 from headwater.model.problems import Severity
 from headwater.spec import load_text
-from headwater.spec.scalars import milliseconds, plain_scalar, read_duration
+from headwater.spec.scalars import plain_scalar, read_duration
 
 
 @given(
@@ -23,9 +24,9 @@ def test_the_units_of_a_duration_are_added(
 ) -> None:
     expected = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + millis
 
-    assert milliseconds(f"{days}d{hours}h{minutes}m{seconds}s{millis}ms") == expected
-    assert milliseconds(f"P{days}DT{hours}H{minutes}M{seconds}.{millis:03}S") == expected
-    assert milliseconds(f"-{expected}ms") == -expected
+    assert parse_duration(f"{days}d{hours}h{minutes}m{seconds}s{millis}ms") == expected
+    assert parse_duration(f"P{days}DT{hours}H{minutes}M{seconds}.{millis:03}S") == expected
+    assert parse_duration(f"-{expected}ms") == -expected
 
 
 @given(st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | st.none())
@@ -35,7 +36,7 @@ def test_plain_scalars_are_read_as_in_json(value: float | bool | None) -> None: 
 
 def test_the_largest_duration_fits_a_java_long() -> None:
     largest = "999999999d999999999h999999999m999999999s999999999999999999ms"
-    assert milliseconds(largest) < 2**63
+    assert parse_duration(largest) < 2**63
     text = f"application: {{id: a, setup: {{timeout: {largest}}}}}\ntopology: [{{stream: {{topic: a}}}}]"
     assert not [problem for problem in load_text(text, "a").problems if problem.severity is Severity.ERROR]
 

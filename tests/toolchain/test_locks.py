@@ -10,8 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from headwater.model.versions import DEFAULT_VERSION
-from headwater.toolchain import kafka_streams
-from headwater.toolchain.kafka import KAFKA_VERSION, OTHER_VERSIONS
+from headwater.toolchain.kafka import KAFKA_VERSION, OTHER_VERSIONS, STREAMS_VERSION
 from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
 from headwater.toolchain.pulumi_cli import CLI_VERSION
 from headwater.toolchain.spark import CONNECTOR_VERSION
@@ -73,7 +72,7 @@ def test_the_go_and_maven_files_have_the_reported_versions() -> None:
         file = toolchain / "maven" / f"kafka-{version.rpartition('.')[0]}.xml"
         assert f"<version>{version}</version>" in file.read_text()
         assert f" kafka_2.13-{version}.jar\n" in file.with_suffix(".sha256").read_text()
-    assert str(DEFAULT_VERSION) == kafka_streams.VERSION
+    assert str(DEFAULT_VERSION) == STREAMS_VERSION
     assert f"<version>{DEFAULT_VERSION}</version>" in (toolchain / "maven/streams.xml").read_text()
     assert f" kafka-streams-{DEFAULT_VERSION}.jar\n" in (toolchain / "maven/streams.sha256").read_text()
     assert f"<version>{CONNECTOR_VERSION}</version>" in (toolchain / "maven/spark.xml").read_text()

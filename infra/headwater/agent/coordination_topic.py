@@ -47,18 +47,18 @@ def protect_records(connection: Connection, topic: str, client_id: str) -> None:
             settings, max((len(each.replicas) for each in found.values()), default=0)
         )
         if changes:
-            _configure(admin, topic, changes)
-            _log.info("coordination topic reconfigured", topic=topic, settings=_text(changes))
+            _set_configs(admin, topic, changes)
+            _log.info("coordination topic reconfigured", topic=topic, settings=_list_settings(changes))
     except KafkaException as error:
         fix = (
             f"grant AlterConfigs on {topic}, or run once: kafka-configs.sh --bootstrap-server BROKER "
-            f"--alter --entity-type topics --entity-name {topic} --add-config {_text(TOPIC_CONFIG)}"
+            f"--alter --entity-type topics --entity-name {topic} --add-config {_list_settings(TOPIC_CONFIG)}"
         )
         reason = error.args[0].name()
         _log.warning("settings of the coordination topic not checked", topic=topic, reason=reason, fix=fix)
 
 
-def _configure(admin: AdminClient, topic: str, changes: Mapping[str, str]) -> None:
+def _set_configs(admin: AdminClient, topic: str, changes: Mapping[str, str]) -> None:
     entries = [
         ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in changes.items()
     ]
@@ -66,7 +66,7 @@ def _configure(admin: AdminClient, topic: str, changes: Mapping[str, str]) -> No
     admin.incremental_alter_configs([resource], request_timeout=_CREATION_SECONDS)[resource].result()
 
 
-def _text(settings: Mapping[str, str]) -> str:
+def _list_settings(settings: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in settings.items())
 
 

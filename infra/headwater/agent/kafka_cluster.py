@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.agent.state import Outcome, Shortfall, TopicResult
 from headwater.kafka import Connection
 from headwater.kafka.answering_broker import no_answer
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.kafka_errors import TIMED_OUT, ClientMessage, client_message
 from headwater.kafka.pending_requests import RenewedClient, batches

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.change.topics import admin_client
 from headwater.kafka import Connection
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.kafka.kafka_errors import TIMED_OUT, is_denial
 from headwater.kafka.ownership import PARTITION, encode_record, key_of, ownership_problem
 from headwater.model.acls import Operation

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.kafka import Connection
 from headwater.kafka.broker_connection import BrokerConnection, Message
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.kafka.login import Login
 from headwater.kafka.pending_requests import batches
 from headwater.kafka.wire import ResponseReader, compact_array, topic_id_bytes

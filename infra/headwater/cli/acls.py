@@ -87,13 +87,13 @@ def acls(
         raise click.UsageError(
             f"No principal for the permissions of {', '.join(without_principal)}: use --principal."
         )
-    write(_render_acls(form, grants, problems, _target(bootstrap_server, command_config)), output)
+    write(_render_acls(form, grants, problems, _find_target(bootstrap_server, command_config)), output)
     if form != "json":
         print_problems(problems)
     context.exit(exit_for(problems))
 
 
-def _target(bootstrap_server: str | None, command_config: Path | None) -> Target:
+def _find_target(bootstrap_server: str | None, command_config: Path | None) -> Target:
     """Return what `kafka-acls.sh` is called with: without a server, it is read from the properties file."""
     if command_config is None:
         return Target(bootstrap_server)

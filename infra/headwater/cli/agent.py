@@ -12,7 +12,7 @@ from rich.live import Live
 
 from headwater.cli.console import ExitCode, print_json, repeat
 from headwater.cli.lazy import Lazy, LazyGroup
-from headwater.cli.seconds import Seconds
+from headwater.cli.options import Seconds
 from headwater.control.access import DEFAULT_ADDRESS, control_token
 from headwater.control.client import NotAnsweredError, ask, full_url
 from headwater.report.agents import Client, agents_json, agents_rich

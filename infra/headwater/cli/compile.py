@@ -109,13 +109,11 @@ def _render_compiled(form: str, compiled: Sequence[CompiledApplication], counts:
 
             return svg(compiled, counts)
         case "dot":
-            from headwater.report.diagrams import dot  # noqa: PLC0415
-            from headwater.report.graph import graph  # noqa: PLC0415
+            from headwater.report.graph import dot, graph  # noqa: PLC0415
 
             return dot(graph(compiled, counts))
         case "mermaid":
-            from headwater.report.diagrams import mermaid  # noqa: PLC0415
-            from headwater.report.graph import graph  # noqa: PLC0415
+            from headwater.report.graph import graph, mermaid  # noqa: PLC0415
 
             return mermaid(graph(compiled, counts))
         case _:

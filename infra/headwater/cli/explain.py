@@ -84,19 +84,19 @@ def explain(code: str | None, *, form: str, output: Path | None) -> None:
       headwater explain 'error[WrongCluster]'
       headwater explain --format json
     """
-    found = [*problem_guide().values()] if code is None else [_find(code)]
+    found = [*problem_guide().values()] if code is None else [_find_guide(code)]
     if form == "json":
         entries = [{"code": each.code, "markdown": each.text} for each in found]
         write(json_text({"problems": entries}), output)
     elif code is None:
-        write("".join(f"{each.code:34}{_summary(each)}\n" for each in found), output)
+        write("".join(f"{each.code:34}{_first_sentence(each)}\n" for each in found), output)
     elif output is None and sys.stdout.isatty():
-        _print(found[0])
+        _print_guide(found[0])
     else:
         write(f"{found[0].code}\n\n{found[0].text}\n", output)
 
 
-def _find(code: str) -> Explanation:
+def _find_guide(code: str) -> Explanation:
     found = _find_explanation(code)
     if found is None:
         near = _near_codes(code)
@@ -105,14 +105,14 @@ def _find(code: str) -> Explanation:
     return found
 
 
-def _summary(explanation: Explanation) -> str:
+def _first_sentence(explanation: Explanation) -> str:
     """Return the first sentence, as much as fits on the line."""
     line = " ".join(explanation.text.partition("**Why it matters**")[0].split())
     sentence = line.partition(". ")[0].rstrip(".:")
     return sentence if len(sentence) <= _WIDTH else f"{sentence[: _WIDTH - 1].rsplit(' ', 1)[0]} …"
 
 
-def _print(explanation: Explanation) -> None:
+def _print_guide(explanation: Explanation) -> None:
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
     from rich.markdown import Markdown  # noqa: PLC0415 - only on a terminal
 

@@ -13,8 +13,7 @@ from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_described import ImportOptions, import_described, import_group
 from headwater.cli.import_jar import JarImport, import_jar
 from headwater.cli.imported_documents import DescribedApplication
-from headwater.cli.options import Count, Setting, StoreDetails, Version, cluster_options, each_once
-from headwater.cli.seconds import Seconds
+from headwater.cli.options import Count, Seconds, Setting, StoreDetails, Version, cluster_options, each_once
 from headwater.kafka.command_line import NamedPath
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion

@@ -94,7 +94,7 @@ def import_all(request: ImportRequest) -> bool:
         seen = survey(connected, INTERNAL_NAMES, request.application_ids)
     found = recognize(seen, request.application_ids, request.internal_topics)
     imported = {
-        application.id: _document(application, seen.cluster_id, request, connected)
+        application.id: _build_document(application, seen.cluster_id, request, connected)
         for application in found.applications
     }
     documents = {id_: each.text for id_, each in imported.items()}
@@ -104,7 +104,7 @@ def import_all(request: ImportRequest) -> bool:
     else:
         outcomes = _write_files(request.folder, documents, force=request.force)
     notes = _strimzi_notes(seen) if request.strimzi else _visibility_notes(seen)
-    for line in (*_summary(found, outcomes, imported), *notes):
+    for line in (*_summary_lines(found, outcomes, imported), *notes):
         click.echo(printable(line), err=request.folder is None)
     print_problems(problems, after_result=True)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
@@ -124,16 +124,16 @@ def _strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]
     topics: dict[str, LiveTopic] = {}
     groups: dict[str, GroupFacts] = {}
     for file in files:
-        for resource in _resources(file, problems):
+        for resource in _read_resources(file, problems):
             match resource.get("kind"):
                 case "KafkaTopic":
-                    topic = _topic(resource)
+                    topic = _read_topic(resource)
                     if topic is None:
                         problems.append(_without_partitions(resource, file))
                     else:
                         topics[topic.name] = topic
                 case "KafkaUser":
-                    for group in _groups(resource):
+                    for group in _readable_groups(resource):
                         read_by_others = groups.get(group.id, group).subscribed
                         groups[group.id] = attrs.evolve(group, subscribed=group.subscribed | read_by_others)
     if errors(problems):
@@ -148,7 +148,7 @@ def _strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]
     return Survey("", topics, reading), tuple(problems)
 
 
-def _resources(file: Path, problems: list[Problem]) -> Iterator[Mapping[str, Any]]:
+def _read_resources(file: Path, problems: list[Problem]) -> Iterator[Mapping[str, Any]]:
     text = read(file)
     if isinstance(text, Problem):
         problems.append(text)
@@ -163,7 +163,7 @@ def _resources(file: Path, problems: list[Problem]) -> Iterator[Mapping[str, Any
                 yield item
 
 
-def _topic(resource: Mapping[str, Any]) -> LiveTopic | None:
+def _read_topic(resource: Mapping[str, Any]) -> LiveTopic | None:
     spec = mapping_of(resource.get("spec"))
     name = spec.get("topicName") or mapping_of(resource.get("metadata")).get("name")
     partitions, replicas = spec.get("partitions"), spec.get("replicas")
@@ -177,7 +177,7 @@ def _topic(resource: Mapping[str, Any]) -> LiveTopic | None:
     return LiveTopic(name, "", partitions, replicas if isinstance(replicas, int) else 0, config)
 
 
-def _groups(resource: Mapping[str, Any]) -> Iterator[GroupFacts]:
+def _readable_groups(resource: Mapping[str, Any]) -> Iterator[GroupFacts]:
     """Yield the groups that a user may read by name, with the topics that the user may read.
 
     `v1beta2` also has `operation`, one for each rule.
@@ -215,7 +215,7 @@ def _without_partitions(resource: Mapping[str, Any], file: Path) -> Problem:
 _FEW = 20
 
 
-def _document(
+def _build_document(
     found: FoundApplication, cluster_id: str, request: ImportRequest, connected: Connection | None
 ) -> ImportedDocument:
     """Return a document with the topology that the brokers have, otherwise with the topics only."""
@@ -277,7 +277,7 @@ def _declared_files(folder: Path) -> Mapping[str, Path]:
     return {document.application.id: Path(document.application.at.file) for document in loaded.documents}
 
 
-def _summary(
+def _summary_lines(
     found: Recognized, outcomes: Mapping[str, Outcome], imported: Mapping[str, ImportedDocument]
 ) -> Iterator[str]:
     """Yield lines about the applications and topics found."""

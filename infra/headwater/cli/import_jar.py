@@ -8,9 +8,16 @@ import attrs
 
 from headwater.cli.cluster import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.console import write
-from headwater.cli.export_problems import export_problem, no_java, unreadable
 from headwater.cli.import_details import differences_from_cluster, with_owners
-from headwater.cli.java_export import ExportRequest, absolute_class_path, run_export, streams_library
+from headwater.cli.java_export import (
+    ExportRequest,
+    absolute_class_path,
+    export_problem,
+    no_java,
+    run_export,
+    streams_library,
+    unreadable,
+)
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
 from headwater.model.problems import Problem, errors
@@ -52,19 +59,19 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
         timeout_seconds=arguments.timeout_seconds,
     )
     try:
-        existing = _existing(arguments.output)
+        existing = _read_existing(arguments.output)
         result = run_export(java, streams_library(), request, existing)
     except (OSError, zipfile.BadZipFile) as error:
         return (unreadable(str(arguments.jar), str(error)),)
     if result.document is None:
         return (export_problem(request, result),)
-    problems = _check(result.document, arguments)
+    problems = _check_document(result.document, arguments)
     if not errors(problems):
         write(result.document, arguments.output)
     return problems
 
 
-def _check(text: str, arguments: JarImport) -> tuple[Problem, ...]:
+def _check_document(text: str, arguments: JarImport) -> tuple[Problem, ...]:
     """Return the problems of the document and, with a cluster, its differences from the topics there."""
     loaded = load_text(text, str(arguments.output or "document"))
     if not loaded.documents:
@@ -84,7 +91,7 @@ def _check(text: str, arguments: JarImport) -> tuple[Problem, ...]:
     return (*loaded.problems, *found)
 
 
-def _existing(output: Path | None) -> str | None:
+def _read_existing(output: Path | None) -> str | None:
     if output is None or str(output) == "-" or not output.exists():
         return None
     return output.read_text(encoding="utf-8")

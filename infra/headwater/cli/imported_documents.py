@@ -149,7 +149,7 @@ def pushed_application(
         kafka_streams=(version or DEFAULT_VERSION).written,
         names_version=version is not None,
         config=config,
-        setup=_setup(found, config),
+        setup=_adoption_setup(found, config),
         uses_streams_protocol=True,
     )
 
@@ -175,17 +175,17 @@ def observed_document(
         application["protocol"] = Protocol.STREAMS.value
     if config:
         application["config"] = dict(config)
-    if setup := _setup(found, config):
+    if setup := _adoption_setup(found, config):
         application["setup"] = setup
     observed = {
         **({"sources": dict(found.sources)} if found.sources else {}),
-        "topics": {topic.name.removeprefix(f"{found.id}-"): _topic(topic) for topic in found.topics},
+        "topics": {topic.name.removeprefix(f"{found.id}-"): _describe_topic(topic) for topic in found.topics},
         "unknown": [unknown.value for unknown in found.unknown],
     }
     content = {"version": 1, "application": application, "observed": observed}
     text = document_yaml(content, _FlowListDumper)
     comments = [
-        *_comments(found, cluster_id),
+        *_comment_lines(found, cluster_id),
         *([f"Its nodes were not imported: {reason}."] if reason else []),
         *([] if version else [_UNKNOWN_VERSION]),
     ]
@@ -239,7 +239,7 @@ _BlockDumper.add_representer(
 )
 
 
-def _setup(found: FoundApplication, config: Mapping[str, str]) -> dict[str, Any]:
+def _adoption_setup(found: FoundApplication, config: Mapping[str, str]) -> dict[str, Any]:
     """Return the setup options with which the first run adopts the topics."""
     options = {
         "adopt": config.get("internal.topics.setup") == "manual",
@@ -253,7 +253,7 @@ def _setup(found: FoundApplication, config: Mapping[str, str]) -> dict[str, Any]
     }
 
 
-def _topic(topic: LiveTopic) -> dict[str, Any]:
+def _describe_topic(topic: LiveTopic) -> dict[str, Any]:
     kind = kind_of(topic.name)
     described: dict[str, Any] = {"kind": kind.value, "partitions": topic.partitions}
     if topic.replication_factor > 0:
@@ -263,9 +263,9 @@ def _topic(topic: LiveTopic) -> dict[str, Any]:
     return described
 
 
-def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
+def _comment_lines(found: FoundApplication, cluster_id: str) -> Iterator[str]:
     yield from _cluster_comments(found, cluster_id) if cluster_id else _strimzi_comments(found)
-    yield from _doubts(found)
+    yield from _list_doubts(found)
 
 
 def _strimzi_comments(found: FoundApplication) -> Iterator[str]:
@@ -290,7 +290,7 @@ def _cluster_comments(found: FoundApplication, cluster_id: str) -> Iterator[str]
         )
 
 
-def _doubts(found: FoundApplication) -> Iterator[str]:
+def _list_doubts(found: FoundApplication) -> Iterator[str]:
     """Yield what the user has to check or to add."""
     for topic in found.missing_sources:
         yield f"It has offsets of {topic}, but this topic does not exist."

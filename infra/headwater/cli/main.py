@@ -1,4 +1,4 @@
-"""The `headwater` command: the list of subcommands, and error handling."""
+"""The `headwater` command: the list of subcommands, and error handling; the group `headwater state`."""
 
 import errno
 import gc
@@ -103,7 +103,7 @@ _COMMANDS: Mapping[str, Lazy] = {
         "reshard",
         "Give a stopped application more partitions, and each key its state.",
     ),
-    "state": Lazy("headwater.cli.state", "state", "Copy the state of stopped applications."),
+    "state": Lazy("headwater.cli.main", "state", "Copy the state of stopped applications."),
     "agent": Lazy("headwater.cli.agent", "agent", "Expand internal topics while applications run."),
     "dashboards": Lazy(
         "headwater.cli.package_files",
@@ -187,6 +187,29 @@ def main(context: click.Context, *, debug: bool) -> None:
     `headwater COMMAND --help` shows the options of a command, `headwater explain CODE` explains a problem.
     """
     context.obj = {"debug": debug}
+
+
+_STATE_HELP = """Copy the state of stopped applications.
+
+A store or topic is copied to another name, for example after a rename.
+
+\b
+Examples:
+  headwater state copy orders.yaml --store old-counts=counts --bootstrap-server localhost:9092
+  headwater state copy orders.yaml --topic orders-app-a-repartition=orders-app-b-repartition
+"""
+
+state = LazyGroup(
+    "state",
+    lazy={
+        "copy": Lazy(
+            "headwater_spark.commands.state_copy",
+            "copy",
+            "Copy state to topics with other names, after a rename.",
+        ),
+    },
+    help=_STATE_HELP,
+)
 
 
 def _report_error(error: Exception, arguments: Sequence[str]) -> int:

@@ -1,5 +1,6 @@
 """Arguments and options shared by several commands."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -163,3 +164,13 @@ class StoreDetails(click.ParamType["tuple[str, Mapping[str, Any]]", object]):
             else:
                 options[key] = {"true": True, "false": False}.get(text, text)
         return name, options
+
+
+class Seconds(click.FloatRange):
+    """Seconds, without `nan` and `inf`, which Python reads as numbers."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if not math.isfinite(seconds):
+            self.fail(f"{value!r} is not a number of seconds.", param, ctx)
+        return seconds

@@ -11,14 +11,13 @@ from headwater.cli.console import json_text, write
 from headwater.cli.options import output_option, project_option
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.pulumi.settings import stack_config
-from headwater.pulumi.stack_config import StackConfig
+from headwater.pulumi.stack_config import StackConfig, select_own_keys
 from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE, SETUP_TYPE, TOPIC_TYPE, StackState
 from headwater.spec.files import STACK_FILE, read
 from headwater.spec.yaml_text import read_yaml
 from headwater.toolchain import PulumiToolchain, ToolchainError, ensure_pulumi
 from headwater.toolchain.sessions import Finished, run_in_session
 
-_NAMESPACE = "headwater:"
 _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"  # noqa: S105 - the key of encrypted values in a state
 _RECORD = frozenset(
     {
@@ -83,9 +82,7 @@ def read_config(stack: str, project: Path, *, with_secrets: bool = False) -> Sta
     """
     options = ("--show-secrets",) if with_secrets else ()
     shown = json.loads(_pulumi_output(project, stack, "settings", "config", "--json", *options))
-    settings = {
-        key.removeprefix(_NAMESPACE): setting for key, setting in shown.items() if key.startswith(_NAMESPACE)
-    }
+    settings = select_own_keys(shown)
     secrets = {key for key, setting in settings.items() if setting.get("secret")}
     values = {key: setting.get("value", "") for key, setting in settings.items()}
     return stack_config(values, secrets=secrets, file=_file_name(stack))
@@ -117,11 +114,8 @@ def stack_name(stack: str, project: Path) -> str:
 def _settings_in(file: Path) -> Mapping[str, Any]:
     """Return the settings of Headwater in the file of a stack or a project."""
     config = _read_content(file).get("config")
-    return {
-        str(key).removeprefix(_NAMESPACE): _own_value(value)
-        for key, value in (config.items() if isinstance(config, dict) else ())
-        if str(key).startswith(_NAMESPACE)
-    }
+    texts = {str(key): value for key, value in config.items()} if isinstance(config, dict) else {}
+    return {key: _own_value(value) for key, value in select_own_keys(texts).items()}
 
 
 def _read_content(file: Path) -> Mapping[str, Any]:

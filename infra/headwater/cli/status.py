@@ -9,8 +9,7 @@ import click
 
 from headwater.cli.agent import endpoints
 from headwater.cli.console import ExitCode, print_json, repeat
-from headwater.cli.options import cluster_options
-from headwater.cli.seconds import Seconds
+from headwater.cli.options import Seconds, cluster_options
 from headwater.control.client import NotAnsweredError, ask
 
 _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."

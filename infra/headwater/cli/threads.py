@@ -9,7 +9,7 @@ import click
 from headwater.cli.agent import endpoints
 from headwater.cli.console import ExitCode, print_json
 from headwater.cli.lazy import Lazy, LazyGroup
-from headwater.cli.seconds import Seconds
+from headwater.cli.options import Seconds
 from headwater.control.access import control_token
 from headwater.control.client import NotAnsweredError, ask
 

@@ -83,17 +83,17 @@ def upgrade(
     loaded = load_documents(files)
     if errors(loaded.problems):
         raise ProblemsExit(ProblemsError(loaded.problems))
-    snapshot = _snapshot(loaded.documents, bootstrap_server, command_config)
-    found = _find(loaded.documents, to, snapshot, dict(given))
+    snapshot = _read_cluster(loaded.documents, bootstrap_server, command_config)
+    found = _find_changes(loaded.documents, to, snapshot, dict(given))
     print_problems(loaded.problems)
     if form == "text" and output is None and sys.stdout.isatty():
-        _print(found)
+        _print_upgrade(found)
     else:
-        write(_render(form, found), output)
+        write(_render_upgrade(form, found), output)
     context.exit(_exit_code(found))
 
 
-def _snapshot(
+def _read_cluster(
     documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
 ) -> ClusterSnapshot | None:
     try:
@@ -103,7 +103,7 @@ def _snapshot(
         raise ProblemsExit(error) from None
 
 
-def _find(
+def _find_changes(
     documents: Sequence[TopologyDocument],
     to: KafkaStreamsVersion,
     snapshot: ClusterSnapshot | None,
@@ -113,14 +113,14 @@ def _find(
     caller = OFFLINE if snapshot is None else PLAN
     before = compile_documents(documents, counts, caller)
     assumed: set[str] = set()
-    if snapshot is None and (assumed := _unknown(before)):
+    if snapshot is None and (assumed := _uncounted_sources(before)):
         counts |= dict.fromkeys(assumed, 1)
         before = compile_documents(documents, counts, caller)
     after = compile_documents([_for_version(document, to) for document in documents], counts, caller)
     return find_upgrade(before, after, to, snapshot=snapshot, assumed=assumed)
 
 
-def _unknown(compiled: Sequence[CompiledApplication]) -> set[str]:
+def _uncounted_sources(compiled: Sequence[CompiledApplication]) -> set[str]:
     """Return the source topics without a count: all get the same one, so that names can be compared."""
     return {topic for application in compiled for topic in application.missing_sources}
 
@@ -136,7 +136,7 @@ def _exit_code(found: Upgrade) -> ExitCode:
     return ExitCode.DRIFT if any(found.changes) else ExitCode.DONE
 
 
-def _print(found: Upgrade) -> None:
+def _print_upgrade(found: Upgrade) -> None:
     from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
 
     from headwater.report.upgrade import upgrade_rich  # noqa: PLC0415
@@ -144,7 +144,7 @@ def _print(found: Upgrade) -> None:
     Console(highlight=False, soft_wrap=True).print(upgrade_rich(found))
 
 
-def _render(form: str, found: Upgrade) -> str:
+def _render_upgrade(form: str, found: Upgrade) -> str:
     # Each format imports only what it needs.
     match form:
         case "json":

@@ -19,6 +19,7 @@ from headwater.compiler.messages import (
 from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH, LONGEST_MS, Guarantee
 from headwater.compiler.topic_groups import TopicGroup
 from headwater.model.compiled import InternalTopic
+from headwater.model.durations import duration_text
 from headwater.model.nodes import ChangelogKind, ProcessorNode, SinkNode
 from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors
 from headwater.model.topology import Application, Sink, TopologyDocument
@@ -87,8 +88,8 @@ def check_retention(compilation: Compilation) -> Compilation:
             code=ProblemCode.INVALID_TOPOLOGY,
             summary=f"Store {store.name} has a retention that does not fit into a Java long (milliseconds).",
             node=store.name,
-            expected=f"window, gap or difference and grace of at most {LONGEST_MS} ms together",
-            found=f"{store.base_ms} ms",
+            expected=f"window, gap or difference and grace of at most {duration_text(LONGEST_MS)} together",
+            found=duration_text(store.base_ms),
             why="Kafka Streams throws IllegalArgumentException: the sum turns negative.",
             fix="Shorten the window or its grace.",
             location=store.at,

@@ -46,7 +46,7 @@ def compile_documents(
         return compile_nodes(documents[index], topologies[index], known, following=following, caller=caller)
 
     compiled = _until_stable(documents, compile_, known, partitions)
-    unsized = {topic for topic in following if _count(compiled[owners[topic]], topic) is None}
+    unsized = {topic for topic in following if _count_of(compiled[owners[topic]], topic) is None}
     return tuple(_with_unsized(application, unsized, owners, compiled) for application in compiled)
 
 
@@ -72,16 +72,16 @@ def _until_stable(
         }
         changed = {topic for topic, count in learned.items() if known.get(topic) != count}
         known |= learned
-        stale = {index for index, application in compiled.items() if _reads(application, changed)}
+        stale = {index for index, application in compiled.items() if _reads_any(application, changed)}
     return [compiled[index] for index in range(len(documents))]
 
 
-def _reads(application: CompiledApplication, topics: set[str]) -> bool:
+def _reads_any(application: CompiledApplication, topics: set[str]) -> bool:
     read = {*application.external_sources, *application.global_topics}
     return bool(topics) and (bool(application.source_patterns) or not topics.isdisjoint(read))
 
 
-def _count(application: CompiledApplication, topic: str) -> int | None:
+def _count_of(application: CompiledApplication, topic: str) -> int | None:
     return next((sink.partitions for sink in application.sinks if sink.topic == topic), None)
 
 
@@ -93,21 +93,21 @@ def _with_unsized(
 ) -> CompiledApplication:
     """Add why sources that an application of the run will create have no count. They are not missing."""
     problems = tuple(
-        _unsized(topic, application, owners, compiled, unsized)
+        _unsized_sink(topic, application, owners, compiled, unsized)
         for topic in application.missing_sources
         if topic in unsized
     )
     return attrs.evolve(application, problems=(*application.problems, *problems)) if problems else application
 
 
-def _unsized(
+def _unsized_sink(
     topic: str,
     application: CompiledApplication,
     owners: Mapping[str, int],
     compiled: Sequence[CompiledApplication],
     unsized: set[str],
 ) -> Problem:
-    path = _cycle(topic, owners, compiled, unsized)
+    path = _find_cycle(topic, owners, compiled, unsized)
     owner = compiled[owners[topic]].application.id
     if path:
         return Problem(
@@ -137,7 +137,7 @@ def _unsized(
     )
 
 
-def _cycle(
+def _find_cycle(
     topic: str, owners: Mapping[str, int], compiled: Sequence[CompiledApplication], unsized: set[str]
 ) -> list[str]:
     """Return the path from `topic` through sources of its writers back to itself, empty if there is none."""
@@ -145,23 +145,23 @@ def _cycle(
     frontier = [topic]
     while frontier:
         current = frontier.pop()
-        for needed in _needs(current, compiled[owners[current]]) & unsized:
+        for needed in _needed_sources(current, compiled[owners[current]]) & unsized:
             if needed == topic:
-                return _path(topic, current, reached_from)
+                return _build_path(topic, current, reached_from)
             if needed not in reached_from:
                 reached_from[needed] = current
                 frontier.append(needed)
     return []
 
 
-def _path(topic: str, last: str, reached_from: Mapping[str, str]) -> list[str]:
+def _build_path(topic: str, last: str, reached_from: Mapping[str, str]) -> list[str]:
     path = [topic, last] if last != topic else [topic]
     while path[-1] != topic:
         path.append(reached_from[path[-1]])
     return path if len(path) > 1 else [topic, topic]
 
 
-def _needs(topic: str, application: CompiledApplication) -> set[str]:
+def _needed_sources(topic: str, application: CompiledApplication) -> set[str]:
     """Return all sources that decide the count of `topic`, directly or through repartition topics."""
     found: set[str] = set()
     pending = [topic]

@@ -43,7 +43,7 @@ def compile_observed(
     return CompiledApplication(
         application=application,
         subtopologies=(),
-        internal_topics=tuple(_topics(observed, config.topic_prefix or application.id)),
+        internal_topics=tuple(_observed_topics(observed, config.topic_prefix or application.id)),
         external_sources=tuple(sorted(observed.sources)),
         missing_sources=missing,
         sinks=document.sinks,
@@ -54,14 +54,14 @@ def compile_observed(
                 *static_partitioning_problems(application, config, None),
                 *open_questions(application, observed, is_growing=config.autoscaling),
                 *(
-                    _missing(topic, observed.locations.get(topic, observed.at), caller)
+                    _missing_source(topic, observed.locations.get(topic, observed.at), caller)
                     for topic in missing
                     if topic not in following
                 ),
-                *_changed(observed, partitions),
+                *_changed_counts(observed, partitions),
                 *_without_effect(application),
                 *((not_executable(application, "`observed` topics"),) if application.processors else ()),
-                *_undecided(document.sinks, observed.at),
+                *_undecided_sinks(document.sinks, observed.at),
             )
         ),
         is_observed=True,
@@ -83,8 +83,8 @@ def open_questions(
             "the text of Topology#describe()",
             "Their partition counts stay as observed: none can follow a source topic that is expanded.",
             (
-                f"Export the topology from the code of the application: {_export(application.id)}. "
-                f"Or have it print `topology.describe()`, and run {_import(application.id)}."
+                f"Export the topology from the code of the application: {_export_command(application.id)}. "
+                f"Or have it print `topology.describe()`, and run {_import_command(application.id)}."
             ),
         ),
         Unknown.SOURCES: (
@@ -116,15 +116,15 @@ def open_questions(
         )
 
 
-def _export(id_: str) -> str:
+def _export_command(id_: str) -> str:
     return f"`headwater import --jar JAR --topology CLASS::METHOD --application-id {id_} -o DOCUMENT`"
 
 
-def _import(id_: str) -> str:
+def _import_command(id_: str) -> str:
     return f"`headwater import --describe TEXT --application-id {id_} --bootstrap-server BROKER -o DOCUMENT`"
 
 
-def _topics(observed: ObservedTopology, prefix: str) -> Iterator[InternalTopic]:
+def _observed_topics(observed: ObservedTopology, prefix: str) -> Iterator[InternalTopic]:
     for topic in sorted(observed.topics, key=lambda topic: topic.name):
         yield InternalTopic(
             name=f"{prefix}-{topic.name}",
@@ -139,7 +139,7 @@ def _topics(observed: ObservedTopology, prefix: str) -> Iterator[InternalTopic]:
         )
 
 
-def _missing(topic: str, at: Location, caller: Caller) -> Problem:
+def _missing_source(topic: str, at: Location, caller: Caller) -> Problem:
     return missing_topic(
         topic,
         caller,
@@ -149,7 +149,7 @@ def _missing(topic: str, at: Location, caller: Caller) -> Problem:
     )
 
 
-def _changed(observed: ObservedTopology, partitions: Mapping[str, int]) -> Iterator[Problem]:
+def _changed_counts(observed: ObservedTopology, partitions: Mapping[str, int]) -> Iterator[Problem]:
     for topic, count in sorted(observed.sources.items()):
         now = partitions.get(topic, count)
         if now != count:
@@ -186,7 +186,7 @@ def _without_effect(application: Application) -> Iterator[Problem]:
             )
 
 
-def _undecided(sinks: Iterable[Sink], at: Location) -> Iterator[Problem]:
+def _undecided_sinks(sinks: Iterable[Sink], at: Location) -> Iterator[Problem]:
     for sink in sinks:
         if sink.partitions is None:
             yield Problem(

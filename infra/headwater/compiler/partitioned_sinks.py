@@ -31,7 +31,7 @@ def partitioned_sinks(
         partitioners: sink node → class of its partitioner, of an exported document.
         naming: the full names of internal topics.
     """
-    return tuple(_find(topology, partitioners, naming))
+    return tuple(_find_sinks(topology, partitioners, naming))
 
 
 def static_partitioning_problems(
@@ -48,16 +48,16 @@ def static_partitioning_problems(
         if config.without_partitioner and config.static_partitioner is not None:
             yield _without_partitioner(application, config)
     elif sinks is None:
-        yield _unknown(application)
+        yield _unknown_sinks(application)
     else:
         if internal := [sink for sink in sinks if sink.is_internal]:
-            yield _incomplete(application, internal, "a sub-topology with state does not find")
+            yield _incomplete_partitioning(application, internal, "a sub-topology with state does not find")
         if others := [sink for sink in sinks if not sink.is_internal]:
-            yield _incomplete(application, others, "a consumer with state does not find")
+            yield _incomplete_partitioning(application, others, "a consumer with state does not find")
 
 
 def _without_partitioner(application: Application, config: StreamsConfig) -> Problem:
-    return _warning(
+    return _partitioning_warning(
         application,
         summary=f"{application.id} does not partition its own records statically.",
         expected=f"`producer.partitioner.class: {LIBRARY_PARTITIONER}`",
@@ -68,8 +68,8 @@ def _without_partitioner(application: Application, config: StreamsConfig) -> Pro
     )
 
 
-def _unknown(application: Application) -> Problem:
-    return _warning(
+def _unknown_sinks(application: Application) -> Problem:
+    return _partitioning_warning(
         application,
         summary=f"It is not known which records of {application.id} are partitioned statically.",
         expected="a document from the code of the application (`exported`)",
@@ -79,7 +79,7 @@ def _unknown(application: Application) -> Problem:
     )
 
 
-def _incomplete(application: Application, sinks: Sequence[PartitionedSink], who: str) -> Problem:
+def _incomplete_partitioning(application: Application, sinks: Sequence[PartitionedSink], who: str) -> Problem:
     kinds = {sink.by for sink in sinks}
     fixes = {
         PartitionedBy.CLASS: "Remove the partitioner from the code, or use a partitioner that keeps each key "
@@ -87,7 +87,7 @@ def _incomplete(application: Application, sinks: Sequence[PartitionedSink], who:
         PartitionedBy.WINDOWED_KEY: "Write another key than the windowed one, or expand such a topic only if "
         "no consumer of it has state.",
     }
-    return _warning(
+    return _partitioning_warning(
         application,
         summary=f"The static partitioner of {application.id} does not choose all partitions.",
         expected="no sink with a partitioner of its own or windowed keys",
@@ -98,7 +98,7 @@ def _incomplete(application: Application, sinks: Sequence[PartitionedSink], who:
     )
 
 
-def _warning(
+def _partitioning_warning(
     application: Application, *, summary: str, expected: str, found: str, why: str, fix: str
 ) -> Problem:
     return Problem(
@@ -114,21 +114,21 @@ def _warning(
     )
 
 
-def _find(
+def _find_sinks(
     topology: NodeTopology, partitioners: Mapping[str, str], naming: Naming
 ) -> Iterator[PartitionedSink]:
     for node in topology.nodes:
         if not isinstance(node, SinkNode) or (node.topic or "").endswith(_RESPONSE):
             continue
         is_internal = node.topic in naming.internal
-        found = partitioners.get(node.name) or _declared(node, is_internal=is_internal)
+        found = partitioners.get(node.name) or _declared_partitioner(node, is_internal=is_internal)
         if found is not None and found != _OF_PRODUCER:
             by = PartitionedBy.WINDOWED_KEY if found == _WINDOWED else PartitionedBy.CLASS
             topic = naming.topic(node.topic) if node.topic is not None else None
             yield PartitionedSink(node.name, topic, by, found, is_internal=is_internal)
 
 
-def _declared(node: SinkNode, *, is_internal: bool) -> str | None:
+def _declared_partitioner(node: SinkNode, *, is_internal: bool) -> str | None:
     """Return the partitioner of a sink of a document with calls."""
     if node.writes is None:
         return None

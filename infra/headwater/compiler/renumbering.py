@@ -55,11 +55,11 @@ def renumberings(recorded: Mapping[str, str], compiled: Mapping[str, str]) -> tu
     """
     old, new = _by_origin(recorded), _by_origin(compiled)
     pairs = [
-        pair for origin in sorted(old.keys() & new.keys()) for pair in _renamed(old[origin], new[origin])
+        pair for origin in sorted(old.keys() & new.keys()) for pair in _find_renamed(old[origin], new[origin])
     ]
     old_only = recorded.keys() - compiled.keys() - {pair.old for pair in pairs}
     new_only = compiled.keys() - recorded.keys() - {pair.new for pair in pairs}
-    return tuple(sorted((*pairs, *_renamed(old_only, new_only)), key=lambda pair: pair.old))
+    return tuple(sorted((*pairs, *_find_renamed(old_only, new_only)), key=lambda pair: pair.old))
 
 
 def _by_origin(names: Mapping[str, str]) -> dict[str, set[str]]:
@@ -70,10 +70,10 @@ def _by_origin(names: Mapping[str, str]) -> dict[str, set[str]]:
     return found
 
 
-def _renamed(old: AbstractSet[str], new: AbstractSet[str]) -> Iterator[Renumbering]:
+def _find_renamed(old: AbstractSet[str], new: AbstractSet[str]) -> Iterator[Renumbering]:
     old_only, new_only = _by_shape(old - new), _by_shape(new - old)
     for shape in sorted(old_only.keys() & new_only.keys()):
-        for before, after in _paired(old_only[shape], new_only[shape]):
+        for before, after in _pair_indices(old_only[shape], new_only[shape]):
             yield Renumbering(old_only[shape][before], new_only[shape][after])
 
 
@@ -138,7 +138,7 @@ def _by_shape(names: Iterable[str]) -> dict[str, dict[int, str]]:
     return {shape: dict(sorted(indices.items())) for shape, indices in shapes.items()}
 
 
-def _paired(old_only: Mapping[int, str], new_only: Mapping[int, str]) -> list[tuple[int, int]]:
+def _pair_indices(old_only: Mapping[int, str], new_only: Mapping[int, str]) -> list[tuple[int, int]]:
     old, new = list(old_only), list(new_only)
     size = min(len(old), len(new))
     ways = [
@@ -194,11 +194,11 @@ def _of_subtopologies(parts: Iterable[SubTopology]) -> Mapping[int, str]:
                 continue
             part = by_id[id_]
             external = {*part.source_patterns, *part.sources} - internal
-            found[id_] = _digest(external, {found[writer] for writer in above[id_] if writer in found})
+            found[id_] = _digest_topics(external, {found[writer] for writer in above[id_] if writer in found})
     return found
 
 
-def _digest(topics: set[str], above: set[str]) -> str:
+def _digest_topics(topics: set[str], above: set[str]) -> str:
     if not topics and len(above) == 1:
         return next(iter(above))
     text = "\n".join([*sorted(topics), "", *sorted(above)])

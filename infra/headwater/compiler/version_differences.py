@@ -34,6 +34,10 @@ class Difference:
         patched = next((first for first in self.since if first.release == version.release), None)
         return version >= (patched or self.since[-1])
 
+    def is_added(self, before: KafkaStreamsVersion, after: KafkaStreamsVersion) -> bool:
+        """Return whether only the later one of two versions has the change."""
+        return self.is_in(after) and not self.is_in(before)
+
     @property
     def since_text(self) -> str:
         """Return the first versions as text: `4.0.1 and 4.1.1`."""

@@ -52,7 +52,7 @@ def pushed_topology(group: StreamsGroup) -> NodeTopology:
     """
     if group.nodes is None:
         raise UnusableTopologyError(_REASONS.get(group.status, _REASONS[DescriptionStatus.NOT_STORED]))
-    blocks = dict(_blocks(group.nodes, {part.id for part in group.subtopologies}))
+    blocks = dict(_group_by_subtopology(group.nodes, {part.id for part in group.subtopologies}))
     names = [node.name for nodes in blocks.values() for node in nodes]
     if len(names) != len(set(names)):
         raise UnusableTopologyError("the brokers have a node twice")
@@ -67,8 +67,8 @@ def pushed_topology(group: StreamsGroup) -> NodeTopology:
         printed_groups={node.name: number for number, block in nodes.items() for node in block},
     )
     read, problems = read_description(write_description(topology))
-    if problems or {node.name: _unordered(node) for node in read.nodes} != {
-        node.name: _unordered(node) for node in topology.nodes
+    if problems or {node.name: _compared_fields(node) for node in read.nodes} != {
+        node.name: _compared_fields(node) for node in topology.nodes
     }:  # such as a line break in a name
         raise UnusableTopologyError("names of its nodes cannot be written as a text of `Topology#describe()`")
     return read
@@ -93,7 +93,7 @@ def without_prefix(topology: NodeTopology, application_id: str) -> NodeTopology:
     }
     if not internal:
         return topology
-    return attrs.evolve(topology, nodes=tuple(_renamed(node, internal) for node in topology.nodes))
+    return attrs.evolve(topology, nodes=tuple(_rename_topics(node, internal) for node in topology.nodes))
 
 
 def _is_internal(topic: str, sink: str) -> bool:
@@ -104,7 +104,7 @@ def _is_internal(topic: str, sink: str) -> bool:
     )
 
 
-def _renamed(node: Node, internal: Mapping[str, str]) -> Node:
+def _rename_topics(node: Node, internal: Mapping[str, str]) -> Node:
     if isinstance(node, SourceNode):
         return attrs.evolve(node, topics=tuple(internal.get(topic, topic) for topic in node.topics))
     if isinstance(node, SinkNode) and node.topic is not None:
@@ -134,7 +134,9 @@ def _internal_names(group: StreamsGroup) -> Mapping[str, str]:
     return {topic: topic.removeprefix(prefix) for topic in full}
 
 
-def _blocks(topology: PushedTopology, known: AbstractSet[str]) -> Iterator[tuple[int, Sequence[PushedNode]]]:
+def _group_by_subtopology(
+    topology: PushedTopology, known: AbstractSet[str]
+) -> Iterator[tuple[int, Sequence[PushedNode]]]:
     """Yield the nodes by sub-topology; global stores, whose ids are missing, have the free numbers."""
     if known != topology.subtopologies.keys():
         raise UnusableTopologyError("the nodes have other sub-topologies than the group")
@@ -182,10 +184,10 @@ def _in_order(nodes: Sequence[PushedNode], internal: Mapping[str, str]) -> Itera
     except CycleError:
         raise UnusableTopologyError("its nodes are a cycle") from None
     for name in order:
-        yield _typed(by_name[name], tuple(parents[name]), internal)
+        yield _build_node(by_name[name], tuple(parents[name]), internal)
 
 
-def _typed(node: PushedNode, parents: tuple[str, ...], internal: Mapping[str, str]) -> Node:
+def _build_node(node: PushedNode, parents: tuple[str, ...], internal: Mapping[str, str]) -> Node:
     if node.type is NodeType.SOURCE:
         return SourceNode(node.name, tuple(internal.get(topic, topic) for topic in node.topics))
     if node.type is NodeType.PROCESSOR:
@@ -195,7 +197,7 @@ def _typed(node: PushedNode, parents: tuple[str, ...], internal: Mapping[str, st
     return SinkNode(node.name, parents, topic=internal.get(node.topic, node.topic))
 
 
-def _unordered(node: Node) -> object:
+def _compared_fields(node: Node) -> object:
     if isinstance(node, SourceNode):
         return "source", frozenset(node.topics), node.pattern
     if isinstance(node, ProcessorNode):

@@ -26,10 +26,9 @@ from headwater.kafka.acl_bindings import filter_for, operations_of
 from headwater.kafka.answering_broker import no_answer
 from headwater.kafka.broker_connection import UnreadableAnswerError, enabled_features
 from headwater.kafka.broker_session import NoAnswerError
-from headwater.kafka.client_log import client_log
-from headwater.kafka.config_messages import TopicConfigs
+from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
-from headwater.kafka.connection_checks import setting_problem
+from headwater.kafka.connection_settings import setting_problem
 from headwater.kafka.group_client import GroupClient
 from headwater.kafka.kafka_errors import (
     ALL_BROKERS_DOWN,
@@ -42,6 +41,7 @@ from headwater.kafka.kafka_errors import (
     unusable_answer,
 )
 from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_background
+from headwater.kafka.topic_settings import TopicConfigs
 from headwater.model.acls import Operation
 from headwater.model.cluster import RegisteredBrokers
 from headwater.model.problems import Problem, ProblemsError

@@ -69,20 +69,20 @@ def find_answering(
     login, seconds = Login(settings), min(timeout_seconds, _MOST_SECONDS)
     end = time.monotonic() + _STEPS * _MOST_SECONDS
     asked = {
-        server: in_background(partial(_ask, settings, login, server, seconds))
+        server: in_background(partial(_ask_broker, settings, login, server, seconds))
         for server in settings.bootstrap_servers
     }
-    answers = [_answer(server, pending, end) for server, pending in asked.items()]
+    answers = [_await_answer(server, pending, end) for server, pending in asked.items()]
     failures = [answer for answer in answers if isinstance(answer, ClientMessage)]
     answering = next((answer for answer in answers if isinstance(answer, Answering)), None)
     if answering is not None:
         others = sorted(set(answering.brokers) - set(settings.bootstrap_servers))[:_MOST_ADDRESSES]
-        for address, reason in _unreachable(others, seconds, end).items():
+        for address, reason in _find_unreachable(others, seconds, end).items():
             failures.append(ClientMessage(failure_text(address, OSError(reason))))
     return answering, failures
 
 
-def _ask(
+def _ask_broker(
     settings: ConnectionSettings, login: Login, server: str, seconds: float
 ) -> Answering | ClientMessage:
     try:
@@ -97,14 +97,16 @@ def _ask(
     return Answering(server, tuple(sorted(found.brokers)) if isinstance(found, ClusterDescription) else ())
 
 
-def _answer(server: str, pending: Future[Answering | ClientMessage], end: float) -> Answering | ClientMessage:
+def _await_answer(
+    server: str, pending: Future[Answering | ClientMessage], end: float
+) -> Answering | ClientMessage:
     try:
         return pending.result(max(0.0, end - time.monotonic()))
     except TimeoutError as error:
         return ClientMessage(failure_text(server, error))
 
 
-def _unreachable(addresses: Sequence[str], seconds: float, end: float) -> Mapping[str, str]:
+def _find_unreachable(addresses: Sequence[str], seconds: float, end: float) -> Mapping[str, str]:
     pending = in_background(partial(unreachable_addresses, addresses, seconds))
     try:
         return pending.result(max(0.0, end - time.monotonic()))

@@ -1,12 +1,16 @@
-"""Settings of a connection for librdkafka, the Pulumi provider, Java clients, and tokens for Amazon MSK."""
+"""Settings of a connection for librdkafka, the Pulumi provider, Java clients, and tokens for Amazon MSK.
 
+Without a logger, librdkafka writes to standard error. The loggers here are outside the hierarchy of
+`logging`, so that no configuration of the root logger sends their lines to standard error.
+"""
+
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from headwater.kafka.connection_checks import setting_problem
-from headwater.kafka.connection_settings import ConnectionSettings
+from headwater.kafka.connection_settings import ConnectionSettings, setting_problem
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 
 _MILLISECONDS = 1_000
@@ -198,3 +202,19 @@ _UNVERIFIABLE = Problem(
     why="Spark reads Kafka with the Java client, which has no such setting.",
     fix="Set the certificate of the authority (HEADWATER_CA_CERT) and remove SKIP_VERIFY.",
 )
+
+
+def client_log(handle: Callable[[str], object] | None = None) -> logging.Logger:
+    """Return the `logger` of a client: it passes each line to `handle`, None: lines are dropped."""
+    logger = logging.Logger("librdkafka")  # noqa: LOG001 - outside the hierarchy
+    logger.addHandler(logging.NullHandler() if handle is None else _CallbackHandler(handle))
+    return logger
+
+
+class _CallbackHandler(logging.Handler):
+    def __init__(self, handle: Callable[[str], object]) -> None:
+        super().__init__()
+        self._handle = handle
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._handle(record.getMessage())

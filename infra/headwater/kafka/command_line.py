@@ -66,7 +66,7 @@ def cluster_options(text: str) -> Callable[[F], F]:
 def named_connection(bootstrap_server: str | None, command_config: Path | None) -> Connection | None:
     """Return the connection to the cluster that the options name, None if they name none.
 
-    Security settings are read from `command_config`, else from the environment (see `environment`).
+    Security settings are read from `command_config`, else from the environment (see `environment_fields`).
 
     Raises:
         ProblemsError: InvalidConfig for settings that are wrong or missing.

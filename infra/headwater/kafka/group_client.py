@@ -7,13 +7,6 @@ from confluent_kafka import KafkaError
 
 from headwater.kafka.broker_connection import BrokerConnection, UnknownRequestError, UnreadableAnswerError
 from headwater.kafka.broker_session import BrokerSession
-from headwater.kafka.config_messages import (
-    DESCRIBE_CONFIGS,
-    TopicConfig,
-    TopicConfigs,
-    describe_topic_configs,
-    topic_configs,
-)
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import (
     DEAD,
@@ -43,6 +36,13 @@ from headwater.kafka.streams_group_messages import (
     DESCRIBE_STREAMS_GROUPS,
     describe_streams_groups,
     streams_groups,
+)
+from headwater.kafka.topic_settings import (
+    DESCRIBE_CONFIGS,
+    TopicConfig,
+    TopicConfigs,
+    describe_topic_configs,
+    topic_configs,
 )
 from headwater.model.cluster import RegisteredBrokers
 from headwater.model.streams_groups import StreamsGroup

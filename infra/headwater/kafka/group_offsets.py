@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
 from headwater.model.offset_metadata import trim_text, unread_reason

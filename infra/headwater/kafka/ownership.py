@@ -11,7 +11,7 @@ import attrs
 from confluent_kafka import KafkaError, KafkaException
 
 from headwater.kafka.bounded_records import BoundedTopic, ReadRecord, too_many_records
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.kafka_errors import is_denial
 from headwater.model.acls import Operation

@@ -28,8 +28,8 @@ from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopi
 from headwater.model.streams_groups import StreamsGroup
 
 if TYPE_CHECKING:
-    from headwater.kafka.config_messages import TopicConfig, TopicConfigs
     from headwater.kafka.group_client import Groups
+    from headwater.kafka.topic_settings import TopicConfig, TopicConfigs
 
 T = TypeVar("T")
 _AUTHORIZER = "authorizer.class.name"

@@ -100,21 +100,21 @@ def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection
     ambiguities: defaultdict[str, list[str]] = defaultdict(list)
     skipped = []
     for topic in _with_internal_names(survey):
-        ids = _possible(topic.name, known)
-        owner = _owner(topic.name, ids, known, survey)
+        ids = _possible_owners(topic.name, known)
+        owner = _find_owner(topic.name, ids, known, survey)
         is_certain = (
-            topic.name in confirmed or is_created_by_streams(topic) or _has(survey, owner, topic.name)
+            topic.name in confirmed or is_created_by_streams(topic) or _has_topic(survey, owner, topic.name)
         )
         if owner is None or not is_certain:
-            skipped.append(_skipped(topic.name, owner, known, survey.groups))
+            skipped.append(_explain_skip(topic.name, owner, known, survey.groups))
             continue
         owners[owner].append(topic)
         others = [id_ for id_ in ids if id_ != owner]
-        if others and not _has(survey, owner, topic.name):
+        if others and not _has_topic(survey, owner, topic.name):
             ambiguities[owner].append(f"{topic.name} could also belong to {listed(others)}.")
     applications = tuple(
         attrs.evolve(
-            _application(id_, topics, survey),
+            _build_application(id_, topics, survey),
             prefix_ids=tuple(sorted(other for other in owners if id_.startswith(f"{other}-"))),
             ambiguities=tuple(ambiguities[id_]),
         )
@@ -130,21 +130,23 @@ def _with_internal_names(survey: Survey) -> Iterator[LiveTopic]:
     return (topic for name, topic in sorted(survey.topics.items()) if has_internal_name(name))
 
 
-def _possible(topic: str, known: Collection[str]) -> list[str]:
+def _possible_owners(topic: str, known: Collection[str]) -> list[str]:
     """Return the known ids that the name may begin with."""
     return [id_ for id_ in name_beginnings(topic) if id_ in known and is_internal_to(id_, topic)]
 
 
-def _owner(topic: str, ids: Collection[str], known: Mapping[str, Certainty], survey: Survey) -> str | None:
+def _find_owner(
+    topic: str, ids: Collection[str], known: Mapping[str, Certainty], survey: Survey
+) -> str | None:
     """Return the id that a topic belongs to: one whose group has it, else the most certain or longest."""
     return max(
         ids,
-        key=lambda id_: (_has(survey, id_, topic), known[id_], len(id_)),
+        key=lambda id_: (_has_topic(survey, id_, topic), known[id_], len(id_)),
         default=None,
     )
 
 
-def _has(survey: Survey, id_: str | None, topic: str) -> bool:
+def _has_topic(survey: Survey, id_: str | None, topic: str) -> bool:
     """Return whether the group of an application reads a topic, or has it in its topology."""
     streams_group = survey.streams_groups.get(id_ or "")
     if streams_group is not None and streams_group.topology_epoch is not None:
@@ -153,7 +155,7 @@ def _has(survey: Survey, id_: str | None, topic: str) -> bool:
     return group is not None and topic in group.read
 
 
-def _skipped(
+def _explain_skip(
     topic: str, owner: str | None, known: Collection[str], groups: Mapping[str, GroupFacts]
 ) -> SkippedTopic:
     if owner is not None:
@@ -167,7 +169,7 @@ def _skipped(
     return SkippedTopic(topic, SkipReason.NO_GROUP, f"no group has the id of its application{hint}")
 
 
-def _application(id_: str, topics: list[LiveTopic], survey: Survey) -> FoundApplication:
+def _build_application(id_: str, topics: list[LiveTopic], survey: Survey) -> FoundApplication:
     group = survey.groups.get(id_)
     streams_group = survey.streams_groups.get(id_)
     if streams_group is not None and streams_group.topology_epoch is not None:

@@ -12,7 +12,6 @@ from headwater.model.problems import PLAN, Caller, Problem
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Lifecycle, Sink
 from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
-from headwater.planner.application import ActiveApplication, other_subscription
 from headwater.planner.document_settings import document_settings, setting_changes
 from headwater.planner.phrases import counted, few
 from headwater.planner.plans import AclAction, ActionKind, ApplicationPlan, Plan, PlanPolicy, TopicAction
@@ -27,7 +26,7 @@ from headwater.planner.processors import (
 )
 from headwater.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
 from headwater.planner.rules.ownership import twice_managed
-from headwater.planner.run import Run, expected_cluster
+from headwater.planner.run import ActiveApplication, Run, expected_cluster, other_subscription
 from headwater.planner.topic_actions import (
     delete_application,
     release_application,

@@ -25,7 +25,6 @@ from headwater.model.operators import Branch, Split, Step
 from headwater.model.problems import Location, Problem
 from headwater.model.records import SetupRecord
 from headwater.model.topology import TopologyDocument, UnknownDetails
-from headwater.planner.expression_text import normalize_expression
 
 CONTENT_VERSION = 1
 """Raise it if `topology_content` returns another text for the same document."""
@@ -203,14 +202,14 @@ def topology_content(document: TopologyDocument | None) -> str:
     if document.steps:
         return json.dumps(_Calls().contents(document.steps), ensure_ascii=True)
     topology = document.described or document.exported
-    return json.dumps(_content(topology), ensure_ascii=True) if topology else ""
+    return json.dumps(_read_content(topology), ensure_ascii=True) if topology else ""
 
 
 def call_options(step: Step) -> Mapping[str, Any]:
     """Return the options of a call that are set, by field; without handles, and branches of `split`."""
     if isinstance(step.operator, Split):
         return {}
-    return {name: content for name, content in _fields(step.operator, {}) if name != "other"}
+    return {name: content for name, content in _read_fields(step.operator, {}) if name != "other"}
 
 
 class _Calls:
@@ -240,7 +239,7 @@ class _Calls:
             ]
             return ["Split", operator.name, operator.default is not None, branches]
         other = getattr(operator, "other", None)
-        return [*_content(operator, {"other": other and self._position(other)})]
+        return [*_read_content(operator, {"other": other and self._position(other)})]
 
     def _branch(self, branch: Branch, position: str) -> list[Any]:
         contents = self.contents(branch.then, f"{position}.", position)
@@ -252,7 +251,7 @@ class _Calls:
         return self._positions.get(handle, handle)
 
 
-def _content(value: object, replaced: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - JSON
+def _read_content(value: object, replaced: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - JSON
     """Return a value as JSON; `replaced` are fields that have another value."""
     match value:
         case Enum():
@@ -260,16 +259,16 @@ def _content(value: object, replaced: Mapping[str, object] | None = None) -> Any
         case None | str() | int() | float():
             return value
         case Mapping():
-            return sorted([str(key), _content(each)] for key, each in value.items())
+            return sorted([str(key), _read_content(each)] for key, each in value.items())
         case frozenset():
-            return sorted(map(_content, value), key=json.dumps)
+            return sorted(map(_read_content, value), key=json.dumps)
         case tuple() | list():
-            return [_content(each) for each in _with_content(value)]
+            return [_read_content(each) for each in _with_content(value)]
         case _:
-            return [type(value).__name__, *_fields(value, replaced or {})]
+            return [type(value).__name__, *_read_fields(value, replaced or {})]
 
 
-def _fields(value: object, replaced: Mapping[str, object]) -> list[Any]:
+def _read_fields(value: object, replaced: Mapping[str, object]) -> list[Any]:
     """Return name and content of the fields that are set, so a field that a later version adds is ignored."""
     fields = []
     for field in attrs.fields(type(value)):  # type: ignore[arg-type]  # all values of a document are of attrs
@@ -280,9 +279,51 @@ def _fields(value: object, replaced: Mapping[str, object]) -> list[Any]:
             found = normalize_expression(found)
         is_set = found != field.default and found not in ((), {}, frozenset())
         if is_set and not isinstance(found, _NO_CONTENT):
-            fields.append([field.name, _content(found)])
+            fields.append([field.name, _read_content(found)])
     return fields
 
 
 def _with_content(values: Iterable[object]) -> Iterable[object]:
     return (each for each in values if not isinstance(each, _NO_CONTENT))
+
+
+_COMMENT = re.compile(r"--|/\*")
+_RAW = re.compile(r"""\br['"]""", re.IGNORECASE)
+_QUOTED = r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|`[^`]*`?"""
+_PART = re.compile(rf"{_QUOTED}|\s+|\w+|.", re.DOTALL)
+_BRACKETS = "()[],"
+
+
+def normalize_expression(expression: str) -> str:
+    """Return the expression with white space only where it separates words or operators.
+
+    White space in quotes stays. An expression with a comment is returned as it is, because a line break ends
+    a comment, and so is one with a raw string, which ends at other quotes.
+    """
+    if _RAW.search(expression):
+        return expression
+    parts = _PART.findall(expression.strip())
+    if _COMMENT.search("".join(part for part in parts if not _is_quoted(part))):
+        return expression
+    kept = []
+    for number, part in enumerate(parts):
+        if not part.isspace():
+            kept.append(part)
+        elif _is_separator(parts[number - 1], parts[number + 1]):
+            kept.append(" ")
+    return "".join(kept)
+
+
+def _is_quoted(part: str) -> bool:
+    return part[0] in "'\"`"
+
+
+def _is_separator(before: str, after: str) -> bool:
+    """Return whether two parts without white space between them are, or may be, another text."""
+    if before in _BRACKETS or after in _BRACKETS:
+        return False
+    return _is_word(before) == _is_word(after)
+
+
+def _is_word(part: str) -> bool:
+    return _is_quoted(part) or part[0].isalnum() or part[0] == "_"

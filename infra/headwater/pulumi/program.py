@@ -35,7 +35,7 @@ from headwater.pulumi.ordering import register_all
 from headwater.pulumi.planning import Planned, approval_problem, plan_stack, registered_twice
 from headwater.pulumi.registration import Registration, Repair, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
-from headwater.pulumi.stack_config import ResourceInputs
+from headwater.pulumi.stack_config import NAMESPACE, ResourceInputs, select_own_keys
 from headwater.pulumi.stack_state import StackState, acl_name
 from headwater.report import application_text, problem_text
 from headwater.report.plan_comment.inputs import RISKS_HEAD
@@ -43,7 +43,6 @@ from headwater.report.plan_comment.inputs import RISKS_HEAD
 _MOST_LINES = 60
 _MOST_PROBLEMS = 100
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
-_NAMESPACE = "headwater:"
 
 
 async def run_program() -> None:
@@ -118,10 +117,10 @@ async def deploy(
 def configured_settings(inputs: ResourceInputs | None = None) -> StackSettings:
     """Return the settings in the `headwater:` keys of the current stack; `inputs` replace them."""
     config = {**pulumi.runtime.get_config_env(), **CONFIG.get()}
-    keys = [key for key in config if key.startswith(_NAMESPACE)]
+    own = select_own_keys(config)
     return stack_settings(
-        {key.removeprefix(_NAMESPACE): str(config[key]) for key in keys},
-        secrets=[key.removeprefix(_NAMESPACE) for key in keys if pulumi.runtime.is_config_secret(key)],
+        {key: str(value) for key, value in own.items()},
+        secrets=[key for key in own if pulumi.runtime.is_config_secret(f"{NAMESPACE}{key}")],
         environment=os.environ,
         file=f"Pulumi.{pulumi.get_stack()}.yaml",
         inputs=inputs or ResourceInputs(),

@@ -20,7 +20,7 @@ from headwater.spec.policies import load_policies
 from headwater.spec.scalars import read_duration
 from headwater.spec.schema import document_schema, matches
 
-# Key → the environment variable for the same setting (`headwater.kafka.environment`).
+# Key → the environment variable for the same setting (`headwater.kafka.connection`).
 _CONNECTION = {
     "bootstrapServers": "HEADWATER_BOOTSTRAP_SERVERS",
     "securityProtocol": "HEADWATER_SECURITY_PROTOCOL",

@@ -11,6 +11,8 @@ from headwater.spec.phrases import nearest
 
 Value = TypeVar("Value")
 
+NAMESPACE = "headwater:"
+"""What the keys of Headwater begin with in the configuration of a stack."""
 SECRETS = frozenset({"saslPassword", "clientKey", "clientKeyPassphrase"})
 
 
@@ -24,6 +26,11 @@ class ResourceInputs:
 
 
 _NO_INPUTS = ResourceInputs()
+
+
+def select_own_keys(config: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Return key without namespace → value of the keys of Headwater in the configuration of a stack."""
+    return {key.removeprefix(NAMESPACE): value for key, value in config.items() if key.startswith(NAMESPACE)}
 
 
 class StackConfig:
@@ -61,13 +68,13 @@ class StackConfig:
 
     def label(self, key: str) -> str:
         """Return how problems name a key: as an input, or with its namespace."""
-        return key if self._is_input(key) else f"headwater:{key}"
+        return key if self._is_input(key) else f"{NAMESPACE}{key}"
 
     def at(self, key: str) -> Location:
         path = key.replace(".", "/")
         if self._is_input(key):
             return Location(f"resource {self._inputs.name}", pointer=f"/properties/{path}")
-        return Location(self.file, pointer=f"/config/headwater:{path}")
+        return Location(self.file, pointer=f"/config/{NAMESPACE}{path}")
 
     def _is_input(self, key: str) -> bool:
         return key.partition(".")[0] in self._inputs.values

@@ -96,7 +96,7 @@ def strimzi_resources(compiled: Sequence[CompiledApplication], cluster: str) -> 
             raise NotExpressibleError(
                 f"Strimzi's KafkaUser {name} cannot have {principal} and another principal: use one of them."
             )
-    return _documents([*resources, *users.values()])
+    return _write_yaml([*resources, *users.values()])
 
 
 def jikkou_resources(compiled: Sequence[CompiledApplication]) -> str:
@@ -105,7 +105,7 @@ def jikkou_resources(compiled: Sequence[CompiledApplication]) -> str:
     Source: the resource definitions of Jikkou, `kafka.jikkou.io/v1`.
     """
     resources = [
-        _jikkou(
+        _jikkou_resource(
             "KafkaTopic",
             topic.name,
             {
@@ -122,20 +122,20 @@ def jikkou_resources(compiled: Sequence[CompiledApplication]) -> str:
         principals[principal].append(
             {
                 "resource": {
-                    "type": _upper(permission.kind),
+                    "type": _upper_case(permission.kind),
                     "pattern": permission.name,
-                    "patternType": _upper(permission.pattern),
+                    "patternType": _upper_case(permission.pattern),
                 },
                 "type": "ALLOW",
-                "operations": [_upper(operation) for operation in operations],
+                "operations": [_upper_case(operation) for operation in operations],
                 "host": host,
             }
         )
     resources += [
-        _jikkou("KafkaPrincipalAuthorization", principal, {"acls": acls})
+        _jikkou_resource("KafkaPrincipalAuthorization", principal, {"acls": acls})
         for principal, acls in sorted(principals.items())
     ]
-    return _documents(resources)
+    return _write_yaml(resources)
 
 
 def terraform_resources(compiled: Sequence[CompiledApplication]) -> dict[str, Any]:
@@ -153,11 +153,11 @@ def terraform_resources(compiled: Sequence[CompiledApplication]) -> dict[str, An
         )
     resources: dict[str, Any] = {
         "kafka_topic": {
-            _label(topic.name): {
+            _unique_label(topic.name): {
                 "name": topic.name,
                 "partitions": topic.partitions,
                 "replication_factor": topic.replication_factor,
-                "config": {key: _literal(value) for key, value in topic.config.items()},
+                "config": {key: _escape_template(value) for key, value in topic.config.items()},
                 "lifecycle": {"prevent_destroy": True},
             }
             for topic in topics
@@ -165,11 +165,11 @@ def terraform_resources(compiled: Sequence[CompiledApplication]) -> dict[str, An
     }
     if acls := _declared_acls(compiled):
         resources["kafka_acl"] = {
-            _label(acl.text): {
-                "resource_name": _literal(acl.permission.name),
+            _unique_label(acl.text): {
+                "resource_name": _escape_template(acl.permission.name),
                 "resource_type": acl.permission.kind.value,
                 "resource_pattern_type_filter": acl.permission.pattern.value,
-                "acl_principal": _literal(acl.principal),
+                "acl_principal": _escape_template(acl.principal),
                 "acl_host": acl.host,
                 "acl_operation": acl.permission.operation.value,
                 "acl_permission_type": "Allow",
@@ -187,10 +187,10 @@ def exclusions(compiled: Sequence[CompiledApplication]) -> str:
     """
     lines: list[str] = [r"^headwater-.+$"]
     for each in compiled:
-        pattern = rf"^{_escaped(each.application.id)}-({_INTERNAL})$"
+        pattern = rf"^{_escape_pattern(each.application.id)}-({_INTERNAL})$"
         lines.append(pattern)
         named = [topic.name for topic in each.internal_topics if not re.match(pattern, topic.name)]
-        lines += [f"^{_escaped(name)}$" for name in (*named, *(sink.topic for sink in each.sinks))]
+        lines += [f"^{_escape_pattern(name)}$" for name in (*named, *(sink.topic for sink in each.sinks))]
     return "".join(f"{line}\n" for line in dict.fromkeys(lines))
 
 
@@ -255,7 +255,7 @@ _STRIMZI_KINDS = {
 }
 
 
-def _jikkou(
+def _jikkou_resource(
     kind: str, name: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     metadata = {"name": name, **({"labels": dict(labels)} if labels else {})}
@@ -273,7 +273,7 @@ def _by_resource(acls: Sequence[Acl]) -> Iterator[tuple[str, str, Permission, tu
         yield principal, host, permissions[0], tuple(each.operation for each in permissions)
 
 
-def _upper(word: str) -> str:
+def _upper_case(word: str) -> str:
     """Return `TransactionalID` as `TRANSACTIONAL_ID`, Kafka's own spelling."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).upper()
 
@@ -283,30 +283,30 @@ def _dns_name(name: str) -> str:
     if not _NOT_DNS.search(name):
         return name
     similar = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")
-    return f"{similar or 'topic'}-{_digest(name)}"
+    return f"{similar or 'topic'}-{_digest_name(name)}"
 
 
-def _label(name: str) -> str:
+def _unique_label(name: str) -> str:
     """Return a unique name of a Terraform resource: letters, digits, `_` and `-`, no digit at its start."""
     similar = re.sub(r"[^A-Za-z0-9_-]", "_", name)
     if similar == name and not name[0].isdigit() and name[0] != "-":
         return name
-    return f"_{similar}_{_digest(name)}"
+    return f"_{similar}_{_digest_name(name)}"
 
 
-def _digest(name: str) -> str:
+def _digest_name(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]
 
 
-def _literal(text: str) -> str:
+def _escape_template(text: str) -> str:
     """Return a text in which Terraform's JSON syntax finds no template."""
     return text.replace("${", "$${").replace("%{", "%%{")
 
 
-def _escaped(name: str) -> str:
+def _escape_pattern(name: str) -> str:
     """Return a regular expression of a topic name, in any dialect: only its dots matter."""
     return name.replace(".", r"\.")
 
 
-def _documents(resources: Sequence[Mapping[str, Any]]) -> str:
+def _write_yaml(resources: Sequence[Mapping[str, Any]]) -> str:
     return yaml.safe_dump_all(resources, sort_keys=False, explicit_start=True, width=10_000)

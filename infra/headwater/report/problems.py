@@ -137,7 +137,7 @@ def github_annotations(problems: Iterable[Problem]) -> str:
 
     Source: GitHub's documentation of workflow commands (`::error file=…,line=…::message`).
     """
-    return "".join(f"{_annotation(problem)}\n" for problem in problems)
+    return "".join(f"{_github_annotation(problem)}\n" for problem in problems)
 
 
 def code_quality(problems: Iterable[Problem]) -> list[dict[str, Any]]:
@@ -148,50 +148,50 @@ def code_quality(problems: Iterable[Problem]) -> list[dict[str, Any]]:
     return [
         {
             "check_name": problem.code.value,
-            "description": _message(problem),
+            "description": _annotation_text(problem),
             "severity": _GITLAB[problem.severity],
-            "fingerprint": _fingerprint(problem),
-            "location": {"path": _path(problem), "lines": {"begin": _line(problem)}},
+            "fingerprint": _fingerprint_of(problem),
+            "location": {"path": _path_of(problem), "lines": {"begin": _line_of(problem)}},
         }
         for problem in problems
     ]
 
 
-def _annotation(problem: Problem) -> str:
+def _github_annotation(problem: Problem) -> str:
     properties = {"title": problem.code.value}
     if problem.location is not None:
         properties["file"] = problem.location.file
         if problem.location.line:
             properties |= {"line": str(problem.location.line), "col": str(problem.location.column)}
-    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{_GITHUB[problem.severity]} {listed}::{_data(_message(problem))}"
+    listed = ",".join(f"{name}={_escape_property(value)}" for name, value in properties.items())
+    return f"::{_GITHUB[problem.severity]} {listed}::{_escape_data(_annotation_text(problem))}"
 
 
-def _message(problem: Problem) -> str:
+def _annotation_text(problem: Problem) -> str:
     parts = [problem.summary]
     if problem.expected or problem.found:
         parts.append(f"Expected: {problem.expected or '-'}. Found: {problem.found or '-'}.")
     return " ".join((*parts, problem.why, problem.fix)).strip()
 
 
-def _path(problem: Problem) -> str:
+def _path_of(problem: Problem) -> str:
     return problem.location.file if problem.location is not None else ""
 
 
-def _line(problem: Problem) -> int:
+def _line_of(problem: Problem) -> int:
     return problem.location.line if problem.location is not None and problem.location.line else 1
 
 
-def _fingerprint(problem: Problem) -> str:
+def _fingerprint_of(problem: Problem) -> str:
     """Return a text that stays the same when lines above the problem change."""
     pointer = problem.location.pointer if problem.location is not None else ""
-    parts = (problem.code, _path(problem), pointer, problem.application or "", problem.summary)
+    parts = (problem.code, _path_of(problem), pointer, problem.application or "", problem.summary)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _data(text: str) -> str:
+def _escape_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")

@@ -13,10 +13,10 @@ _NONE = "-"
 
 def streams_group_text(group: StreamsGroup) -> str:
     """Return lines for a terminal: the group, a table of its sub-topologies, a table of its members."""
-    return "\n".join(printable(line) for line in _lines(group))
+    return "\n".join(printable(line) for line in _group_lines(group))
 
 
-def _lines(group: StreamsGroup) -> Iterator[str]:
+def _group_lines(group: StreamsGroup) -> Iterator[str]:
     yield f"{group.id}  {group.state}, {counted(len(group.members), 'member')}"
     epoch = _NONE if group.topology_epoch is None else group.topology_epoch
     assignor = f", assignor {group.assignor}" if group.assignor else ""
@@ -26,32 +26,32 @@ def _lines(group: StreamsGroup) -> Iterator[str]:
         yield f"{counted(len(others), 'member')} with another topology than the group"
     if group.subtopologies:
         yield ""
-        tasks = _tasks(group)
-        yield from _table(
+        tasks = _count_tasks(group)
+        yield from _table_lines(
             ("sub-topology", "tasks", "reads", "writes", "changelogs"),
             [
                 (
                     part.id,
                     str(tasks.get(part.id, 0)),
-                    _reads(part),
-                    _names(part.repartition_sinks),
-                    _topics(part),
+                    _list_sources(part),
+                    _list_names(part.repartition_sinks),
+                    _list_changelogs(part),
                 )
                 for part in group.subtopologies
             ],
         )
     if group.members:
         yield ""
-        yield from _table(
+        yield from _table_lines(
             ("member", "host", "topology epoch", "active", "standby", "warm-up"),
             [
                 (
                     member.client_id or member.id,
                     member.host,
                     str(member.topology_epoch) + (" (classic)" if member.is_classic else ""),
-                    _assigned(member.active),
-                    _assigned(member.standby),
-                    _assigned(member.warm_up),
+                    _list_tasks(member.active),
+                    _list_tasks(member.standby),
+                    _list_tasks(member.warm_up),
                 )
                 for member in group.members
             ],
@@ -122,7 +122,7 @@ def _tasks_json(tasks: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
     return {id_: list(partitions) for id_, partitions in sorted(tasks.items())}
 
 
-def _tasks(group: StreamsGroup) -> Mapping[str, int]:
+def _count_tasks(group: StreamsGroup) -> Mapping[str, int]:
     """Return sub-topology → the number of its tasks that members have."""
     counts: dict[str, int] = {}
     for member in group.members:
@@ -131,24 +131,24 @@ def _tasks(group: StreamsGroup) -> Mapping[str, int]:
     return counts
 
 
-def _reads(part: GroupSubtopology) -> str:
-    return _names((*part.sources, *(topic.name for topic in part.repartition_sources)))
+def _list_sources(part: GroupSubtopology) -> str:
+    return _list_names((*part.sources, *(topic.name for topic in part.repartition_sources)))
 
 
-def _topics(part: GroupSubtopology) -> str:
-    return _names(topic.name for topic in part.changelogs)
+def _list_changelogs(part: GroupSubtopology) -> str:
+    return _list_names(topic.name for topic in part.changelogs)
 
 
-def _names(names: "Sequence[str] | Iterator[str]") -> str:
+def _list_names(names: "Sequence[str] | Iterator[str]") -> str:
     return ", ".join(names) or _NONE
 
 
-def _assigned(tasks: Mapping[str, Sequence[int]]) -> str:
+def _list_tasks(tasks: Mapping[str, Sequence[int]]) -> str:
     """Return the tasks as Kafka Streams names them: `0_0, 0_1`."""
-    return _names([f"{id_}_{number}" for id_, numbers in sorted(tasks.items()) for number in numbers])
+    return _list_names([f"{id_}_{number}" for id_, numbers in sorted(tasks.items()) for number in numbers])
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     for row in (headings, *rows):
         yield "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()

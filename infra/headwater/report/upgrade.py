@@ -109,10 +109,10 @@ def _application_text(part: ApplicationUpgrade) -> Iterator[Text]:
         (printable(part.id), "bold underline"), f"  {application_summary(part)}", "\n" + "\n".join(lines)
     )
     for change, *others in groups(part.changes):
-        yield entry_rich(change.severity, change.kind, change.what, tuple(_details(change, others)))
+        yield entry_rich(change.severity, change.kind, change.what, tuple(_change_details(change, others)))
 
 
-def _details(change: Change, others: Sequence[Change]) -> Iterator[tuple[str, str]]:
+def _change_details(change: Change, others: Sequence[Change]) -> Iterator[tuple[str, str]]:
     if others:
         yield "also", ", ".join(str(other.topic) for other in others)
     if change.location is not None:
@@ -145,7 +145,7 @@ def _application_markdown(part: ApplicationUpgrade) -> Iterator[str]:
     if part.changes:
         yield "| | change | before | after |\n|---|---|---|---|"
         for change in part.changes:
-            yield _row(change)
+            yield _change_row(change)
         yield ""
         reasons = (((change.why, change.first), change.topic or change.kind) for change in part.changes)
         for (why, first), names in grouped_names(reasons):
@@ -153,7 +153,7 @@ def _application_markdown(part: ApplicationUpgrade) -> Iterator[str]:
             yield f"*Do first*{names}: {prose(first)}\n"
 
 
-def _row(change: Change) -> str:
+def _change_row(change: Change) -> str:
     sign = SIGNS[change.severity]
     cells = (f"{sign} {change.kind}", prose(change.what), prose(change.before), prose(change.after))
     return f"| {' | '.join(cells)} |"
@@ -184,12 +184,12 @@ def _application_json(part: ApplicationUpgrade) -> dict[str, Any]:
         "groupIsActive": part.group.is_active if part.group is not None else None,
         "notes": list(part.notes),
         "data": [attrs.asdict(note) for note in part.data],
-        "changes": [_change(change) for change in part.changes],
+        "changes": [_change_json(change) for change in part.changes],
         "location": location_json(part.location),
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change_json(change: Change) -> dict[str, Any]:
     return {
         "kind": change.kind.value,
         "severity": change.severity.value,

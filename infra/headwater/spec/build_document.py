@@ -6,6 +6,7 @@ from typing import Any
 from headwater.compiler.java.config_values import trim_text
 from headwater.model.acls import AclDeclaration, InternalTopicAcls
 from headwater.model.cluster_profiles import PROFILES
+from headwater.model.durations import parse_duration
 from headwater.model.nodes import TopicKind
 from headwater.model.operators import Branch, Split, Step
 from headwater.model.problems import Location, Problem, ProblemCode, shorten_text
@@ -37,7 +38,6 @@ from headwater.spec.build_stores import (
 from headwater.spec.exported import exported_topology
 from headwater.spec.files import DOCUMENT, read_confined
 from headwater.spec.locations import PathPart, Position, RawDocument, pointer
-from headwater.spec.scalars import milliseconds
 from headwater.spec.versions import declared_version
 
 
@@ -227,7 +227,7 @@ def _setup(options: Options) -> Setup:
         adopt=options.get("adopt", default.adopt),
         reinitialize=options.get("reinitialize", default.reinitialize),
         take_over=options.get("takeOver", default.take_over),
-        timeout_ms=milliseconds(options.get("timeout", default.timeout_ms)),
+        timeout_ms=parse_duration(options.get("timeout", default.timeout_ms)),
         allow_unsafe_expansion=options.get("allowUnsafeExpansion", default.allow_unsafe_expansion),
         adopt_topics=tuple(options.get("adoptTopics", default.adopt_topics)),
         allow_id_overlap=options.get("allowIdOverlap", default.allow_id_overlap),

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from headwater.model import operators as model
+from headwater.model.durations import parse_duration
 from headwater.model.operators.streams import SuppressUntil
 from headwater.model.windows import (
     HoppingWindow,
@@ -17,7 +18,7 @@ from headwater.model.windows import (
 )
 from headwater.spec import build_stores as stores
 from headwater.spec.build_stores import Options
-from headwater.spec.scalars import config_text, milliseconds
+from headwater.spec.scalars import config_text
 
 _EXPRESSIONS = frozenset(
     {"where", "key", "value", "each", "add", "remove", "init", "merge", "timestamp", "topicExpression"}
@@ -148,7 +149,7 @@ def _windowed_by(options: Options) -> model.WindowedBy:
 def _window(options: Options) -> Window:
     kind = next(kind for kind in _WINDOWS if kind in options)
     given = options[kind] or {}
-    return _WINDOWS[kind](**{_WINDOW_FIELDS[key]: milliseconds(value) for key, value in given.items()})
+    return _WINDOWS[kind](**{_WINDOW_FIELDS[key]: parse_duration(value) for key, value in given.items()})
 
 
 _WINDOWS: dict[str, Callable[..., Window]] = {

@@ -5,6 +5,7 @@ from typing import Any
 
 from headwater.compiler.configs.table import HEADWATER_CONFIGS
 from headwater.compiler.java.config_values import trim_text
+from headwater.model.durations import parse_duration
 from headwater.model.stores import (
     Logging,
     Materialized,
@@ -14,7 +15,7 @@ from headwater.model.stores import (
     StoreSupplier,
     StoreType,
 )
-from headwater.spec.scalars import config_text, milliseconds
+from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import broker_text
 
 Options = Mapping[str, Any]
@@ -56,7 +57,7 @@ def read_topic_config(options: Options | None) -> dict[str, str]:
 
 def read_duration(options: Options, key: str) -> int | None:
     """Return the milliseconds of a duration, None if the option is missing."""
-    return milliseconds(options[key]) if key in options else None
+    return parse_duration(options[key]) if key in options else None
 
 
 def read_serdes(options: Options) -> Serdes | None:

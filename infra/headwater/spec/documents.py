@@ -11,10 +11,9 @@ from headwater.model.problems import Location, Problem, ProblemCode, Severity, e
 from headwater.model.topology import TopologyDocument, name_beginnings
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec.build_document import build_document
-from headwater.spec.config_keys import config_problems
+from headwater.spec.document_checks import config_problems, handle_problems
 from headwater.spec.exported import exported_application_problems, with_exported_application
 from headwater.spec.files import find, read
-from headwater.spec.handles import handle_problems
 from headwater.spec.locations import NO_POSITION, RawDocument
 from headwater.spec.schema_problems import schema_problems
 from headwater.spec.topic_configs import topic_config_problems
@@ -91,7 +90,7 @@ def _id_problems(documents: Sequence[RawDocument]) -> tuple[Problem, ...]:
 
 def application_id(raw: RawDocument) -> str | None:
     """Return the application id of a document that may have other errors; None if it is not valid."""
-    application = raw.data.get("application") if isinstance(raw.data, dict) else None
+    application = raw.section("application")
     found = application.get("id") if isinstance(application, dict) else None
     return found if isinstance(found, str) and 0 < len(found) <= _LONGEST_ID else None
 

@@ -226,7 +226,7 @@ _VERSION = "kafkaStreams"
 
 def with_exported_application(raw: RawDocument) -> RawDocument:
     """Return the document with the exported facts in `application`; values that are declared there stay."""
-    application, exported = _application(raw), _exported(raw)
+    application, exported = _own_application(raw), _exported_application(raw)
     if application is None or exported is None:
         return raw
     facts = {key: value for key, value in exported.items() if key != "id"}
@@ -237,9 +237,12 @@ def with_exported_application(raw: RawDocument) -> RawDocument:
     if config := {**mapping_of(exported.get("config")), **declared}:
         merged["config"] = config
     own, found = raw.position.child("application"), raw.position.child("exported").child("application")
-    position = _joined(own, found)
-    children = {**_children(position), "config": _joined(own.child("config"), found.child("config"))}
-    positions = {**_children(raw.position), "application": position._replace(children=children)}
+    position = _join_positions(own, found)
+    children = {
+        **_children_of(position),
+        "config": _join_positions(own.child("config"), found.child("config")),
+    }
+    positions = {**_children_of(raw.position), "application": position._replace(children=children)}
     return attrs.evolve(
         raw,
         data={**raw.data, "application": merged},
@@ -249,7 +252,7 @@ def with_exported_application(raw: RawDocument) -> RawDocument:
 
 def exported_application_problems(raw: RawDocument) -> Iterator[Problem]:
     """Yield a problem for each declared fact that is not the exported one."""
-    application, exported = _application(raw), _exported(raw)
+    application, exported = _own_application(raw), _exported_application(raw)
     if application is None or exported is None:
         return
     pairs: list[tuple[tuple[PathPart, ...], object, object]] = [
@@ -260,7 +263,7 @@ def exported_application_problems(raw: RawDocument) -> Iterator[Problem]:
     ]
     if _VERSION in application and isinstance(exported.get(_VERSION), str):
         known = read_any_version(_known_version(exported[_VERSION]))
-        declared = read_any_version(_text(application[_VERSION]))
+        declared = read_any_version(_value_text(application[_VERSION]))
         if known is None or declared is None or known.release != declared.release:
             pairs.append(((_VERSION,), application[_VERSION], exported[_VERSION]))
     config = mapping_of(exported.get("config"))
@@ -270,8 +273,8 @@ def exported_application_problems(raw: RawDocument) -> Iterator[Problem]:
         if key in config
     ]
     for path, declared_value, exported_value in pairs:
-        if _text(declared_value) != _text(exported_value):
-            yield _contradiction(raw, path, _text(declared_value), _text(exported_value))
+        if _value_text(declared_value) != _value_text(exported_value):
+            yield _contradicting_value(raw, path, _value_text(declared_value), _value_text(exported_value))
 
 
 def _known_version(text: str) -> str:
@@ -281,7 +284,9 @@ def _known_version(text: str) -> str:
     return text if known is None else str(known)
 
 
-def _contradiction(raw: RawDocument, path: tuple[PathPart, ...], declared: str, exported: str) -> Problem:
+def _contradicting_value(
+    raw: RawDocument, path: tuple[PathPart, ...], declared: str, exported: str
+) -> Problem:
     name = ".".join(map(str, path))
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
@@ -298,24 +303,24 @@ def _contradiction(raw: RawDocument, path: tuple[PathPart, ...], declared: str, 
     )
 
 
-def _application(raw: RawDocument) -> dict[str, Any] | None:
-    application = raw.data.get("application") if isinstance(raw.data, dict) else None
+def _own_application(raw: RawDocument) -> dict[str, Any] | None:
+    application = raw.section("application")
     return application if isinstance(application, dict) else None
 
 
-def _exported(raw: RawDocument) -> dict[str, Any] | None:
-    section = raw.data.get("exported") if isinstance(raw.data, dict) else None
+def _exported_application(raw: RawDocument) -> dict[str, Any] | None:
+    section = raw.section("exported")
     application = section.get("application") if isinstance(section, dict) else None
     return application if isinstance(application, dict) else None
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     return config_text(value) if isinstance(value, str | int | float) else ""
 
 
-def _children(position: Position) -> Mapping[str, Position]:
+def _children_of(position: Position) -> Mapping[str, Position]:
     return position.children if isinstance(position.children, Mapping) else {}
 
 
-def _joined(own: Position, other: Position) -> Position:
-    return own._replace(children={**_children(other), **_children(own)})
+def _join_positions(own: Position, other: Position) -> Position:
+    return own._replace(children={**_children_of(other), **_children_of(own)})

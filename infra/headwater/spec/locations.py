@@ -54,6 +54,10 @@ class RawDocument:
     data: Any
     position: Position
 
+    def section(self, name: str) -> Any:  # noqa: ANN401 - as `data`
+        """Return a section of the document as read, such as `application`; None if it is missing."""
+        return self.data.get(name) if isinstance(self.data, dict) else None
+
     def location(self, path: Iterable[PathPart], *, at_key: bool = False) -> Location | None:
         """Return the location of the value (or its key) at `path`; None within a refused value.
 

@@ -39,7 +39,7 @@ def version_problems(raw: RawDocument) -> tuple[Problem, ...]:
     A later version is handled as the latest known one, with a warning. Texts and topics of a running
     application are known whatever version made them, so an older version is only a warning there.
     """
-    application = raw.data.get("application") if isinstance(raw.data, dict) else None
+    application = raw.section("application")
     if not isinstance(application, dict) or not is_version(application.get("kafkaStreams")):
         return ()
     version = declared_version(application)

@@ -1,5 +1,6 @@
-"""The Kafka broker: its jars and the Java that runs them."""
+"""Kafka: the jars of the broker and the Java that runs them, and the jars of Kafka Streams for the demo."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -85,3 +86,19 @@ def _jars_of(version: str) -> MavenJars:
 
 def _needed_programs(cache: Cache, jars: MavenJars) -> tuple[machine.Program, ...]:
     return (machine.JAVA,) if cache.find(jars.entry) else (machine.JAVA, machine.MAVEN)
+
+
+STREAMS_VERSION = "4.4.0"
+"""The newest supported version; a test compares it with the versions of documents."""
+_STREAMS_JARS = MavenJars("streams", "Kafka Streams", STREAMS_VERSION)
+
+
+def needed_streams_programs(cache: Cache) -> Iterator[machine.Program]:
+    """Yield the programs that `ensure_kafka_streams` would run now."""
+    if cache.find(_STREAMS_JARS.entry) is None:
+        yield from (machine.JAVA, machine.MAVEN)
+
+
+def ensure_kafka_streams(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+    """Return the folder of the jars, downloaded on first use; raises `ToolchainError`."""
+    return _STREAMS_JARS.ensure(cache or Cache(), progress or Progress())

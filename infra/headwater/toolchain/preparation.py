@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from headwater.toolchain import (
     kafka,
     kafka_plugin,
-    kafka_streams,
     machine,
     pulumi_cli,
     spark,
@@ -34,7 +33,7 @@ def prepare(parts: Iterable[str]) -> None:
         ensure_spark_classes(cache, progress)
     if "streams-library" in chosen:
         streams_library.ensure_streams_library(cache, progress)
-        kafka_streams.ensure_kafka_streams(cache, progress)
+        kafka.ensure_kafka_streams(cache, progress)
     if "pulumi" in chosen:
         pulumi_cli.ensure_pulumi(cache, progress, is_built=machine.GO in needed)
 
@@ -93,6 +92,6 @@ def _needed_programs(parts: tuple[str, ...], cache: Cache, progress: Progress) -
         yield from spark.needed_programs(cache)
     if "streams-library" in parts:
         yield from streams_library.needed_programs(cache)
-        yield from kafka_streams.needed_programs(cache)
+        yield from kafka.needed_streams_programs(cache)
     if "pulumi" in parts:
         yield from pulumi_cli.needed_programs(cache, progress)

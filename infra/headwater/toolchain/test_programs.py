@@ -1,10 +1,17 @@
-"""Programs that only tests run: promtool, actionlint, Helm, hosts of Pulumi; and Spark's operator."""
+"""Programs that only tests run, such as promtool, actionlint, Helm, Apicurio Registry, Spark's operator."""
 
+import hashlib
 import os
 import shutil
+import subprocess
+import tarfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from headwater.toolchain import machine
+from headwater.toolchain.broker.readiness import HOST, free_ports, until
 from headwater.toolchain.cache import Cache, file_contents, fingerprint
 from headwater.toolchain.commands import Progress, ToolchainError, run_logged
 from headwater.toolchain.go_modules import GoModule
@@ -64,22 +71,22 @@ def ensure_promtool() -> Path:
     found = machine.inspect(_ON_PATH)
     if found.executable is not None and found.sufficient:
         return found.executable
-    return _built(_PROMTOOL, PROMETHEUS_VERSION) / "promtool"
+    return _ensure_program(_PROMTOOL, PROMETHEUS_VERSION) / "promtool"
 
 
 def ensure_actionlint() -> Path:
     """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
-    return _built(_ACTIONLINT, ACTIONLINT_VERSION) / "actionlint"
+    return _ensure_program(_ACTIONLINT, ACTIONLINT_VERSION) / "actionlint"
 
 
 def ensure_helm() -> Path:
     """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
-    return _built(_HELM, HELM_VERSION) / "helm"
+    return _ensure_program(_HELM, HELM_VERSION) / "helm"
 
 
 def ensure_pulumi_yaml() -> Path:
     """Return the folder of the host of YAML programs, and build it on first use; raises `ToolchainError`."""
-    return _built(_PULUMI_YAML, PULUMI_YAML_VERSION)
+    return _ensure_program(_PULUMI_YAML, PULUMI_YAML_VERSION)
 
 
 def ensure_pulumi_hosts() -> Path:
@@ -88,7 +95,7 @@ def ensure_pulumi_hosts() -> Path:
     Raises:
         ToolchainError: Go is not installed, or the build failed.
     """
-    return _built(_PULUMI_HOSTS, PULUMI_HOSTS_VERSION)
+    return _ensure_program(_PULUMI_HOSTS, PULUMI_HOSTS_VERSION)
 
 
 def ensure_node_modules(project: Path) -> Path:
@@ -125,7 +132,7 @@ def ensure_spark_operator() -> Path:
     return _SPARK_OPERATOR.source_of("github.com/kubeflow/spark-operator/v2")
 
 
-def _built(module: GoModule, version: str) -> Path:
+def _ensure_program(module: GoModule, version: str) -> Path:
     """Return the folder with the programs of a module, and build them on first use."""
     cache = Cache()
 
@@ -142,3 +149,82 @@ if __name__ == "__main__":  # before the tests, which have a time limit
     ensure_pulumi_yaml()
     ensure_pulumi_hosts()
     ensure_spark_operator()
+
+
+REGISTRY_VERSION = "3.0.9"
+_SHA256 = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
+_ARTIFACT = f"io.apicurio:apicurio-registry-app:{REGISTRY_VERSION}:tar.gz:all"
+_GET = "org.apache.maven.plugins:maven-dependency-plugin:2.8:get"
+_REPOSITORY = "repository"
+_START_SECONDS = 240
+_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+def ensure_schema_registry() -> Path:
+    """Return the registry's runnable jar, downloaded on first use; raises `ToolchainError`."""
+    cache = Cache()
+
+    def fetch(folder: Path, shown: Progress) -> None:
+        maven = machine.require([machine.MAVEN])[machine.MAVEN]
+        with shown.step(
+            f"Apicurio Registry {REGISTRY_VERSION}: downloading with Maven", expected="a minute"
+        ) as show:
+            run_logged(
+                [
+                    *(maven, _GET, f"-Dartifact={_ARTIFACT}", "-Dtransitive=false"),
+                    *(f"-Dmaven.repo.local={folder / _REPOSITORY}", "--batch-mode"),
+                    *("--no-transfer-progress", "-Dstyle.color=never"),
+                ],
+                log=cache.root / "logs" / "schema-registry.log",
+                environment=os.environ,
+                show=show,
+                failure="Maven could not download Apicurio Registry",
+            )
+            _unpack_archive(folder)
+
+    entry = f"schema-registry-{REGISTRY_VERSION}-{fingerprint(_SHA256)}"
+    folder = cache.ensure(entry, fetch, Progress())
+    return next(folder.glob("*-runner.jar"))
+
+
+def _unpack_archive(folder: Path) -> None:
+    """Unpack the archive: in a local repository of its own it is the only one."""
+    (archive,) = (folder / _REPOSITORY).rglob("*-all.tar.gz")
+    if hashlib.sha256(archive.read_bytes()).hexdigest() != _SHA256:
+        raise ToolchainError(
+            f"Maven downloaded an {archive.name} that differs from the locked one.\n"
+            "  Check the mirrors in ~/.m2/settings.xml. With a new version, update its checksum."
+        )
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    shutil.rmtree(folder / _REPOSITORY)
+
+
+@contextmanager
+def running_schema_registry(log: Path) -> Iterator[str]:
+    """Yield the URL of the API of an in-memory registry, which stops with the block."""
+    java = machine.require([machine.JAVA])[machine.JAVA]
+    jar = ensure_schema_registry()
+    (port,) = free_ports(1)
+    address = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")
+    url = f"http://{HOST}:{port}/apis/ccompat/v7"
+    with log.open("wb") as output:
+        process = subprocess.Popen([java, *_OPTIONS, *address, "-jar", jar], stdout=output, stderr=output)
+    try:
+        if (
+            not until(lambda: process.poll() is not None or _is_answering(url), _START_SECONDS)
+            or process.poll()
+        ):
+            raise ToolchainError(f"The schema registry did not start. Its log: {log}")
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _is_answering(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/subjects", timeout=5):  # noqa: S310 - the registry started above
+            return True
+    except OSError:  # HTTPError is one
+        return False

@@ -40,20 +40,20 @@ def class_name(given: Class | None) -> str | None:
 
 def _document_options(options: Options) -> dict[str, Any]:
     """Return the given options with the keys of a document: `store_name` is `storeName`; None = not given."""
-    return {_key(name): _plain(value) for name, value in options.items() if value is not None}
+    return {_document_key(name): _plain_value(value) for name, value in options.items() if value is not None}
 
 
 def plain_options(options: Options) -> dict[str, Any]:
     """Return options that have the keys of a document, as mappings, lists and scalars; None is kept."""
-    return {str(key): _plain(item) for key, item in options.items()}
+    return {str(key): _plain_value(item) for key, item in options.items()}
 
 
-def _key(name: str) -> str:
+def _document_key(name: str) -> str:
     first, *rest = name.rstrip("_").split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any option
+def _plain_value(value: Any) -> Any:  # noqa: ANN401 - any option
     if isinstance(value, Mapping):
         return plain_options(value)
     if isinstance(value, type):
@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any option
             "`value.amount > 0`. For a function of your own, call `process_values` or `process`."
         )
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return [_plain_value(item) for item in value]
     if value is not None and not isinstance(value, str | int | float):
         raise TypeError(
             f"{value!r} cannot be part of a document, which has text, numbers, lists and mappings. "
@@ -84,13 +84,13 @@ class Call:
         """Return the step of the document; a default branch without options is `true`."""
         options = dict(self.options)
         if "branches" in options:
-            options["branches"] = [_branch(each) for each in options["branches"]]
+            options["branches"] = [_write_branch(each) for each in options["branches"]]
         if "default" in options:
-            options["default"] = _branch(options["default"]) or True
+            options["default"] = _write_branch(options["default"]) or True
         return {self.operator: options}
 
 
-def _branch(options: Mapping[str, Any]) -> dict[str, Any]:
+def _write_branch(options: Mapping[str, Any]) -> dict[str, Any]:
     written = dict(options)
     if "then" in written:
         written["then"] = written["then"].steps()

@@ -7,8 +7,7 @@ from typing import Any
 import attrs
 import click
 
-from headwater.cli.options import Setting
-from headwater.cli.seconds import Seconds
+from headwater.cli.options import Seconds, Setting
 
 _DEFAULT_TIMEOUT_SECONDS = 60
 

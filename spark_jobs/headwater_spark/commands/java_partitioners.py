@@ -22,14 +22,15 @@ import attrs
 import click
 import numpy as np
 
-from headwater.cli.export_problems import no_java, unreadable
 from headwater.cli.java_export import (
     KEPT_LINES,
     absolute_class_path,
     keep_last,
     kill_group,
+    no_java,
     streams_library,
     unpacked,
+    unreadable,
 )
 from headwater.compiler import build_nodes
 from headwater.model.behaviors import DEFAULT_FORMAT

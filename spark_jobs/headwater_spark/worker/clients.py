@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from headwater.kafka import Connection
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.kafka.group_offsets import with_exact_texts
 from headwater.kafka.kafka_errors import COORDINATOR_MOVING
 from headwater_spark.engine.records import TopicPartition

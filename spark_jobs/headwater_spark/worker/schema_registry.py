@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from headwater.kafka.connection_checks import is_readable_by_others
+from headwater.kafka.connection_settings import is_readable_by_others
 from headwater_spark.engine.serdes import RegistryUnavailableError, SchemaOf, no_registry
 from headwater_spark.worker.protobuf_schemas import compile_schema
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headwater.spec import load_text
-from headwater.toolchain.schema_registry import running_schema_registry
+from headwater.toolchain.test_programs import running_schema_registry
 from headwater_spark.driver.preflight import check_runnable
 from headwater_spark.engine.serdes import plain_serde
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry

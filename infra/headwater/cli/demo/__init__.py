@@ -1,5 +1,5 @@
 """`headwater demo`: a sequence of steps on a real Kafka broker with the real Pulumi engine.
 
-`steps` lists the steps as values: their `actions` and the expected `observation`. `environment` is the broker
-and the Pulumi project that they run in, `output` prints, `run` runs all steps.
+`steps` lists the steps as values: their `actions`, and the observation that is expected. `environment` is the
+broker and the Pulumi project that they run in, `command` runs all steps and prints what they did.
 """

@@ -23,7 +23,7 @@ from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from headwater.cli.new.project import read_template
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
-from headwater.kafka.client_log import client_log
+from headwater.kafka.client_settings import client_log
 from headwater.model.cluster import LiveTopic
 from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.spec.schema import topology_schemas

@@ -32,7 +32,7 @@ from headwater.doctor.permissions import (
 )
 from headwater.doctor.stack import policy_findings, stack_findings
 from headwater.kafka.command_line import cluster_options, connection, named_connection
-from headwater.kafka.environment import names_cluster
+from headwater.kafka.connection import names_cluster
 from headwater.model.problems import ProblemsError
 from headwater.report.doctor import doctor_json, doctor_rich
 from headwater.toolchain import (

@@ -20,7 +20,7 @@ from headwater.model.policies import DriftTolerance
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.pulumi.planning import plan_stack
 from headwater.pulumi.settings import StackSettings, stack_settings
-from headwater.pulumi.stack_config import SECRETS
+from headwater.pulumi.stack_config import NAMESPACE, SECRETS, select_own_keys
 from headwater.pulumi.stack_state import StackState
 from headwater.toolchain import PulumiToolchain
 
@@ -88,7 +88,6 @@ def _is_running(pid: int, host: str) -> bool | None:
 
 
 _SECONDS = 60
-_NAMESPACE = "headwater:"
 _PROVIDER = "pulumi:providers:kafka"
 
 
@@ -160,9 +159,7 @@ def _first_lines(error: Exception) -> str:
 
 
 def _read_settings(shown: Mapping[str, Any], stack: str, project: Path) -> StackSettings:
-    own = {
-        key.removeprefix(_NAMESPACE): setting for key, setting in shown.items() if key.startswith(_NAMESPACE)
-    }
+    own = select_own_keys(shown)
     with chdir(project):  # paths of documents and policies are relative to the project
         return stack_settings(
             {key: str(setting.get("value", "")) for key, setting in own.items()},
@@ -176,7 +173,7 @@ def _stored_secrets(exported: Mapping[str, Any], shown: Mapping[str, Any]) -> It
     for resource in (exported.get("deployment") or {}).get("resources") or ():
         if resource.get("type") == _PROVIDER:
             stored = {**(resource.get("inputs") or {}), **(resource.get("outputs") or {})}
-            yield from (key for key in sorted(SECRETS & stored.keys()) if f"{_NAMESPACE}{key}" not in shown)
+            yield from (key for key in sorted(SECRETS & stored.keys()) if f"{NAMESPACE}{key}" not in shown)
 
 
 def workflow_texts(project: Path) -> Mapping[str, str]:

@@ -87,10 +87,10 @@ def new(
         contents: Mapping[str, str | bytes]
         if streams:
             _refuse_with_streams(click.get_current_context())
-            contents = streams_project_files(chosen, Forge(forge), read_template, _library())
+            contents = streams_project_files(chosen, Forge(forge), read_template, _read_library())
         else:
             installed = distribution("headwater").read_text(_DIRECT_URL) or ""
-            url = _wheel(wheel) if wheel else wheel_of(installed)
+            url = _wheel_url(wheel) if wheel else wheel_of(installed)
             project = Project(
                 name=chosen, wheel=url or _no_wheel(), forge=Forge(forge), example=EXAMPLES[example]
             )
@@ -114,14 +114,14 @@ def _refuse_with_streams(context: click.Context) -> None:
             raise click.UsageError(f"--{option} cannot be combined with --streams.")
 
 
-def _library() -> bytes:
+def _read_library() -> bytes:
     try:
         return ensure_streams_library().read_bytes()
     except ToolchainError as error:
         raise click.ClickException(str(error)) from None
 
 
-def _wheel(text: str) -> str:
+def _wheel_url(text: str) -> str:
     """Return the URL of a wheel with its hash; `text` is such a URL, or a path."""
     if is_pinned_wheel(text):
         return text

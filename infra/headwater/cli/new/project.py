@@ -89,11 +89,11 @@ def project_files(project: Project, template: Callable[[str], str]) -> Mapping[s
         "requirements-spark.txt": f"{_UPGRADE}-r requirements.txt\nheadwater[spark] @ {project.wheel}\n"
         + template("requirements-spark.txt"),
         f"topologies/{project.example.document}": template(project.example.document),
-        **dict(_workflows(project, template)),
+        **dict(_workflow_files(project, template)),
     }
 
 
-def _workflows(project: Project, template: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _workflow_files(project: Project, template: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     settings = {
         'HEADWATER: "" #': f"HEADWATER: {project.wheel} #",
     }
@@ -225,7 +225,7 @@ def write_project(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     """
     written: list[Path] = []
     try:
-        if found := sorted(path.name for path in _entries(folder) if path.name not in _TOLERATED):
+        if found := sorted(path.name for path in _list_entries(folder) if path.name not in _TOLERATED):
             raise ProblemsError([_not_empty(folder, found)])
         for path, content in contents.items():
             file = folder / path
@@ -238,15 +238,15 @@ def write_project(folder: Path, contents: Mapping[str, str | bytes]) -> None:
             else:
                 file.write_bytes(content)
     except OSError as error:
-        _remove(written)
+        _remove_paths(written)
         raise ProblemsError([_not_writable(folder, error)]) from None
 
 
-def _entries(folder: Path) -> list[Path]:
+def _list_entries(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.exists() else []
 
 
-def _remove(paths: list[Path]) -> None:
+def _remove_paths(paths: list[Path]) -> None:
     for path in reversed(paths):
         if path.is_dir():
             path.rmdir()

@@ -76,11 +76,13 @@ def client_configs(config: Mapping[str, str], version: KafkaStreamsVersion) -> M
     consumers = _common_consumer(by_prefix, rules, version, exactly_once=exactly_once)
     return {
         **{
-            client: _consumer(client, consumers, by_prefix.get(prefix, {}), rules, version)
+            client: _consumer_config(client, consumers, by_prefix.get(prefix, {}), rules, version)
             for client, prefix in _OWN_PREFIXES.items()
         },
-        Client.PRODUCER: _producer(by_prefix, rules, version, exactly_once=exactly_once),
-        Client.ADMIN: _without(_provided(by_prefix, Owner.ADMIN, "admin.", version), _SET_LAST[Client.ADMIN]),
+        Client.PRODUCER: _producer_config(by_prefix, rules, version, exactly_once=exactly_once),
+        Client.ADMIN: _remove_configs(
+            _provided_configs(by_prefix, Owner.ADMIN, "admin.", version), _SET_LAST[Client.ADMIN]
+        ),
     }
 
 
@@ -133,7 +135,7 @@ def _by_prefix(config: Mapping[str, str]) -> Mapping[str, dict[str, Given]]:
     return found
 
 
-def _provided(
+def _provided_configs(
     by_prefix: Mapping[str, dict[str, Given]], owner: Owner, prefix: str, version: KafkaStreamsVersion
 ) -> dict[str, Given]:
     """`StreamsConfig#getClientPropsWithPrefix`."""
@@ -151,16 +153,16 @@ def _common_consumer(
     exactly_once: bool,
 ) -> dict[str, Given]:
     """`StreamsConfig#getCommonConsumerConfigs`."""
-    provided = _provided(by_prefix, Owner.CONSUMER, "consumer.", version)
+    provided = _provided_configs(by_prefix, Owner.CONSUMER, "consumer.", version)
     if version >= _REMOVES_GROUP_PROTOCOL:
         provided.pop(_GROUP_PROTOCOL, None)
-    provided = _heeded(provided, rules.ignored, rules.set)
+    provided = _drop_ignored(provided, rules.ignored, rules.set)
     if exactly_once:
-        provided = _heeded(provided, rules.ignored_by_exactly_once, rules.set_by_exactly_once)
-    return {**_preset(rules.set_by_exactly_once if exactly_once else rules.set), **provided}
+        provided = _drop_ignored(provided, rules.ignored_by_exactly_once, rules.set_by_exactly_once)
+    return {**_preset_configs(rules.set_by_exactly_once if exactly_once else rules.set), **provided}
 
 
-def _consumer(
+def _consumer_config(
     client: Client,
     common: Mapping[str, Given],
     own: Mapping[str, Given],
@@ -169,24 +171,24 @@ def _consumer(
 ) -> ClientConfig:
     set_last = (*_SET_LAST[client], *_SET_LAST_FOR_CONSUMERS, "client.id")
     if version >= _IGNORES_FOR_EACH_CONSUMER:
-        own = _heeded(own, rules.ignored, rules.set)
+        own = _drop_ignored(own, rules.ignored, rules.set)
     elif client is Client.MAIN:
         set_last = (*set_last, _CREATES_NO_TOPICS)
     configs = {**common, **own}
     member = configs.get(_MEMBER)
     if member is not None:
         configs[_MEMBER] = Given(member.key, member.text + THREAD_SUFFIX)
-    return _without(configs, set_last)
+    return _remove_configs(configs, set_last)
 
 
-def _producer(
+def _producer_config(
     by_prefix: Mapping[str, dict[str, Given]],
     rules: ClientRules,
     version: KafkaStreamsVersion,
     *,
     exactly_once: bool,
 ) -> ClientConfig:
-    provided = _provided(by_prefix, Owner.PRODUCER, "producer.", version)
+    provided = _provided_configs(by_prefix, Owner.PRODUCER, "producer.", version)
     preset = rules.set_for_producers
     if exactly_once:
         preset = rules.set_for_producers_by_exactly_once
@@ -194,11 +196,13 @@ def _producer(
         ignored = [
             name for name in rules.ignored_for_producers if name in preset or name == "transactional.id"
         ]
-        provided = _heeded(provided, ignored, preset)
-    return _without({**_preset(preset), **provided}, (*_SET_LAST[Client.PRODUCER], "client.id"))
+        provided = _drop_ignored(provided, ignored, preset)
+    return _remove_configs(
+        {**_preset_configs(preset), **provided}, (*_SET_LAST[Client.PRODUCER], "client.id")
+    )
 
 
-def _heeded(
+def _drop_ignored(
     provided: Mapping[str, Given], ignored: Iterable[str], preset: Mapping[str, str | None]
 ) -> dict[str, Given]:
     """Return the configs without those that Kafka Streams ignores, because it sets another value."""
@@ -209,9 +213,9 @@ def _heeded(
     }
 
 
-def _preset(preset: Mapping[str, str | None]) -> dict[str, Given]:
+def _preset_configs(preset: Mapping[str, str | None]) -> dict[str, Given]:
     return {name: Given(None, text) for name, text in preset.items() if text is not None}
 
 
-def _without(config: Mapping[str, Given], names: Iterable[str]) -> ClientConfig:
+def _remove_configs(config: Mapping[str, Given], names: Iterable[str]) -> ClientConfig:
     return {name: given for name, given in config.items() if name not in names}

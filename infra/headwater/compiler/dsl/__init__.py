@@ -9,9 +9,8 @@ odd.
 No function recurses over the topology and each pass takes linear time: 5,000 calls in a chain are supported.
 """
 
-from headwater.compiler.dsl import processor_api
 from headwater.compiler.dsl.builder import Builder
-from headwater.compiler.dsl.document import Document
+from headwater.compiler.dsl.document import Document, add_to_topology, is_processor_api
 from headwater.compiler.dsl.lints import LINTS, generated_names
 from headwater.compiler.dsl.optimize import optimize
 from headwater.compiler.dsl.write import write
@@ -27,14 +26,12 @@ def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology
     Source: `StreamsBuilder`, `InternalStreamsBuilder#buildAndOptimizeTopology`, `InternalTopologyBuilder`.
     """
     builder = Builder(config)
-    Document(builder).run(
-        [step for step in document.steps if not processor_api.is_processor_api(step.operator)]
-    )
+    Document(builder).run([step for step in document.steps if not is_processor_api(step.operator)])
     optimize(builder)
     topology = write(builder)
     for step in document.steps:
-        if processor_api.is_processor_api(step.operator):
-            processor_api.add(topology, step)
+        if is_processor_api(step.operator):
+            add_to_topology(topology, step)
     lints = (problem for rule in LINTS for problem in rule(builder, topology))
     missing = missing_options(document.steps, config.version)
     problems = dict.fromkeys((*builder.problems, *topology.problems, *missing, *lints))

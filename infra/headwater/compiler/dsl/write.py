@@ -101,13 +101,13 @@ def _table_source(
         )
         return
     topology.add_source(declares.source, (declares.topic,), node.at, declares.reads)
-    stores = _needed(declares.lazy_store)
+    stores = _needed_stores(declares.lazy_store)
     behavior = completed(TableSource(None), node, declares.old_values, declares.lazy_store)
     topology.add_processor(declares.processor, (declares.source,), node.at, stores, behavior)
 
 
 def _reuse_source_topic(topology: TopologyUnderConstruction, declares: TableSourceDeclaration) -> None:
-    for store in _needed(declares.lazy_store):
+    for store in _needed_stores(declares.lazy_store):
         topology.reuse_as_changelog(store.name, declares.topic)
 
 
@@ -128,7 +128,7 @@ def _global_store(
 def _write_processor(
     topology: TopologyUnderConstruction, node: GraphNode, declares: ProcessorDeclaration
 ) -> None:
-    stores = (*declares.stores, *_needed(declares.lazy_store))
+    stores = (*declares.stores, *_needed_stores(declares.lazy_store))
     behavior = completed(declares.behavior, node, declares.old_values, declares.lazy_store)
     first = () if declares.connected_first else stores
     topology.add_processor(declares.name, _parents_of(node), node.at, first, behavior)
@@ -163,7 +163,7 @@ def _check_history(topology: TopologyUnderConstruction, node: GraphNode, store: 
     )
 
 
-def _sink(topology: TopologyUnderConstruction, node: GraphNode, declares: SinkDeclaration) -> None:
+def _write_sink(topology: TopologyUnderConstruction, node: GraphNode, declares: SinkDeclaration) -> None:
     topology.add_sink(
         node.name,
         _parents_of(node),
@@ -180,7 +180,7 @@ def _internal_source(
     topology.add_source(node.name, (declares.topic,), node.at, declares.reads)
 
 
-def _repartition(
+def _write_repartition(
     topology: TopologyUnderConstruction, node: GraphNode, declares: RepartitionDeclaration
 ) -> None:
     topic = RepartitionTopic(declares.topic, partitions=declares.partitions, at=node.at)
@@ -242,7 +242,7 @@ def _table_join(topology: TopologyUnderConstruction, node: GraphNode, declares: 
     topology.connect(declares.other_join, declares.this_stores, node.at)
 
 
-def _needed(lazy_store: LazyStore | None) -> tuple[Store, ...]:
+def _needed_stores(lazy_store: LazyStore | None) -> tuple[Store, ...]:
     return (lazy_store.store,) if lazy_store is not None and lazy_store.needed else ()
 
 
@@ -252,9 +252,9 @@ _WRITERS: Mapping[type, Callable[[TopologyUnderConstruction, GraphNode, Any], No
     TableSourceDeclaration: _table_source,
     GlobalStoreDeclaration: _global_store,
     ProcessorDeclaration: _write_processor,
-    SinkDeclaration: _sink,
+    SinkDeclaration: _write_sink,
     InternalSourceDeclaration: _internal_source,
-    RepartitionDeclaration: _repartition,
+    RepartitionDeclaration: _write_repartition,
     StreamJoinDeclaration: _stream_join,
     SelfJoinDeclaration: _self_join,
     TableJoinDeclaration: _table_join,

@@ -119,7 +119,7 @@ def _iteration_order(keys: Sequence[Hashed[K]], table: int = SMALLEST_TABLE) -> 
     """Return the iteration order after inserting distinct `keys` into an empty map with `table` buckets."""
     if len(keys) == 1:
         return [keys[0][1]]
-    size = _grown(len(keys), table)
+    size = _grow_table(len(keys), table)
     if _has_long_list(keys, table, size):
         return _Table[K](table).filled(keys)
     return [key for _, key in sorted(keys, key=lambda each: each[0] & size - 1)]
@@ -131,7 +131,7 @@ def spread(code: int) -> int:
     return code ^ code >> 16
 
 
-def _grown(count: int, table: int) -> int:
+def _grow_table(count: int, table: int) -> int:
     while count > table * 3 // 4:
         table *= 2
     return table
@@ -159,14 +159,14 @@ class _Bucket(Generic[K]):
     def make_tree(self) -> None:
         self.tree = RedBlackTree()
         for key in self.keys:
-            self.tree.insert(key, lambda other, key=key: _compare(key, other))  # type: ignore[misc]
+            self.tree.insert(key, lambda other, key=key: _compare_hashed(key, other))  # type: ignore[misc]
         self._root_to_front()
 
     def add(self, key: Hashed[K]) -> None:
         if self.tree is None:
             self.keys.append(key)
             return
-        parent = self.tree.insert(key, lambda other: _compare(key, other))
+        parent = self.tree.insert(key, lambda other: _compare_hashed(key, other))
         self.keys.insert(self.keys.index(parent.key) + 1 if parent else 0, key)
         self._root_to_front()
 
@@ -222,17 +222,17 @@ class _Table(Generic[K]):
         return moved
 
 
-def _compare(one: Hashed[K], other: Hashed[K]) -> int:
+def _compare_hashed(one: Hashed[K], other: Hashed[K]) -> int:
     """Compare like `TreeNode`: hashes as signed ints, then comparable keys, else the order of insertion."""
     (code, key), (other_code, other_key) = one, other
     if code != other_code:
-        return -1 if _signed(code) < _signed(other_code) else 1
+        return -1 if _signed_int(code) < _signed_int(other_code) else 1
     if isinstance(key, str) and isinstance(other_key, str):
         return -1 if string_rank(key) < string_rank(other_key) else 1
     return 1
 
 
-def _signed(code: int) -> int:
+def _signed_int(code: int) -> int:
     return code - (1 << 32) if code >> 31 else code
 
 

@@ -79,7 +79,7 @@ def is_unbounded(tree: Tree) -> bool:
     """Return whether `tree` contains an unlimited repetition outside of look-arounds."""
     if isinstance(tree, Look):
         return False
-    return (isinstance(tree, Repeat) and tree.most is None) or any(map(is_unbounded, _parts(tree)))
+    return (isinstance(tree, Repeat) and tree.most is None) or any(map(is_unbounded, _parts_of(tree)))
 
 
 class _Language:
@@ -101,9 +101,9 @@ class _Language:
         if behind is None:
             return self._sequence(parts, then, at_start=True)
         look, before = cast("Look", parts[behind]), parts[:behind]
-        if any(_holds(part, Look | End) and not _looks_behind(part) for part in before):
+        if any(_contains_kind(part, Look | End) and not _looks_behind(part) for part in before):
             raise PatternUnsupportedError("it has a look-behind after a look-ahead")
-        if _holds(look, Begin | End) or _holds_within(look, Look):
+        if _contains_kind(look, Begin | End) or _holds_within(look, Look):
             raise PatternUnsupportedError("it has an anchor or look-around in a look-behind")
         algebra = self._algebra
         seen = algebra.concat([algebra.anything, self._of(look.part, algebra.empty, at_start=False)])
@@ -143,7 +143,7 @@ class _Language:
 
     def _repeated(self, tree: Repeat, then: int, *, at_start: bool) -> int:
         algebra = self._algebra
-        if not _holds(tree.part, Begin | End | Look):
+        if not _contains_kind(tree.part, Begin | End | Look):
             part = self._of(tree.part, algebra.empty, at_start=False)
             return algebra.concat([algebra.repeat(part, tree.least, tree.most), then])
         if tree.most != 1:
@@ -161,18 +161,18 @@ class _Language:
 
 
 def _holds_within(tree: Tree, kinds: type | object) -> bool:
-    return any(_holds(part, kinds) for part in _parts(tree))
+    return any(_contains_kind(part, kinds) for part in _parts_of(tree))
 
 
 def _looks_behind(tree: Tree) -> bool:
     return isinstance(tree, Look) and not tree.is_ahead
 
 
-def _holds(tree: Tree, kinds: type | object) -> bool:
-    return isinstance(tree, kinds) or any(_holds(part, kinds) for part in _parts(tree))  # type: ignore[arg-type]
+def _contains_kind(tree: Tree, kinds: type | object) -> bool:
+    return isinstance(tree, kinds) or any(_contains_kind(part, kinds) for part in _parts_of(tree))  # type: ignore[arg-type]
 
 
-def _parts(tree: Tree) -> Iterator[Tree]:
+def _parts_of(tree: Tree) -> Iterator[Tree]:
     match tree:
         case Concatenation():
             yield from tree.parts

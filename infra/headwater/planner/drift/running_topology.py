@@ -15,10 +15,10 @@ from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Severity
 from headwater.model.streams_groups import GroupSubtopology, StreamsGroup
 from headwater.model.topology import Protocol
-from headwater.planner.application import other_subscription
 from headwater.planner.drift.findings import Finding, FindingKind
 from headwater.planner.phrases import counted, few
 from headwater.planner.plans import ApplicationPlan
+from headwater.planner.run import other_subscription
 
 _FIX = (
     "Find out which of them is right. If the application was deployed with another topology, change the "
@@ -61,7 +61,7 @@ def _other_subscription(compiled: CompiledApplication, group: LiveGroup) -> Iter
     """Yield a finding if the members of a classic group read other topics than the document."""
     other = other_subscription(compiled, group)
     if other is not None:
-        yield _finding(
+        yield _topology_finding(
             compiled,
             "The running application reads other topics than the document.",
             expected=few(other.declared) or "no others",
@@ -95,15 +95,17 @@ class _Topics:
 def _other_subtopologies(compiled: CompiledApplication, group: StreamsGroup) -> Iterator[Finding]:
     sinks = compiled.repartition_sinks
     declared = {
-        str(part.id): _declared(part, sinks[part.id]) for part in compiled.subtopologies if not part.is_global
+        str(part.id): _declared_topics(part, sinks[part.id])
+        for part in compiled.subtopologies
+        if not part.is_global
     }
-    running = {part.id: _running(part) for part in group.subtopologies}
+    running = {part.id: _running_topics(part) for part in group.subtopologies}
     if any(part.source_patterns for part in compiled.subtopologies):
         return  # which topics match is decided when the application starts
     for id_ in sorted(declared.keys() | running.keys(), key=lambda each: (len(each), each)):
         ours, theirs = declared.get(id_), running.get(id_)
         if ours != theirs:
-            yield _finding(
+            yield _topology_finding(
                 compiled,
                 f"Sub-topology {id_} of the running application differs from the document.",
                 expected="none" if ours is None else ours.text,
@@ -111,7 +113,7 @@ def _other_subtopologies(compiled: CompiledApplication, group: StreamsGroup) -> 
             )
 
 
-def _declared(part: SubTopology, sinks: tuple[str, ...]) -> _Topics:
+def _declared_topics(part: SubTopology, sinks: tuple[str, ...]) -> _Topics:
     return _Topics(
         tuple(sorted(part.sources)),
         sinks,
@@ -119,7 +121,7 @@ def _declared(part: SubTopology, sinks: tuple[str, ...]) -> _Topics:
     )
 
 
-def _running(part: GroupSubtopology) -> _Topics:
+def _running_topics(part: GroupSubtopology) -> _Topics:
     sources = {*part.sources, *(topic.name for topic in part.repartition_sources)}
     changelogs = {topic.name for topic in part.changelogs} - sources
     return _Topics(tuple(sorted(sources)), part.repartition_sinks, tuple(sorted(changelogs)))
@@ -135,7 +137,7 @@ def _other_nodes(compiled: CompiledApplication, group: StreamsGroup) -> Iterator
     if declared == running:
         return
     ours, theirs = frozenset().union(*declared.values()), frozenset().union(*running.values())
-    yield _finding(
+    yield _topology_finding(
         compiled,
         "The running application has other nodes than the document, with the same topics.",
         severity=Severity.INFO,
@@ -162,15 +164,15 @@ def _other_settings(compiled: CompiledApplication, group: StreamsGroup) -> Itera
                 for key in required.config.keys() | topic.config.keys()
                 if required.config.get(key) != topic.config.get(key)
             )
-            yield _finding(
+            yield _topology_finding(
                 compiled,
                 f"The running application requires other settings of topic {topic.name} than the document.",
-                expected=_settings(topic.config, keys),
-                found=_settings(required.config, keys),
+                expected=_list_settings(topic.config, keys),
+                found=_list_settings(required.config, keys),
             )
 
 
-def _settings(config: Mapping[str, str], keys: Sequence[str]) -> str:
+def _list_settings(config: Mapping[str, str], keys: Sequence[str]) -> str:
     return ", ".join(f"{key} {config.get(key, 'not set')}" for key in keys)
 
 
@@ -185,7 +187,7 @@ def _other_members(compiled: CompiledApplication, group: StreamsGroup) -> Iterat
     others = group.with_other_topology
     if others:
         epochs = ", ".join(map(str, sorted({member.topology_epoch for member in others})))
-        yield _finding(
+        yield _topology_finding(
             compiled,
             f"{counted(len(others), 'member')} of the group {'has' if len(others) == 1 else 'have'} another "
             "topology than the group.",
@@ -199,7 +201,7 @@ def _other_members(compiled: CompiledApplication, group: StreamsGroup) -> Iterat
 
 
 def _other_protocol(compiled: CompiledApplication) -> Finding:
-    return _finding(
+    return _topology_finding(
         compiled,
         "The group of the running application uses the streams protocol.",
         expected=f"{compiled.application.protocol.value}, as the document declares",
@@ -209,7 +211,7 @@ def _other_protocol(compiled: CompiledApplication) -> Finding:
     )
 
 
-def _finding(
+def _topology_finding(
     compiled: CompiledApplication,
     what: str,
     *,

@@ -6,7 +6,7 @@ from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.problems import Severity
 from headwater.model.topology import Application, Protocol
 from headwater.model.versions import KafkaStreamsVersion
-from headwater.planner.edits.sides import Sides
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade.data import data_notes, sent_topology

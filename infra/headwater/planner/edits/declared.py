@@ -7,9 +7,9 @@ import attrs
 from headwater.model.behaviors import Aggregation, Behavior, Branch, SinkSettings, SourceSettings
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater.model.windows import JoinWindow
-from headwater.planner.edits.local_state import windows_phrase
-from headwater.planner.edits.topologies import Topology, serde_name
-from headwater.planner.expression_text import normalize_expression
+from headwater.planner.document_settings import normalize_expression
+from headwater.planner.edits.layouts import serde_name, windows_phrase
+from headwater.planner.edits.topologies import Topology
 from headwater.planner.phrases import duration_phrase
 
 DECLARED: Mapping[str, str] = {
@@ -55,18 +55,18 @@ class Declared:
 
 def declared(topology: Topology, node: Node) -> Mapping[str, Declared] | None:
     """Return aspect → value of a node; None if the input does not show what the node does."""
-    found = {aspect: text for aspect, text in _aspects(topology, node) if text is not None}
+    found = {aspect: text for aspect, text in _find_aspects(topology, node) if text is not None}
     is_hidden = isinstance(node, ProcessorNode) and node.behavior is None
     return None if is_hidden else {a: Declared(normalize_expression(t), t) for a, t in found.items()}
 
 
-def _aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | None]]:
+def _find_aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | None]]:
     config, graph = topology.application.config, topology.graph
     match node:
         case ProcessorNode(name=name, behavior=Branch() as does):
-            yield DECLARED["predicates"], "; ".join(_branches(name, does))
+            yield DECLARED["predicates"], "; ".join(_show_branches(name, does))
         case ProcessorNode(behavior=does) if does is not None:
-            yield from _fields(does)
+            yield from _show_fields(does)
         case SourceNode(reads=reads):
             topics = graph.user_topics(node)
             if topics:
@@ -75,7 +75,7 @@ def _aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | None]]
                 yield KEY_SERDE, serde_name(reads.format.key, config, "key")
                 yield VALUE_SERDE, serde_name(reads.format.value, config, "value")
             if reads is not None:
-                yield from _fields(reads)
+                yield from _show_fields(reads)
             if topics and reads is not None and node.name not in topology.nodes.global_nodes:
                 yield OFFSET_RESET, reads.offset_reset
             if topics and reads is not None and reads.timestamp is None:
@@ -88,12 +88,12 @@ def _aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | None]]
                 yield KEY_SERDE, serde_name(writes.format.key, config, "key")
                 yield VALUE_SERDE, serde_name(writes.format.value, config, "value")
             if writes is not None:
-                yield from _fields(writes)
+                yield from _show_fields(writes)
         case _:
             return
 
 
-def _fields(
+def _show_fields(
     settings: Behavior | SourceSettings | SinkSettings | Aggregation,
 ) -> Iterator[tuple[str, str | None]]:
     for field, value in attrs.asdict(settings, recurse=False).items():
@@ -101,10 +101,10 @@ def _fields(
             yield DECLARED[field], value.kind.value
             yield from ((name, text) for name, text in attrs.asdict(value).items() if name != "kind")
         elif field in DECLARED:
-            yield DECLARED[field], _text(field, value)
+            yield DECLARED[field], _show_field(field, value)
 
 
-def _branches(name: str, split: Branch) -> Iterator[str]:
+def _show_branches(name: str, split: Branch) -> Iterator[str]:
     """Yield each condition of the split `name` with the branch of its records, if a user named the branch."""
     children = (*split.children, *([split.default] if split.default is not None else []))
     for number, (condition, child) in enumerate(
@@ -115,7 +115,7 @@ def _branches(name: str, split: Branch) -> Iterator[str]:
         yield f"{condition}" if branch == generated else f"{condition} → {branch}"
 
 
-def _text(field: str, value: object) -> str | None:
+def _show_field(field: str, value: object) -> str | None:
     if field == "emit_on_close":
         return "onWindowClose" if value else "onWindowUpdate"
     if value is None or value is False:

@@ -2,6 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from headwater.model.behaviors import (
+    FilteredView,
+    JoinedView,
+    MappedView,
+    StoreView,
+    StreamGlobalJoin,
+    StreamTableJoin,
+    SuppressedView,
+    TableFilter,
+    TableJoinMerge,
+    TableMapValues,
+    TableTableJoin,
+    TableView,
+    TransformedView,
+)
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater.model.operators import Step
 from headwater.model.topology import TopologyDocument
@@ -16,7 +31,7 @@ from headwater.planner.edits.declared import (
     Declared,
     declared,
 )
-from headwater.planner.edits.graph import INDEX, Graph, find_joined_tables
+from headwater.planner.edits.graph import INDEX, Graph
 from headwater.planner.edits.pairs import Pair, Pairs, paired_nodes
 from headwater.planner.edits.settings import OFFSET_RESET as OFFSET_RESET_RULE
 from headwater.planner.edits.settings import camel_case
@@ -69,9 +84,9 @@ def edited_operators(
     pairs = paired_nodes(before, after)
     kept = {topic.store for topic in topics if topic.verdict is Verdict.KEPT and topic.store is not None}
     found = []
-    for node, aspect, old, new in _changes(before, after, pairs):
+    for node, aspect, old, new in _find_changes(before, after, pairs):
         stores = after.graph.stores_after(node.name)
-        why = _why(node, aspect, is_global=node.name in after.nodes.global_nodes)
+        why = _explain_change(node, aspect, is_global=node.name in after.nodes.global_nodes)
         found.append(
             OperatorEdit(
                 operator=node.name,
@@ -112,7 +127,7 @@ def calls_without_effect(
     )
 
 
-def _why(node: Node, aspect: str, *, is_global: bool) -> str:
+def _explain_change(node: Node, aspect: str, *, is_global: bool) -> str:
     of_kind: Mapping[str, str] = {}
     if isinstance(node, SourceNode):
         of_kind = _OF_GLOBAL if is_global else _OF_SOURCES
@@ -121,7 +136,7 @@ def _why(node: Node, aspect: str, *, is_global: bool) -> str:
     return of_kind.get(aspect) or _WHY.get(aspect, _STAYS)
 
 
-def _changes(
+def _find_changes(
     before: Topology, after: Topology, pairs: Pairs
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
     """Yield the node afterwards, the aspect, and its value before and afterwards."""
@@ -142,7 +157,7 @@ def _changes(
             for aspect in dict.fromkeys((*old, *new)):
                 first, second = old.get(aspect), new.get(aspect)
                 if first != second:
-                    yield pair.new, aspect, _shown(first), _shown(second)
+                    yield pair.new, aspect, _show_value(first), _show_value(second)
         if pair.is_certain and not after.graph.is_internal(pair.new.name):
             yield from _changed_inputs(before.graph, after.graph, pair, names)
 
@@ -153,7 +168,7 @@ def _changed_inputs(
     old = before.nearest(before.parents[pair.old.name], names.values(), before.parents)
     new = after.nearest(after.parents[pair.new.name], names, after.parents)
     if old != {names[name] for name in new}:
-        yield pair.new, INPUT, _labels(before, old), _labels(after, new)
+        yield pair.new, INPUT, _list_labels(before, old), _list_labels(after, new)
     yield from _changed_tables(before, after, pair, names)
 
 
@@ -161,7 +176,7 @@ def _changed_tables(
     before: Graph, after: Graph, pair: Pair, names: Mapping[str, str]
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
     """Yield the tables of a join, if their source topics or operators are others."""
-    old, new = find_joined_tables(pair.old, before), find_joined_tables(pair.new, after)
+    old, new = _find_joined_tables(pair.old, before), _find_joined_tables(pair.new, after)
     topics = before.inputs(old, before.parents_and_writers), after.inputs(new, after.parents_and_writers)
     if topics[0] != topics[1]:
         first, second = (f"from {listed(each)}" if each else None for each in topics)
@@ -173,11 +188,11 @@ def _changed_tables(
             yield pair.new, TABLE, _table_names(before, old), _table_names(after, new)
 
 
-def _shown(value: Declared | None) -> str | None:
+def _show_value(value: Declared | None) -> str | None:
     return value.shown if value is not None else None
 
 
-def _labels(graph: Graph, names: set[str]) -> str:
+def _list_labels(graph: Graph, names: set[str]) -> str:
     topics = {name: graph.user_topics(graph.nodes[name]) for name in names}
     return listed(", ".join(topics[name]) or name for name in names)
 
@@ -207,12 +222,12 @@ def _added_and_removed(
     """
     kept = {topic.store for topic in topics if topic.verdict is Verdict.KEPT and topic.store is not None}
     for topology, nodes, is_added in ((after, pairs.added, True), (before, pairs.removed, False)):
-        for call in _calls(topology, nodes):
+        for call in _group_by_call(topology, nodes):
             name = ", ".join(node.name for node in call)
             stores = {store for node in call for store in topology.graph.stores_after(node.name)}
             why = (
                 _added_or_removed_why(topology, call, is_added=is_added),
-                _shifts(topology, call, topics, is_added=is_added),
+                _describe_shifts(topology, call, topics, is_added=is_added),
             )
             yield OperatorEdit(
                 operator=name,
@@ -225,7 +240,7 @@ def _added_and_removed(
             )
 
 
-def _calls(topology: Topology, nodes: Iterable[Node]) -> Iterator[tuple[Node, ...]]:
+def _group_by_call(topology: Topology, nodes: Iterable[Node]) -> Iterator[tuple[Node, ...]]:
     """Yield the nodes of each call together; a text has no calls."""
     found: dict[object, list[Node]] = {}
     for node in nodes:
@@ -253,7 +268,9 @@ def _added_or_removed_why(topology: Topology, call: Sequence[Node], *, is_added:
     return _OWN_STORES if writes else _STAYS
 
 
-def _shifts(topology: Topology, call: Sequence[Node], topics: Iterable[TopicEdit], *, is_added: bool) -> str:
+def _describe_shifts(
+    topology: Topology, call: Sequence[Node], topics: Iterable[TopicEdit], *, is_added: bool
+) -> str:
     """Return a sentence about topics whose generated number is another one because of the operator.
 
     An operator with a name takes a number, too, which its name does not show: then the order decides.
@@ -265,13 +282,13 @@ def _shifts(topology: Topology, call: Sequence[Node], topics: Iterable[TopicEdit
         name = topic.topic if is_added else topic.former
         if name is None or not _is_shifted(topic):
             continue
-        is_after = _number(name) > min(numbers) if numbers else _order(topology, name) > first
+        is_after = _read_index(name) > min(numbers) if numbers else _find_position(topology, name) > first
         if is_after:
             found.append(str(topic.former))
     return f"It shifts the numbers in generated names after it: {few(sorted(found))}." if found else ""
 
 
-def _order(topology: Topology, topic: str) -> int:
+def _find_position(topology: Topology, topic: str) -> int:
     """Return the position of the first node that uses an internal topic, or its store."""
     internal = topology.topics.get(topic)
     store = internal.node if internal is not None else None
@@ -292,6 +309,56 @@ def _is_shifted(topic: TopicEdit) -> bool:
     return former != topic.topic and INDEX.sub("#", former) == INDEX.sub("#", topic.topic) != topic.topic
 
 
-def _number(topic: str) -> int:
+def _read_index(topic: str) -> int:
     found = INDEX.search(topic)
     return int(found[0]) if found else -1
+
+
+def _find_joined_tables(node: Node, graph: Graph) -> tuple[str, ...]:
+    """Return the operators that compute the tables of a join, if its input does not show them.
+
+    Of a text, these are the operators that write the stores. Operators that do the same with the same table
+    count as one operator.
+    """
+    if not isinstance(node, ProcessorNode):
+        return ()
+    match node.behavior:
+        case StreamTableJoin(table=view):
+            return _find_view_operators(view, graph)
+        case None | StreamGlobalJoin():
+            return graph.parents_and_writers[node.name][len(graph.parents[node.name]) :]
+        case _:
+            return ()
+
+
+def _find_view_operators(view: TableView, graph: Graph) -> tuple[str, ...]:
+    match view:
+        case StoreView(store=store) | SuppressedView(store=store):
+            writer = graph.writer_of(store)
+            return (writer,) if writer is not None else ()
+        case TransformedView(node=name):
+            return (name,)
+        case _:
+            return next(
+                ((name,) for name, node in graph.nodes.items() if _computes_view(node, view, graph)), ()
+            )
+
+
+def _computes_view(node: Node, view: TableView, graph: Graph) -> bool:
+    """Return whether an operator computes the values of a view that has no store."""
+    match node.behavior if isinstance(node, ProcessorNode) else None, view:
+        case TableFilter(store=None) as does, FilteredView():
+            return (does.where, does.negate, does.parent) == (view.where, view.negate, view.parent)
+        case TableMapValues(store=None) as does, MappedView():
+            return (does.value, does.parent) == (view.value, view.parent)
+        case TableJoinMerge(store=None), JoinedView():
+            sides = [getattr(graph.nodes[name], "behavior", None) for name in graph.parents[node.name]]
+            return any(
+                isinstance(side, TableTableJoin)
+                and side.is_left
+                and (side.kind, side.value, side.own, side.other)
+                == (view.kind, view.value, view.left, view.right)
+                for side in sides
+            )
+        case _:
+            return False

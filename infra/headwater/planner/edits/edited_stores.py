@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from headwater.model.nodes import StateStore
-from headwater.planner.edits.local_state import default_is_in_memory
-from headwater.planner.edits.sides import Sides
-from headwater.planner.edits.topologies import Topology, serde_name
+from headwater.planner.edits.layouts import default_is_in_memory, serde_name
+from headwater.planner.edits.matching import Sides
+from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit
 from headwater.planner.phrases import duration_phrase
 
@@ -39,7 +39,7 @@ def edited_stores(sides: Sides) -> Iterator[OperatorEdit]:
     for name, store in after.items():
         old = before.get(olds.get(name, name))
         if old is not None:
-            yield from _changes(sides, old, store)
+            yield from _find_changes(sides, old, store)
         elif _has_no_verdict(store):
             yield _only_on_one_side(store, is_new=True)
     continued = {olds.get(name, name) for name in after}
@@ -64,8 +64,8 @@ def _only_on_one_side(store: StateStore, *, is_new: bool) -> OperatorEdit:
     )
 
 
-def _changes(sides: Sides, old: StateStore, new: StateStore) -> Iterator[OperatorEdit]:
-    first, second = _aspects(sides.before, old), _aspects(sides.after, new)
+def _find_changes(sides: Sides, old: StateStore, new: StateStore) -> Iterator[OperatorEdit]:
+    first, second = _show_aspects(sides.before, old), _show_aspects(sides.after, new)
     for aspect in dict.fromkeys((*first, *second)):
         values = first.get(aspect), second.get(aspect)
         if values[0] != values[1] and aspect in first.keys() & second.keys():
@@ -74,12 +74,12 @@ def _changes(sides: Sides, old: StateStore, new: StateStore) -> Iterator[Operato
                 aspect=aspect,
                 before=values[0],
                 after=values[1],
-                why=_why(new, aspect),
+                why=_explain_change(new, aspect),
                 location=new.at,
             )
 
 
-def _why(store: StateStore, aspect: str) -> str:
+def _explain_change(store: StateStore, aspect: str) -> str:
     if aspect in (_CACHE, _MOVES):
         return _WHY_CACHE if aspect == _CACHE else _WHY_MOVES
     if store.is_global:
@@ -87,7 +87,7 @@ def _why(store: StateStore, aspect: str) -> str:
     return _RESTORED if store.logged else _LOST
 
 
-def _aspects(topology: Topology, store: StateStore) -> Mapping[str, str | None]:
+def _show_aspects(topology: Topology, store: StateStore) -> Mapping[str, str | None]:
     """Return aspect → value; a text of `Topology#describe()` and code do not show them."""
     keeps = store.keeps
     if keeps is None:
@@ -106,11 +106,11 @@ def _aspects(topology: Topology, store: StateStore) -> Mapping[str, str | None]:
         _KIND: keeps.kind,
         _KEYS: serde_name(keeps.format.key, config, "key"),
         _VALUES: serde_name(keeps.format.value, config, "value"),
-        _RETENTION: _length(keeps.retention_ms),
-        _LENGTH: _length(keeps.window_size_ms),
+        _RETENTION: _show_duration(keeps.retention_ms),
+        _LENGTH: _show_duration(keeps.window_size_ms),
         _DUPLICATES: "yes" if keeps.retain_duplicates else "no",
     }
 
 
-def _length(milliseconds: int | None) -> str | None:
+def _show_duration(milliseconds: int | None) -> str | None:
     return duration_phrase(milliseconds) if milliseconds is not None else None

@@ -16,11 +16,11 @@ from headwater.planner.edits.application import (
 )
 from headwater.planner.edits.edited_operators import calls_without_effect, edited_operators
 from headwater.planner.edits.edited_stores import edited_stores
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.names import lines_to_keep, with_instruction
 from headwater.planner.edits.observed import observed_edit
 from headwater.planner.edits.partitioners import joins_of_other_partitioners
 from headwater.planner.edits.settings import edited_settings
-from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Topologies, Topology, as_described
 from headwater.planner.edits.values import ApplicationEdit, Edit
 from headwater.planner.edits.verdicts import topic_edits
@@ -69,7 +69,7 @@ def with_same_versions(
 
     A text, or a document that names no version yet, does not say that the version changes.
     """
-    old_of, new_of = (_active(each.application for each in side) for side in (before, after))
+    old_of, new_of = (_active_applications(each.application for each in side) for side in (before, after))
     new_ids = dict(_paired_ids(old_of, new_of))
     old_ids = {new: old for old, new in new_ids.items()}
 
@@ -87,12 +87,12 @@ def with_same_versions(
     )
 
 
-def _active(applications: Iterable[Application]) -> Mapping[str, Application]:
+def _active_applications(applications: Iterable[Application]) -> Mapping[str, Application]:
     return {each.id: each for each in applications if each.lifecycle is Lifecycle.ACTIVE}
 
 
 def _active_of(side: Topologies) -> Mapping[str, Application]:
-    return _active(topology.application for topology in side.of.values())
+    return _active_applications(topology.application for topology in side.of.values())
 
 
 def _paired_ids(
@@ -122,7 +122,7 @@ def _refusal_problems(old: Topology, new: Topology) -> Iterator[Problem]:
             yield problem.located(application=new.id, location=new.application.at)
 
 
-def _whole(topology: Topology) -> Topology:
+def _keep_topology(topology: Topology) -> Topology:
     return topology
 
 
@@ -133,7 +133,7 @@ def _application_edit(
     if old.document.observed is not None or new.document.observed is not None:
         return attrs.evolve(observed_edit(old, new, snapshot), settings=settings)
     is_half_described = old.document.has_calls is not new.document.has_calls
-    shown = as_described if is_half_described else _whole
+    shown = as_described if is_half_described else _keep_topology
     old, new = shown(old), shown(new)
     sides = Sides(old, new, snapshot)
     topics = topic_edits(sides)

@@ -1,6 +1,6 @@
 """The nodes of one topology as a graph, across repartition topics and state stores.
 
-Also what a processor does as a text, to compare processors, and which operators compute the tables of joins.
+Two operators are the same if they do the same: the text of what an operator does has no names.
 """
 
 import hashlib
@@ -13,21 +13,9 @@ from graphlib import CycleError, TopologicalSorter
 import attrs
 
 from headwater.model.behaviors import (
-    FilteredView,
-    JoinedView,
-    MappedView,
     NonNullKeyFilter,
     RunProcessor,
-    StoreView,
     StreamGlobalJoin,
-    StreamTableJoin,
-    SuppressedView,
-    TableFilter,
-    TableJoinMerge,
-    TableMapValues,
-    TableTableJoin,
-    TableView,
-    TransformedView,
 )
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 
@@ -70,7 +58,7 @@ class Graph:
     @cached_property
     def children(self) -> Following:
         """Node → nodes after it, across repartition topics."""
-        return _reversed(self.parents)
+        return _reverse_edges(self.parents)
 
     @cached_property
     def parents_and_writers(self) -> Following:
@@ -80,7 +68,7 @@ class Graph:
     @cached_property
     def children_and_readers(self) -> Following:
         """Node → nodes after it, and the nodes that read the stores that it writes."""
-        return _reversed(self.parents_and_writers)
+        return _reverse_edges(self.parents_and_writers)
 
     def _writers_of(self, name: str) -> Iterator[str]:
         for store in self.stores_of(name):
@@ -273,7 +261,7 @@ def digest(texts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
-def _reversed(parents: Following) -> Following:
+def _reverse_edges(parents: Following) -> Following:
     children: defaultdict[str, list[str]] = defaultdict(list)
     for name, above in parents.items():
         for parent in above:
@@ -305,51 +293,3 @@ def _without_names(value: object) -> str:
     if isinstance(value, tuple):
         return "*" * len(value)
     return "*" if value is not None else "None"
-
-
-def find_joined_tables(node: Node, graph: Graph) -> tuple[str, ...]:
-    """Return the operators that compute the tables of a join, if its input does not show them.
-
-    Of a text, these are the operators that write the stores. Operators that do the same with the same table
-    count as one operator.
-    """
-    if not isinstance(node, ProcessorNode):
-        return ()
-    match node.behavior:
-        case StreamTableJoin(table=view):
-            return _operators(view, graph)
-        case None | StreamGlobalJoin():
-            return graph.parents_and_writers[node.name][len(graph.parents[node.name]) :]
-        case _:
-            return ()
-
-
-def _operators(view: TableView, graph: Graph) -> tuple[str, ...]:
-    match view:
-        case StoreView(store=store) | SuppressedView(store=store):
-            writer = graph.writer_of(store)
-            return (writer,) if writer is not None else ()
-        case TransformedView(node=name):
-            return (name,)
-        case _:
-            return next(((name,) for name, node in graph.nodes.items() if _computes(node, view, graph)), ())
-
-
-def _computes(node: Node, view: TableView, graph: Graph) -> bool:
-    """Return whether an operator computes the values of a view that has no store."""
-    match node.behavior if isinstance(node, ProcessorNode) else None, view:
-        case TableFilter(store=None) as does, FilteredView():
-            return (does.where, does.negate, does.parent) == (view.where, view.negate, view.parent)
-        case TableMapValues(store=None) as does, MappedView():
-            return (does.value, does.parent) == (view.value, view.parent)
-        case TableJoinMerge(store=None), JoinedView():
-            sides = [getattr(graph.nodes[name], "behavior", None) for name in graph.parents[node.name]]
-            return any(
-                isinstance(side, TableTableJoin)
-                and side.is_left
-                and (side.kind, side.value, side.own, side.other)
-                == (view.kind, view.value, view.left, view.right)
-                for side in sides
-            )
-        case _:
-            return False

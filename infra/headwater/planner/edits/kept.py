@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from headwater.model.problems import Severity
-from headwater.planner.edits.sides import Sides
-from headwater.planner.edits.topologies import Layout
+from headwater.planner.edits.layouts import Layout
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.values import DRAIN, NOTHING, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import duration, duration_phrase, listed, setting_text
 
@@ -86,13 +86,13 @@ def _windows_sentence(before: Layout | None, after: Layout | None) -> str:
         )
     if before.is_known and after.is_known and before.window_ms != after.window_ms:
         return (
-            f" Its windows had {_length(before)} and have {_length(after)}: entries of old windows keep "
-            "their start, and count as windows of the new length until they expire."
+            f" Its windows had {_length_text(before)} and have {_length_text(after)}: entries of old windows "
+            "keep their start, and count as windows of the new length until they expire."
         )
     return ""
 
 
-def _length(layout: Layout) -> str:
+def _length_text(layout: Layout) -> str:
     return "no fixed length" if layout.window_ms is None else duration_phrase(layout.window_ms)
 
 

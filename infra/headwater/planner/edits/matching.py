@@ -1,4 +1,4 @@
-"""Finds the stores and repartition topics of one topology that continue in another topology.
+"""Both topologies of an application, and which stores and repartition topics of one continue in the other.
 
 Kafka Streams knows no identity besides names. What a user means by "the same store" is decided by what writes
 to it: first names that users gave, then operators with the same inputs, then the most similar operators.
@@ -10,9 +10,13 @@ from functools import cached_property
 
 import attrs
 
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import InternalTopic
 from headwater.model.nodes import Node, ProcessorNode, SourceNode
 from headwater.planner.edits.graph import INDEX, digest
-from headwater.planner.edits.topologies import Layout, Topology
+from headwater.planner.edits.layouts import Layout
+from headwater.planner.edits.partitioners import PartitionerChange, partitioner_changes
+from headwater.planner.edits.topologies import Topology
 
 
 @attrs.frozen
@@ -132,7 +136,7 @@ def matches(old: Matcher, new: Matcher) -> Mapping[tuple[bool, str], str]:
         waiting_new.remove(second)
 
     def pair_groups(key: Callable[[Item], Hashable], *, same_name_only: bool = False) -> None:
-        for olds, news in _groups(waiting_old, waiting_new, key):
+        for olds, news in _group_items(waiting_old, waiting_new, key):
             if len(olds) == len(news) and not same_name_only:
                 chosen = list(zip(olds, news, strict=True))
             else:
@@ -150,7 +154,7 @@ def matches(old: Matcher, new: Matcher) -> Mapping[tuple[bool, str], str]:
             item.is_store,
             item.operators,
             item.inputs,
-            _shape(item),
+            _mask_index(item),
             None if item.is_store else item.layout,  # records in flight are read by their new reader, or not
         )
     )
@@ -163,11 +167,11 @@ def _given_name(item: Item) -> Hashable:
     return (item.is_store, item.name) if not item.is_generated else None
 
 
-def _shape(item: Item) -> str:
+def _mask_index(item: Item) -> str:
     return INDEX.sub("#", item.name)
 
 
-def _groups(
+def _group_items(
     old: Iterable[Item], new: Iterable[Item], key: Callable[[Item], Hashable]
 ) -> Iterator[tuple[list[Item], list[Item]]]:
     olds: defaultdict[Hashable, list[Item]] = defaultdict(list)
@@ -190,7 +194,7 @@ def _pair_similar(
     def key(item: Item) -> Hashable:
         return (item.is_store, item.operators, item.inputs, item.layout)
 
-    for olds, news in _groups(waiting_old, waiting_new, key):
+    for olds, news in _group_items(waiting_old, waiting_new, key):
         around = {
             **{id(item): old.surroundings(item) for item in olds},
             **{id(item): new.surroundings(item) for item in news},
@@ -198,7 +202,7 @@ def _pair_similar(
         ranked = sorted(
             ((first, second) for first in olds for second in news),
             key=lambda both: (
-                _distance(around[id(both[0])], around[id(both[1])]),
+                _count_differences(around[id(both[0])], around[id(both[1])]),
                 both[0].name != both[1].name,
                 both[0].order,
                 both[1].order,
@@ -211,5 +215,63 @@ def _pair_similar(
                 pair(first, second)
 
 
-def _distance(first: Counter[str], second: Counter[str]) -> int:
+def _count_differences(first: Counter[str], second: Counter[str]) -> int:
     return ((first - second) + (second - first)).total()
+
+
+@attrs.frozen
+class Sides:
+    """One application before and after an edit. `live` is None without a cluster."""
+
+    before: Topology
+    after: Topology
+    live: ClusterSnapshot | None = None
+
+    @cached_property
+    def _matchers(self) -> tuple[Matcher, Matcher]:
+        return Matcher(self.before), Matcher(self.after)
+
+    @cached_property
+    def continued(self) -> Mapping[tuple[bool, str], str]:
+        """(Is a store, name before) → name afterwards."""
+        return matches(*self._matchers)
+
+    @cached_property
+    def partitioner_changes(self) -> Mapping[tuple[bool, str], PartitionerChange]:
+        """(Is a store, name afterwards) → the change of a partitioner that concerns it."""
+        return partitioner_changes(self.before, self.after, self.origins)
+
+    @cached_property
+    def _items_by_name(self) -> tuple[Mapping[tuple[bool, str], Item], ...]:
+        return tuple(
+            {(item.is_store, item.name): item for item in matcher.items} for matcher in self._matchers
+        )
+
+    def _items(self, name: str, *, is_store: bool) -> tuple[Item | None, Item | None]:
+        """Return the store or topic of this name on both sides."""
+        old, new = (items.get((is_store, name)) for items in self._items_by_name)
+        return old, new
+
+    def has_same_path(self, name: str, *, is_store: bool) -> bool:
+        """Return whether the same operators and stores are before a store or topic on both sides."""
+        old, new = self._items(name, is_store=is_store)
+        return old is not None and new is not None and old.path_with_stores == new.path_with_stores
+
+    @cached_property
+    def origins(self) -> Mapping[tuple[bool, str], str]:
+        """(Is a store, name afterwards) → name before."""
+        return {(is_store, new): old for (is_store, old), new in self.continued.items()}
+
+    def inputs(self, name: str, *, is_store: bool) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the user topics before a store or topic, also of joined tables, on both sides."""
+        old, new = self._items(name, is_store=is_store)
+        return (old.all_inputs if old else frozenset()), (new.all_inputs if new else frozenset())
+
+    def exists(self, topic: str) -> bool:
+        """Return whether the topic exists, as far as is known."""
+        return self.live is None or topic in self.live.topics
+
+    def count(self, topic: InternalTopic) -> int:
+        """Return the partition count before the edit: the count on the cluster, if it was read."""
+        found = self.live.topics.get(topic.name) if self.live is not None else None
+        return found.partitions if found is not None else topic.partitions

@@ -29,7 +29,7 @@ from headwater.model.operators import (
 from headwater.model.problems import Location, errors
 from headwater.model.stores import Materialized
 from headwater.model.topology import TopologyDocument
-from headwater.planner.edits.sides import Sides
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import DRAIN, NameLine, TopicEdit, Verdict
 from headwater.planner.edits.verdicts import keep_id, topic_edits
@@ -77,10 +77,10 @@ def lines_to_keep(
         if lost is not None and not useless and formers <= allowed:
             break
         # A line has no effect, is refused, or shifts a name that no line can keep: leave it out.
-        for at in useless or [max(names, key=_position)]:
+        for at in useless or [max(names, key=_position_of)]:
             del names[at]
         lost = lost_with(names) if names else first
-    lines = tuple(names[at] for at in sorted(names, key=_position))
+    lines = tuple(names[at] for at in sorted(names, key=_position_of))
     return lines, tuple(sorted({str(edit.former) for edit in (first if lost is None else lost)}))
 
 
@@ -112,7 +112,7 @@ def _names_for_all(
     return names
 
 
-def _position(at: Location) -> tuple[str, int, int, str]:
+def _position_of(at: Location) -> tuple[str, int, int, str]:
     return at.file, at.line, at.column, at.pointer
 
 
@@ -129,7 +129,7 @@ def with_instruction(
         named = keep_name(sides.before.short(str(edit.former)), edit.kind)
         return attrs.evolve(edit, first=f"{named or _NO_NAME} {'' if is_store else DRAIN}".rstrip())
     if edit.former in still_lost:
-        return attrs.evolve(edit, first=f"{_NO_NAME} {_otherwise(sides, edit) if is_store else DRAIN}")
+        return attrs.evolve(edit, first=f"{_NO_NAME} {_other_advice(sides, edit) if is_store else DRAIN}")
     line = next((each for each in lines if each.topic == edit.former), None)
     how = f"Set `{line.document}` at {line.location}" if line is not None else "Set the lines below"
     more = ", together with the other lines" if line is not None and len(lines) > 1 else ""
@@ -137,7 +137,7 @@ def with_instruction(
     return attrs.evolve(edit, first=f"{how}{more}, or undo the part of the edit that shifts it.{otherwise}")
 
 
-def _otherwise(sides: Sides, edit: TopicEdit) -> str:
+def _other_advice(sides: Sides, edit: TopicEdit) -> str:
     """Return what else can be done about the state of a store: it is not copied from a topic that is used."""
     if edit.verdict is Verdict.RENAMED and edit.former not in sides.after.topics:
         return _COPY_STATE

@@ -14,6 +14,7 @@ from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle, Protocol
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.application import application_obstacle, new_group_step, version_remarks
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.recorded import (
     UNKNOWN_TOPOLOGY,
     Doubt,
@@ -23,7 +24,6 @@ from headwater.planner.edits.recorded import (
     with_recorded_id,
 )
 from headwater.planner.edits.settings import settings_since_setup
-from headwater.planner.edits.sides import Sides
 from headwater.planner.edits.topologies import Topologies, Topology
 from headwater.planner.edits.values import DRAIN, ApplicationEdit, Edit, Subject, TopicEdit, Verdict
 from headwater.planner.edits.verdicts import keep_id
@@ -133,7 +133,7 @@ def _with_former_id(
     return {name: former for name, former in pairs.items() if former in live and name not in live}
 
 
-def _subject(topic: InternalTopic) -> Subject:
+def _subject_of(topic: InternalTopic) -> Subject:
     return Subject(topic, topic.node if topic.kind is TopicKind.CHANGELOG else None)
 
 
@@ -141,7 +141,7 @@ def _edit_of_former_id(topic: InternalTopic, former: str, doubt: Doubt | None) -
     is_store = topic.kind is TopicKind.CHANGELOG
     first = keep_id(former, topic.name, is_store=is_store)
     is_in_doubt = doubt is not None and doubt.concerns(topic.name)
-    return _subject(topic).edit(
+    return _subject_of(topic).edit(
         Verdict.RENAMED,
         Severity.ERROR if is_store else Severity.WARNING,
         former=former,
@@ -163,7 +163,7 @@ def _topic_edit(
     is_static: bool,
     doubt: Doubt | None,
 ) -> TopicEdit:
-    subject = _subject(topic)
+    subject = _subject_of(topic)
     exists = topic.name in live
     if former is not None:
         return subject.edit(

@@ -25,7 +25,7 @@ class Pair:
         """Return both names, or both kinds if the names are equal; None if it is the same operator."""
         if _is_optimized(self.old) or _is_optimized(self.new):
             return None
-        kinds, names = (_kind(self.old), _kind(self.new)), (self.old.name, self.new.name)
+        kinds, names = (_kind_of(self.old), _kind_of(self.new)), (self.old.name, self.new.name)
         are_generated = [INDEX.search(name) is not None for name in names]
         if names[0] == names[1]:
             return kinds if kinds[0] != kinds[1] and not any(are_generated) else None
@@ -65,7 +65,7 @@ def paired_nodes(before: Topology, after: Topology) -> Pairs:
         for kind in old.keys() & new.keys()
         for pair in _pairs_of_one_kind(before, after, old[kind], new[kind])
     ]
-    found += _replacements(before, after, found)
+    found += _pair_replacements(before, after, found)
     taken = {pair.old.name for pair in found}, {pair.new.name for pair in found}
     return Pairs(
         tuple(sorted(found, key=lambda pair: after.graph.order[pair.new.name])),
@@ -74,7 +74,7 @@ def paired_nodes(before: Topology, after: Topology) -> Pairs:
     )
 
 
-def _replacements(before: Topology, after: Topology, pairs: Sequence[Pair]) -> Sequence[Pair]:
+def _pair_replacements(before: Topology, after: Topology, pairs: Sequence[Pair]) -> Sequence[Pair]:
     """Pair nodes of different kinds, or with other names: with the same store, or between the same nodes."""
     certain = [pair for pair in pairs if pair.is_certain and not after.graph.is_internal(pair.new.name)]
     names = (
@@ -105,7 +105,7 @@ def _replacements(before: Topology, after: Topology, pairs: Sequence[Pair]) -> S
     )
     found = []
     for key in (_written_stores, location_and_stores, location):
-        for olds, news in _groups(before, after, old, new, key):
+        for olds, news in _group_nodes(before, after, old, new, key):
             if len(olds) == len(news) == 1:
                 old.remove(olds[0])
                 new.remove(news[0])
@@ -127,8 +127,8 @@ def _pairs_of_one_kind(
         yield from (Pair(old[name], new[name], is_certain=True) for name in old)
         return
     waiting_old, waiting_new = list(old.values()), list(new.values())
-    for key in (_path_and_stores, _does_and_stores, _written_stores, _path, _does, _same_kind):
-        for olds, news in _groups(before, after, waiting_old, waiting_new, key):
+    for key in (_path_and_stores, _does_and_stores, _written_stores, _path_key, _declared_values, _same_kind):
+        for olds, news in _group_nodes(before, after, waiting_old, waiting_new, key):
             is_certain = key is not _same_kind and len(olds) == len(news) == 1
             for first, second in zip(olds, news, strict=False):
                 waiting_old.remove(first)
@@ -136,7 +136,7 @@ def _pairs_of_one_kind(
                 yield Pair(first, second, is_certain=is_certain)
 
 
-def _kind(node: Node) -> str:
+def _kind_of(node: Node) -> str:
     return type(node.behavior if isinstance(node, ProcessorNode) else node).__name__
 
 
@@ -146,27 +146,27 @@ def _is_optimized(node: Node) -> bool:
 
 
 def _same_kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - one of several keys
-    return _kind(node)
+    return _kind_of(node)
 
 
-def _does(topology: Topology, node: Node) -> Hashable:
+def _declared_values(topology: Topology, node: Node) -> Hashable:
     values = declared(topology, node) or {}
     # Where reading starts is no part of what a source does with records.
-    return _kind(node), tuple(sorted((a, v.normalized) for a, v in values.items() if a != OFFSET_RESET))
+    return _kind_of(node), tuple(sorted((a, v.normalized) for a, v in values.items() if a != OFFSET_RESET))
 
 
-def _path(topology: Topology, node: Node) -> Hashable:
-    return _does(topology, node), topology.graph.paths[node.name]
+def _path_key(topology: Topology, node: Node) -> Hashable:
+    return _declared_values(topology, node), topology.graph.paths[node.name]
 
 
 def _does_and_stores(topology: Topology, node: Node) -> Hashable | None:
     stores = topology.graph.given_stores_of(node.name)
-    return (_does(topology, node), stores) if stores else None
+    return (_declared_values(topology, node), stores) if stores else None
 
 
 def _path_and_stores(topology: Topology, node: Node) -> Hashable | None:
     stores = topology.graph.given_stores_of(node.name)
-    return (_path(topology, node), stores) if stores else None
+    return (_path_key(topology, node), stores) if stores else None
 
 
 def _written_stores(topology: Topology, node: Node) -> Hashable | None:
@@ -175,7 +175,7 @@ def _written_stores(topology: Topology, node: Node) -> Hashable | None:
     return tuple(store for store in stores if any(graph.writers_among(store, [node.name]))) or None
 
 
-def _groups(
+def _group_nodes(
     before: Topology,
     after: Topology,
     old: Iterable[Node],

@@ -56,7 +56,7 @@ def partitioner_changes(
             change = comparison.change({old}, {new})
         found[is_store, new] = change
     for name in after.repartitions:
-        if (False, name) not in origins and any(_named(after, {name})):
+        if (False, name) not in origins and any(_find_named(after, {name})):
             found[False, name] = comparison.change(set(), {name})
     return {key: change for key, change in found.items() if change is not None}
 
@@ -79,7 +79,7 @@ class _Comparison:
 
     def change(self, old: set[str], new: set[str]) -> PartitionerChange | None:
         """Return the change from repartition topics before to those afterwards, None if there is none."""
-        named = _named(self.before, old), _named(self.after, new)
+        named = _find_named(self.before, old), _find_named(self.after, new)
         was_static, is_static = (_static_function(each.config) for each in (self.before, self.after))
         first = listed({each or was_static or _DEFAULT for each in named[0]})
         second = listed({each or is_static or _DEFAULT for each in named[1]})
@@ -109,7 +109,7 @@ class _Comparison:
         return listed(known[name].name if name in known else name for name in names)
 
 
-def _named(topology: Topology, names: Iterable[str]) -> set[str | None]:
+def _find_named(topology: Topology, names: Iterable[str]) -> set[str | None]:
     """Return the partitioners that users name of repartition topics, None = no name, or not shown."""
     of_topics: dict[str | None, set[str | None]] = {}
     for node in topology.nodes.nodes:
@@ -129,7 +129,7 @@ def _topics_before(topology: Topology, store: str) -> set[str]:
     """Return the repartition topics whose records are written to a store in the same task."""
     users = topology.graph.users_of(store)
     writers = [*topology.graph.writers_among(store, users)] or users
-    shared = [name for name in users if _shares(topology.graph.nodes[name], store)]
+    shared = [name for name in users if _shares_store(topology.graph.nodes[name], store)]
     return _topics_of(topology, (*writers, *shared))
 
 
@@ -144,7 +144,7 @@ def _topics_of(topology: Topology, nodes: Iterable[str]) -> set[str]:
     }
 
 
-def _shares(node: object, store: str) -> bool:
+def _shares_store(node: object, store: str) -> bool:
     """Return whether a node is a side of a join that writes the store, which both sides do."""
     return (
         isinstance(node, ProcessorNode)

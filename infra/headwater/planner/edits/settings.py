@@ -99,32 +99,32 @@ def edited_settings(before: TopologyDocument, after: TopologyDocument) -> tuple[
     """
     found: list[SettingEdit] = []
     if _has_settings(before) and _has_settings(after):
-        found += _edits(_own_settings(before), _own_settings(after), after, is_own=True)
+        found += _find_edits(_own_settings(before), _own_settings(after), after, is_own=True)
     if _has_config(before) and _has_config(after):
-        found += _edits(_configs(before), _configs(after), after, is_own=False)
+        found += _find_edits(_read_configs(before), _read_configs(after), after, is_own=False)
     return tuple(sorted(found, key=lambda edit: edit.key))
 
 
 def _has_settings(document: TopologyDocument) -> bool:
     """Return whether a document is more than a text: it has calls, names the version or has any setting."""
     is_text = document.described is not None and not document.application.names_version
-    return not is_text or bool(_configs(document) or _own_settings(document))
+    return not is_text or bool(_read_configs(document) or _own_settings(document))
 
 
 def _has_config(document: TopologyDocument) -> bool:
-    return bool(_configs(document)) or (document.exported is None and _has_settings(document))
+    return bool(_read_configs(document)) or (document.exported is None and _has_settings(document))
 
 
-def _edits(
+def _find_edits(
     old: Mapping[str, str], new: Mapping[str, str], after: TopologyDocument, *, is_own: bool
 ) -> Iterator[SettingEdit]:
     for key in sorted({*old, *new}):
         if old.get(key) != new.get(key):
             yield SettingEdit(
                 key=key,
-                before=_shown(key, old.get(key), is_own=is_own),
-                after=_shown(key, new.get(key), is_own=is_own),
-                why=_why(key, is_own=is_own),
+                before=_show_value(key, old.get(key), is_own=is_own),
+                after=_show_value(key, new.get(key), is_own=is_own),
+                why=_explain_setting(key, is_own=is_own),
                 location=after.application.locate_config(key),
             )
 
@@ -137,7 +137,7 @@ def settings_since_setup(compiled: CompiledApplication, record: SetupRecord) -> 
             key=change.key,
             before=SET if is_digest(change.before) else change.before,
             after=SET if is_digest(change.after) else change.after,
-            why=_why(change.key, is_own=change.key == PROCESSORS),
+            why=_explain_setting(change.key, is_own=change.key == PROCESSORS),
             location=application.locate_config(change.key),
         )
         for change in setting_changes(compiled, record)
@@ -145,7 +145,7 @@ def settings_since_setup(compiled: CompiledApplication, record: SetupRecord) -> 
     )
 
 
-def _configs(document: TopologyDocument) -> Mapping[str, str]:
+def _read_configs(document: TopologyDocument) -> Mapping[str, str]:
     """Return the keys of `config` that are set, with their values."""
     absent = (f"topic.{name}" for name in document.application.absent_topic_configs)
     found = {**document.application.config, **dict.fromkeys(absent, "null")}
@@ -159,21 +159,24 @@ def _own_settings(document: TopologyDocument) -> Mapping[str, str]:
 
 def _find_own_settings(document: TopologyDocument) -> Iterator[tuple[str, str]]:
     application = document.application
-    yield PROCESSORS, _text(application.processors)
-    yield "renamedFrom", _text(application.renamed_from)
+    yield PROCESSORS, _as_text(application.processors)
+    yield "renamedFrom", _as_text(application.renamed_from)
     profile = application.cluster_profile
     if profile is not None and not application.is_profile_recognized:
         yield "clusterProfile", profile.name
-    yield from _parts("setup", application.setup)
-    yield from _parts("acls", application.acls)
-    yield from _parts("leftovers", application.leftovers)
+    yield from _read_fields("setup", application.setup)
+    yield from _read_fields("acls", application.acls)
+    yield from _read_fields("leftovers", application.leftovers)
     for sink in document.sinks:
-        yield f"topics.{sink.topic}", ", ".join(f"{name} {text}" for name, text in _parts("", sink) if text)
+        yield (
+            f"topics.{sink.topic}",
+            ", ".join(f"{name} {text}" for name, text in _read_fields("", sink) if text),
+        )
     if document.exported is not None:
-        yield "exported.name", _text(document.exported.nodes.name)
+        yield "exported.name", _as_text(document.exported.nodes.name)
 
 
-def _parts(key: str, value: object) -> Iterator[tuple[str, str]]:
+def _read_fields(key: str, value: object) -> Iterator[tuple[str, str]]:
     """Yield the fields of a value that differ from their default, without locations."""
     if value is None:
         return
@@ -181,7 +184,7 @@ def _parts(key: str, value: object) -> Iterator[tuple[str, str]]:
         part = getattr(value, field.name)
         if not isinstance(part, Location) and field.eq and part != field.default:
             name = camel_case(field.name.removesuffix("_ms"))
-            text = duration_phrase(part) if field.name.endswith("_ms") else _text(part)
+            text = duration_phrase(part) if field.name.endswith("_ms") else _as_text(part)
             yield f"{key}.{name}" if key else name, text
 
 
@@ -191,7 +194,7 @@ def camel_case(name: str) -> str:
     return first + "".join(each.title() for each in others)
 
 
-def _text(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
@@ -201,7 +204,7 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _shown(key: str, value: str | None, *, is_own: bool) -> str | None:
+def _show_value(key: str, value: str | None, *, is_own: bool) -> str | None:
     """Return the value as a report may show it: a config can be the password of a client.
 
     A config of a user may have any name, also the name of a setting of documents.
@@ -213,7 +216,7 @@ def _shown(key: str, value: str | None, *, is_own: bool) -> str | None:
     return SET
 
 
-def _why(key: str, *, is_own: bool) -> str:
+def _explain_setting(key: str, *, is_own: bool) -> str:
     if is_own:
         return _OWN[key.partition(".")[0]]
     found = next((why for pattern, why in _OF_CONFIGS if re.fullmatch(pattern, key)), None)

@@ -1,10 +1,4 @@
-"""The compiled topologies of one side of an edit, with their nodes, stores and formats.
-
-The formats of records in internal topics decide which of them a store or an operator can read afterwards. A
-changelog has the bytes that the store's `StateSerdes` write, in the layout of its kind. Records have fields
-of their own for timestamps and headers, so these do not change the layout (`RecordConverters`, KIP-258,
-KIP-889, KIP-1271).
-"""
+"""The compiled topologies of one side of an edit, with their nodes, stores and layouts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -14,17 +8,8 @@ import attrs
 from headwater.compiler import build_nodes, compile_documents
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.topic_groups import Naming
-from headwater.model.behaviors import (
-    DEFAULT_FORMAT,
-    Format,
-    RecordFormat,
-    SourceSettings,
-    StoreSettings,
-    StreamAggregate,
-)
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.nodes import (
-    ChangelogKind,
     Node,
     NodeTopology,
     ProcessorNode,
@@ -35,132 +20,13 @@ from headwater.model.nodes import (
 from headwater.model.problems import OFFLINE, Caller
 from headwater.model.topology import Application, TopologyDocument
 from headwater.planner.edits.graph import Graph
-from headwater.planner.edits.local_state import closing_stores, local_files, windows_of
-
-_LAYOUTS: Mapping[str, str] = {
-    "keyValue": "key-value",
-    "timestampedKeyValue": "key-value",
-    "versionedKeyValue": "key-value",
-    "window": "window",
-    "timestampedWindow": "window",
-    "session": "session",
-    "list": "records of an outer join",
-    "suppress": "suppress buffer",
-    "subscription": "foreign-key subscriptions",
-    "joinBuffer": "buffer of a join",
-}
-_KINDS: Mapping[ChangelogKind, str] = {
-    ChangelogKind.KEY_VALUE: "key-value",
-    ChangelogKind.VERSIONED: "key-value",
-    ChangelogKind.WINDOWED: "window",
-    ChangelogKind.WINDOWED_DUPLICATES: "window",
-}
-
-
-@attrs.frozen
-class Layout:
-    """The layout of a topic's records; `key`, `value` and `right` are serdes, None = not known.
-
-    `kind` of the store, length of its windows in milliseconds, `windows` of its aggregation and `files` on
-    local disks do not change the bytes of the changelog; `files` is None if the store has no files.
-    """
-
-    form: str
-    key: str | None = None
-    value: str | None = None
-    right: str | None = None
-    kind: str = attrs.field(default="", eq=False)
-    window_ms: int | None = attrs.field(default=None, eq=False)
-    files: str | None = attrs.field(default=None, eq=False)
-    windows: str = attrs.field(default="", eq=False)
-
-    @property
-    def is_known(self) -> bool:
-        """Return whether the serdes are known."""
-        return self.key is not None
-
-    def difference(self, other: "Layout") -> str:
-        """Return why records of this layout cannot be read with `other`; empty if they can."""
-        if self.form != other.form:
-            return f"its records have the format of {self.form}, not of {other.form}"
-        for part in ("key", "value", "right"):
-            before, after = getattr(self, part), getattr(other, part)
-            if before != after and before is not None and after is not None:
-                return f"its {'values' if part == 'right' else f'{part}s'} are {before}, not {after}"
-        return ""
-
-
-def store_layout(
-    store: StateStore, config: Mapping[str, str], closing: StreamAggregate | None = None
-) -> Layout:
-    """Return the layout of a store's changelog; `config` has the application's default serdes.
-
-    `closing` is the aggregation of the store, if it emits windows when they close.
-    """
-    keeps = store.keeps
-    files = local_files(store, closing, config)
-    if keeps is None:
-        return Layout(_KINDS[store.kind], kind=store.kind.value, files=files)
-    return Layout(
-        _LAYOUTS[keeps.kind],
-        serde_name(keeps.format.key, config, "key"),
-        _value_serde(keeps, config),
-        serde_name(keeps.right.value, config, "value") if keeps.right is not None else None,
-        kind=keeps.kind,
-        window_ms=keeps.window_size_ms,
-        files=files,
-    )
-
-
-def _value_serde(keeps: StoreSettings, config: Mapping[str, str]) -> str:
-    # The value of a subscription store is the left table's key.
-    of = "key" if keeps.kind == "subscription" else "value"
-    return serde_name(keeps.format.value, config, of)
-
-
-def repartition_layouts(nodes: NodeTopology, config: Mapping[str, str]) -> Mapping[str, Layout]:
-    """Return repartition topic, without prefix → the layout in which its source node reads it."""
-    internal = {topic.name for topic in nodes.repartition_topics}
-    return {
-        topic: _source_layout(node.reads, config)
-        for node in nodes.nodes
-        if isinstance(node, SourceNode)
-        for topic in node.topics
-        if topic in internal
-    }
-
-
-def _source_layout(reads: SourceSettings | None, config: Mapping[str, str]) -> Layout:
-    if reads is None:
-        return Layout("records")
-    form = "old and new values" if reads.carries_changes else reads.foreign_key or "records"
-    of_value = "key" if reads.foreign_key == "subscription" else "value"
-    return Layout(form, *_serdes_of(reads.format, config, of_value))
-
-
-def _serdes_of(record: RecordFormat, config: Mapping[str, str], of_value: str) -> tuple[str, str]:
-    return serde_name(record.key, config, "key"), serde_name(record.value, config, of_value)
-
-
-def serde_name(format_: Format | None, config: Mapping[str, str], part: str) -> str:
-    """Return the name of a serde; a default one has the settings that decide what it writes."""
-    default = _default_serde(config, part)
-    if format_ is None:
-        return default
-    name = default if format_.name == DEFAULT_FORMAT else format_.name
-    return name if format_.window is None else f"{format_.window}-windowed {name}"
-
-
-def _default_serde(config: Mapping[str, str], part: str) -> str:
-    name = config.get(f"default.{part}.serde", "the default serde")
-    kind = name.rpartition(".")[2].rpartition("$")[2]
-    keys = {
-        "ListSerde": (f"default.list.{part}.serde.inner", f"default.list.{part}.serde.type"),
-        "TimeWindowedSerde": ("windowed.inner.class.serde", "window.size.ms"),
-        "SessionWindowedSerde": ("windowed.inner.class.serde",),
-    }.get(kind, ())
-    settings = [f"{key}={config[key]}" for key in keys if key in config]
-    return f"{name} ({', '.join(settings)})" if settings else name
+from headwater.planner.edits.layouts import (
+    Layout,
+    closing_stores,
+    repartition_layouts,
+    store_layout,
+    windows_of,
+)
 
 
 @attrs.frozen

@@ -7,9 +7,9 @@ import attrs
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Location, Severity
 from headwater.planner.edits.kept import edit_of_kept_topic
+from headwater.planner.edits.layouts import Layout
+from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.partitioners import edit_of_other_partitioner
-from headwater.planner.edits.sides import Sides
-from headwater.planner.edits.topologies import Layout
 from headwater.planner.edits.values import DRAIN, NOTHING, OTHER_COUNT, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
@@ -83,7 +83,7 @@ def _edit_of_source_topic(sides: Sides, name: str, topic: str, at: Location | No
     store = sides.before.stores.get(old) if old is not None else None
     is_same = store is not None and store.changelog_topic == topic
     changelog = sides.before.changelogs.get(str(old))
-    if is_same and (difference := _difference(*_layouts_of(sides, str(old), name, is_store=True))):
+    if is_same and (difference := _layout_difference(*_layouts_of(sides, str(old), name, is_store=True))):
         return _edit_of_source_format(name, topic, difference, at)
     return TopicEdit(
         verdict=Verdict.KEPT if is_same else Verdict.REBUILT if store is not None else Verdict.ADDED,
@@ -123,7 +123,7 @@ def _edit_of_source_format(name: str, topic: str, difference: str, at: Location 
     )
 
 
-def _difference(before: Layout | None, after: Layout | None) -> str:
+def _layout_difference(before: Layout | None, after: Layout | None) -> str:
     return before.difference(after) if before is not None and after is not None else ""
 
 
@@ -137,7 +137,7 @@ def _layouts_of(sides: Sides, old: str, new: str, *, is_store: bool) -> tuple[La
 def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool) -> TopicEdit:
     """Return the verdict for a topic that both sides use under one name."""
     before, after = _layouts_of(sides, name, name, is_store=is_store)
-    difference = _difference(before, after)
+    difference = _layout_difference(before, after)
     owner = sides.origins.get((is_store, name))
     old = sides.before.topics[topic.name]
     count = sides.count(old)
@@ -236,7 +236,7 @@ def _edit_of_other_topic(sides: Sides, topic: InternalTopic, name: str) -> Topic
     subject, former = Subject(topic, name), _former_topic(sides, name, is_store=True)
     old = sides.origins.get((True, name))
     before, after = _layouts_of(sides, str(old), name, is_store=True)
-    difference = _difference(before, after)
+    difference = _layout_difference(before, after)
     if former is not None and difference:
         return subject.edit(
             Verdict.RESET,

@@ -7,7 +7,6 @@ Problems are reported in their order.
 from collections.abc import Callable, Iterable
 
 from headwater.model.problems import Problem
-from headwater.planner.application import ActiveApplication
 from headwater.planner.policies import check_run
 from headwater.planner.rules.cluster import (
     acls_incomplete,
@@ -54,7 +53,7 @@ from headwater.planner.rules.topics import (
     similar_new_names,
 )
 from headwater.planner.rules.unavailable import unavailable
-from headwater.planner.run import Run
+from headwater.planner.run import ActiveApplication, Run
 
 ApplicationRule = Callable[[ActiveApplication], Iterable[Problem]]
 RunRule = Callable[[Run], Iterable[Problem]]

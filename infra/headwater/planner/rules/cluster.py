@@ -8,9 +8,8 @@ from headwater.model.cluster import LiveGroup
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
 from headwater.planner.acls.application import incomplete_needs
-from headwater.planner.application import ActiveApplication
 from headwater.planner.phrases import counted, listed
-from headwater.planner.run import Run
+from headwater.planner.run import ActiveApplication, Run
 
 
 def wrong_cluster(run: Run) -> Iterator[Problem]:
@@ -213,13 +212,13 @@ def excess_permissions(application: ActiveApplication) -> Iterator[Problem]:
     found = {
         acl.text: acl
         for acl in sorted((*live.allowed, *live.unlimited), key=lambda acl: acl.text)
-        if acl.principal in declared.principals and _creates(acl, names)
+        if acl.principal in declared.principals and _allows_creation(acl, names)
     }
     if not found:
         return
     principals = list(dict.fromkeys(acl.principal for acl in found.values()))
     shown = [*list(found)[:_FEW], *([f"{len(found) - _FEW} more"] if len(found) > _FEW else [])]
-    command = _command(next(iter(found.values())), live)
+    command = _removal_command(next(iter(found.values())), live)
     yield application.problem(
         ProblemCode.EXCESS_PERMISSIONS,
         f"{listed(principals)} may create internal topics of {application.id}.",
@@ -232,7 +231,7 @@ def excess_permissions(application: ActiveApplication) -> Iterator[Problem]:
     )
 
 
-def _creates(acl: Acl, names: list[str]) -> bool:
+def _allows_creation(acl: Acl, names: list[str]) -> bool:
     """Return whether the ACL lets a client create one of these topics."""
     permission = acl.permission
     if permission.operation is not Operation.CREATE:
@@ -243,7 +242,7 @@ def _creates(acl: Acl, names: list[str]) -> bool:
     return any(permission.covers(each) for each in needed)
 
 
-def _command(acl: Acl, live: LiveAcls) -> str:
+def _removal_command(acl: Acl, live: LiveAcls) -> str:
     """Return the command that removes the ACL: Kafka removes an ACL for `All` only as a whole."""
     permission = acl.permission
     operations = [name for name, acls in (("Create", live.allowed), ("All", live.unlimited)) if acl in acls]

@@ -14,7 +14,6 @@ from headwater.planner.advice import (
     moves_keys,
     topics_below,
 )
-from headwater.planner.application import ActiveApplication
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.phrases import counted, listed
 from headwater.planner.processors import (
@@ -24,6 +23,7 @@ from headwater.planner.processors import (
     expansion_target,
     has_own_count,
 )
+from headwater.planner.run import ActiveApplication
 
 
 def expanded_sources(application: CountedApplication, state: CountedTopic, have: int) -> Problem:

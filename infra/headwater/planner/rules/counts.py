@@ -9,7 +9,6 @@ from headwater.compiler.streams_config import LINEAR_HASH
 from headwater.model.linear_hashing import round_start
 from headwater.model.problems import Problem, ProblemCode
 from headwater.planner.advice import moves_keys, partitioner_key, with_processors, with_reshard
-from headwater.planner.application import ActiveApplication
 from headwater.planner.counts import CountedApplication
 from headwater.planner.phrases import counted, listed
 from headwater.planner.processors import (
@@ -36,6 +35,7 @@ from headwater.planner.rules.count_messages import (
     too_narrow,
     was_set_up,
 )
+from headwater.planner.run import ActiveApplication
 
 
 def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]:

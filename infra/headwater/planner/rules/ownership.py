@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OWNERSHIP_TOPIC, SetupRecord
-from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.evidence.deletion import Claim, deletion_obstacles, is_internal
 from headwater.planner.evidence.topics import TopicEvidence
 from headwater.planner.ownership import Ownership
@@ -28,7 +27,7 @@ from headwater.planner.rules.ownership_messages import (
     unproven_owner,
     unread_record,
 )
-from headwater.planner.run import Run
+from headwater.planner.run import ActiveApplication, Run, TopicState
 from headwater.planner.settings import removing_changes
 
 

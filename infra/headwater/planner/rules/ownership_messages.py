@@ -8,12 +8,11 @@ from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipTopic, SetupRecord
 from headwater.model.untrusted import UnreadReason, UnreadRecord
-from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.evidence.topics import TopicEvidence
 from headwater.planner.ownership import Conflict, Ownership
 from headwater.planner.phrases import counted, listed
 from headwater.planner.plans import ActionKind, TopicAction
-from headwater.planner.run import Run
+from headwater.planner.run import ActiveApplication, Run, TopicState
 
 
 def refusal(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = False) -> Problem:

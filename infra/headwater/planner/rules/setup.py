@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OwnershipRecord
 from headwater.model.versions import DEFAULT_VERSION
-from headwater.planner.application import ActiveApplication
 from headwater.planner.phrases import counted, listed
 from headwater.planner.rules.counts import refused_without_the_switch
-from headwater.planner.run import Run
+from headwater.planner.run import ActiveApplication, Run
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State
 from headwater.planner.upgrade.topology import RESET
 

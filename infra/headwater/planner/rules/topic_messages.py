@@ -5,9 +5,9 @@ from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.phrases import counted
 from headwater.planner.plans import ConfigChange
+from headwater.planner.run import ActiveApplication, TopicState
 from headwater.planner.settings import Misconfiguration, Settings
 
 

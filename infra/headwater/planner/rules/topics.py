@@ -9,7 +9,6 @@ from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.counts import CountedApplication
 from headwater.planner.plans import ConfigChange, TopicAction
 from headwater.planner.rules.topic_messages import (
@@ -26,7 +25,7 @@ from headwater.planner.rules.topic_messages import (
     similar_names,
     too_few_brokers,
 )
-from headwater.planner.run import Run
+from headwater.planner.run import ActiveApplication, Run, TopicState
 from headwater.planner.settings import Settings, misconfigurations, removing_changes
 from headwater.planner.topic_actions import replication_factor
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from headwater.compiler.java.config_values import parse_whole
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.planner.application import ActiveApplication
 from headwater.planner.phrases import counted, listed
+from headwater.planner.run import ActiveApplication
 
 _MOST = 5
 """Names in one phrase; the others are counted."""

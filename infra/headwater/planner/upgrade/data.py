@@ -49,8 +49,7 @@ def data_notes(versions: Versions) -> Iterator[DataNote]:
     before = versions.before.application.kafka_streams
     after = versions.after.application.kafka_streams
     for row in _ROWS:
-        is_new = row.difference.is_in(after) and not row.difference.is_in(before)
-        if is_new and row.concerns(versions.before):
+        if row.difference.is_added(before, after) and row.concerns(versions.before):
             yield DataNote(
                 subject=row.subject,
                 source=row.difference.source,
@@ -144,7 +143,7 @@ def _writes_windowed_keys(compiled: CompiledApplication) -> bool:
     return any(part.id in windowed and part.sinks for part in compiled.subtopologies)
 
 
-def _sets(key: str, value: str) -> Callable[[CompiledApplication], bool]:
+def _sets_config(key: str, value: str) -> Callable[[CompiledApplication], bool]:
     """Return whether an application with state sets a config to a value, in any case."""
     return lambda compiled: (
         _has_state(compiled) and compiled.application.config.get(key, "").strip().lower() == value
@@ -169,7 +168,7 @@ _ROWS = (
     ),
     _Row(
         _STORES_WITH_HEADERS,
-        _sets("dsl.store.format", "headers"),
+        _sets_config("dsl.store.format", "headers"),
         "local state",
         "`dsl.store.format: HEADERS` has an effect: stores keep headers of records. A store on disk that was "
         "opened with it cannot be opened without it.",
@@ -186,7 +185,7 @@ _ROWS = (
     ),
     _Row(
         _TRANSACTIONAL_STORES,
-        _sets("enable.transactional.statestores", "true"),
+        _sets_config("enable.transactional.statestores", "true"),
         "local state",
         "`enable.transactional.statestores` has an effect: changes of stores stay in memory until they are "
         "committed.",

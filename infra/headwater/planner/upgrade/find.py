@@ -56,9 +56,9 @@ def find_upgrade(
         compare_versions(old, new, snapshot) for old, new in active if old.application.id not in refused
     ]
     unknown = [
-        _described(old.application, to, differences)
+        _missing_detail(old.application, to, differences)
         for old, _ in active
-        if old.application.id not in refused and (differences := _unseen(old, to))
+        if old.application.id not in refused and (differences := _find_unseen(old, to))
     ]
     unnamed = [
         _names_no_version(old.application)
@@ -116,7 +116,7 @@ def _names_no_version(application: Application) -> Problem:
 _UNKNOWN = "the topology that the new version builds is not known"
 
 
-def _described(
+def _missing_detail(
     application: Application, to: KafkaStreamsVersion, differences: Sequence[Difference]
 ) -> Problem:
     before = application.kafka_streams
@@ -145,14 +145,14 @@ def compare_versions(
     is_comparable = not errors(old.problems) and not errors(new.problems)
     refused = (*refusals(versions), *(group_refusals(versions) if is_comparable else ()))
     changes = (*refused, *((*topic_changes(versions), *topology_changes(versions)) if is_comparable else ()))
-    unseen = _unseen(old, to)
+    unseen = _find_unseen(old, to)
     return ApplicationUpgrade(
         id=application.id,
         before=application.kafka_streams,
         after=to,
         changes=tuple(sorted(changes, key=lambda each: (_ORDER[each.kind], each.topic or "", each.what))),
-        state=_state(old, changes),
-        obstacle=_obstacle(versions, changes) or (_UNKNOWN if unseen else ""),
+        state=_worst_state(old, changes),
+        obstacle=_find_obstacle(versions, changes) or (_UNKNOWN if unseen else ""),
         notes=tuple(notes(application, to)),
         group=snapshot.groups.get(application.id) if snapshot is not None else None,
         location=application.at,
@@ -161,20 +161,20 @@ def compare_versions(
     )
 
 
-def _unseen(old: CompiledApplication, to: KafkaStreamsVersion) -> tuple[Difference, ...]:
+def _find_unseen(old: CompiledApplication, to: KafkaStreamsVersion) -> tuple[Difference, ...]:
     """Return the differences that may concern an application without calls."""
     if old.described is None and not old.is_observed:
         return ()
     return unseen_differences(old.application, to, old.described)
 
 
-def _state(old: CompiledApplication, changes: Iterable[Change]) -> State:
+def _worst_state(old: CompiledApplication, changes: Iterable[Change]) -> State:
     has_state = any(topic.kind is TopicKind.CHANGELOG for topic in old.internal_topics)
     found = [change.state for change in changes if change.state is not None]
     return max((State.KEPT if has_state else State.NONE, *found), key=_WORST.index)
 
 
-def _obstacle(versions: Versions, changes: Sequence[Change]) -> str:
+def _find_obstacle(versions: Versions, changes: Sequence[Change]) -> str:
     if any(change.kind is ChangeKind.REFUSED for change in changes):
         return "the new version does not start"
     if any(change.kind is ChangeKind.ACCEPTED for change in changes):
@@ -193,10 +193,15 @@ def with_recorded_versions(
 
     So a later default does not change the topics of an application that is set up.
     """
-    return tuple(_with(document, _version(document.application, records)) for document in documents)
+    return tuple(
+        _with_version(document, _recorded_or_own_version(document.application, records))
+        for document in documents
+    )
 
 
-def _version(application: Application, records: Mapping[str, SetupRecord]) -> KafkaStreamsVersion:
+def _recorded_or_own_version(
+    application: Application, records: Mapping[str, SetupRecord]
+) -> KafkaStreamsVersion:
     record = records.get(application.id) or records.get(application.renamed_from or "")
     if application.names_version or record is None or record.unfinished:
         return application.kafka_streams
@@ -220,14 +225,14 @@ def compile_recorded(
         document.application.id: recorded
         for document in documents
         if document.has_calls
-        if (recorded := _recorded(records.get(document.application.id))) is not None
+        if (recorded := _read_recorded_version(records.get(document.application.id))) is not None
         if recorded != document.application.kafka_streams
     }
     if not changed:
         return {}
     compiled = compile_documents(
         [
-            _with(document, changed.get(document.application.id, document.application.kafka_streams))
+            _with_version(document, changed.get(document.application.id, document.application.kafka_streams))
             for document in documents
         ],
         partitions,
@@ -235,9 +240,9 @@ def compile_recorded(
     return {each.application.id: each for each in compiled if each.application.id in changed}
 
 
-def _recorded(record: SetupRecord | None) -> KafkaStreamsVersion | None:
+def _read_recorded_version(record: SetupRecord | None) -> KafkaStreamsVersion | None:
     return read_version(record.kafka_streams) if record is not None else None
 
 
-def _with(document: TopologyDocument, version: KafkaStreamsVersion) -> TopologyDocument:
+def _with_version(document: TopologyDocument, version: KafkaStreamsVersion) -> TopologyDocument:
     return attrs.evolve(document, application=attrs.evolve(document.application, kafka_streams=version))

@@ -43,17 +43,17 @@ _OF_DSL = re.compile(r"(?!KSTREAM-(?:PROCESS|TRANSFORM|FLATTRANSFORM)|KTABLE-TRA
 
 
 def _has_unnamed_global_store(text: NodeTopology) -> bool:
-    processors = (node for node in _processors(text) if node.name in text.global_nodes)
+    processors = (node for node in _find_processors(text) if node.name in text.global_nodes)
     return any(GENERATED.fullmatch(store) for node in processors for store in node.stores)
 
 
 def _has_two_stores(text: NodeTopology) -> bool:
-    return any(len(node.stores) > 1 for node in _processors(text))
+    return any(len(node.stores) > 1 for node in _find_processors(text))
 
 
 def _has_added_store(text: NodeTopology) -> bool:
     """Return whether a `StoreBuilder` may have been added: a processor of the Processor API may use it."""
-    processors = (node for node in _processors(text) if node.name not in text.global_nodes)
+    processors = (node for node in _find_processors(text) if node.name not in text.global_nodes)
     return any(node.stores and _OF_DSL.fullmatch(node.name) is None for node in processors)
 
 
@@ -71,7 +71,7 @@ def _has_merge_and_repartition(text: NodeTopology) -> bool:
     return is_merged and _has_repartition(text)
 
 
-def _processors(text: NodeTopology) -> Iterator[ProcessorNode]:
+def _find_processors(text: NodeTopology) -> Iterator[ProcessorNode]:
     return (node for node in text.nodes if isinstance(node, ProcessorNode))
 
 
@@ -97,7 +97,7 @@ def notes(application: Application, after: KafkaStreamsVersion) -> Iterator[str]
         )
     if before.major < _FOUR <= after.major:
         yield "Kafka Streams 4 requires Java 11 and brokers of Kafka 2.1 or later."
-        if _merges(application):
+        if _merges_repartitions(application):
             yield (
                 "Kafka Streams 4 has no `transformValues` and `flatTransformValues`. If you replace them by "
                 f"`processValues`, set `{_FLAG}: true` (KAFKA-19668): otherwise repartition topics are "
@@ -107,9 +107,11 @@ def notes(application: Application, after: KafkaStreamsVersion) -> Iterator[str]
 
 def how_to_keep(application: Application, after: KafkaStreamsVersion) -> str:
     """Return how to keep the internal topics of the version before, empty if the version decides."""
-    if _is_set(application) and _is_new(PROCESS_FIX, application, after):
+    if _is_set(application) and PROCESS_FIX.is_added(application.kafka_streams, after):
         return f"Remove the config `{_FLAG}` to keep the topics: it has an effect since the new version."
-    if _merges(application) and _is_new(FIRST_KEY_CHANGE_FOUND, application, after):
+    if _merges_repartitions(application) and FIRST_KEY_CHANGE_FOUND.is_added(
+        application.kafka_streams, after
+    ):
         return (
             "To keep separate repartition topics, call `repartition` with the names of the topics right "
             f"before the operators that need them ({FIRST_KEY_CHANGE_FOUND.source})."
@@ -138,9 +140,5 @@ def _is_set(application: Application) -> bool:
     return application.config.get(_FLAG, "").strip().lower() == "true"
 
 
-def _merges(application: Application) -> bool:
+def _merges_repartitions(application: Application) -> bool:
     return MERGE_REPARTITIONS in StreamsConfig.of(application).optimizations
-
-
-def _is_new(difference: Difference, application: Application, after: KafkaStreamsVersion) -> bool:
-    return difference.is_in(after) and not difference.is_in(application.kafka_streams)

@@ -102,8 +102,8 @@ def _compare_topics(old: InternalTopic, new: InternalTopic) -> Iterator[Change]:
             severity=Severity.INFO,
             topic=old.name,
             what=f"{old.name} has other settings.",
-            before=_settings(old, keys),
-            after=_settings(new, keys),
+            before=_list_settings(old, keys),
+            after=_list_settings(new, keys),
             why="Kafka Streams sets them only when it creates the topic. The existing topic keeps its "
             "settings until `pulumi up` changes them, and its data in both cases.",
             first="Restart the application with the new version. Then set `kafkaStreams` in the document and "
@@ -113,7 +113,7 @@ def _compare_topics(old: InternalTopic, new: InternalTopic) -> Iterator[Change]:
         )
 
 
-def _settings(topic: InternalTopic, keys: list[str]) -> str:
+def _list_settings(topic: InternalTopic, keys: list[str]) -> str:
     return ", ".join(f"{key}={topic.config[key]}" if key in topic.config else f"no {key}" for key in keys)
 
 
@@ -158,7 +158,7 @@ def _dropped_topic(versions: Versions, old: InternalTopic) -> Change:
         before=old.name,
         after="no topic",
         why=_why_lost(old, exists=exists),
-        first=_drain(versions, old) if exists else _NOTHING,
+        first=_drain_advice(versions, old) if exists else _NOTHING,
         state=_lost_state(exists=exists) if old.kind is TopicKind.CHANGELOG else None,
         location=old.at,
     )
@@ -183,13 +183,13 @@ def _added_topic(versions: Versions, new: InternalTopic) -> Change:
         why=f"Store {new.node} starts empty and is filled by new records."
         if is_state
         else "Instances of the new version write to it and read from it.",
-        first=_create(versions),
+        first=_creation_advice(versions),
         state=State.LOST if is_state and _restored_from(new, versions.before) is not None else None,
         location=new.at,
     )
 
 
-def _create(versions: Versions) -> str:
+def _creation_advice(versions: Versions) -> str:
     how = "set `kafkaStreams` in the document and run `pulumi up`."
     if versions.keep:
         return f"{versions.keep} Otherwise create the topic before the upgrade: {how}"
@@ -228,7 +228,7 @@ _DRAIN = (
 )
 
 
-def _drain(versions: Versions, old: InternalTopic) -> str:
+def _drain_advice(versions: Versions, old: InternalTopic) -> str:
     if old.kind is TopicKind.CHANGELOG:
         return f"{versions.keep} {RESET}".strip()
     return f"{versions.keep} {_DRAIN}" if versions.keep else _DRAIN.replace("Otherwise stop", "Stop")
@@ -240,15 +240,15 @@ _MOST = 12
 
 def topology_changes(versions: Versions) -> Iterator[Change]:
     """Yield the changes of the topology itself."""
-    yield from _copartitioning(versions)
-    yield from _subtopologies(versions)
-    yield from _nodes(versions)
+    yield from _find_copartitioning(versions)
+    yield from _find_subtopologies(versions)
+    yield from _find_nodes(versions)
 
 
 def refusals(versions: Versions) -> Iterator[Change]:
     """Yield the errors that only one of the versions has."""
     before, after = errors(versions.before.problems), errors(versions.after.problems)
-    for problem in _without(after, before):
+    for problem in _new_problems(after, before):
         yield Change(
             kind=ChangeKind.REFUSED,
             severity=Severity.ERROR,
@@ -260,7 +260,7 @@ def refusals(versions: Versions) -> Iterator[Change]:
             first=problem.fix,
             location=problem.location,
         )
-    for problem in _without(before, after):
+    for problem in _new_problems(before, after):
         yield Change(
             kind=ChangeKind.ACCEPTED,
             severity=Severity.INFO,
@@ -276,10 +276,10 @@ def refusals(versions: Versions) -> Iterator[Change]:
 
 def is_one_group(versions: Versions) -> bool:
     """Return whether instances of both versions have the same tasks with the same topics and stores."""
-    return _tasks(versions.before) == _tasks(versions.after)
+    return _describe_tasks(versions.before) == _describe_tasks(versions.after)
 
 
-def _tasks(compiled: CompiledApplication) -> frozenset[tuple[object, ...]]:
+def _describe_tasks(compiled: CompiledApplication) -> frozenset[tuple[object, ...]]:
     # User topics that are written do not concern tasks.
     sinks = compiled.repartition_sinks
     return frozenset(
@@ -288,31 +288,31 @@ def _tasks(compiled: CompiledApplication) -> frozenset[tuple[object, ...]]:
     )
 
 
-def _without(problems: Sequence[Problem], others: Sequence[Problem]) -> list[Problem]:
+def _new_problems(problems: Sequence[Problem], others: Sequence[Problem]) -> list[Problem]:
     known = {(problem.code, problem.summary) for problem in others}
     return [problem for problem in problems if (problem.code, problem.summary) not in known]
 
 
-def _copartitioning(versions: Versions) -> Iterator[Change]:
+def _find_copartitioning(versions: Versions) -> Iterator[Change]:
     before, after = (set(each.copartition_groups) for each in (versions.before, versions.after))
     if before != after:
         yield Change(
             kind=ChangeKind.COPARTITIONING,
             severity=Severity.WARNING,
             what="Other topics must have the same number of partitions.",
-            before=_groups(before - after),
-            after=_groups(after - before),
+            before=_list_groups(before - after),
+            after=_list_groups(after - before),
             why="Kafka Streams refuses topics of a group that have different partition counts.",
             first="Check that the topics of each group have the same number of partitions.",
             location=versions.after.application.at,
         )
 
 
-def _groups(groups: set[tuple[str, ...]]) -> str:
+def _list_groups(groups: set[tuple[str, ...]]) -> str:
     return "; ".join(sorted(" = ".join(group) for group in groups)) or "no other group"
 
 
-def _subtopologies(versions: Versions) -> Iterator[Change]:
+def _find_subtopologies(versions: Versions) -> Iterator[Change]:
     before, after = versions.before.subtopologies, versions.after.subtopologies
     if is_one_group(versions):
         return
@@ -320,8 +320,8 @@ def _subtopologies(versions: Versions) -> Iterator[Change]:
         kind=ChangeKind.SUBTOPOLOGIES,
         severity=Severity.WARNING,
         what="The sub-topologies are others, so tasks have other ids, topics or stores.",
-        before=_number(len(before)),
-        after=_number(len(after)),
+        before=_count_parts(len(before)),
+        after=_count_parts(len(after)),
         why="An instance that gets a task of another version processes other topics with it. Local state "
         "that belongs to another task is restored again.",
         first="Stop all instances before you start the first one with the new version, and delete their "
@@ -330,31 +330,31 @@ def _subtopologies(versions: Versions) -> Iterator[Change]:
     )
 
 
-def _number(parts: int) -> str:
+def _count_parts(parts: int) -> str:
     return "1 sub-topology" if parts == 1 else f"{parts} sub-topologies"
 
 
-def _nodes(versions: Versions) -> Iterator[Change]:
-    before, after = _names(versions.before), _names(versions.after)
+def _find_nodes(versions: Versions) -> Iterator[Change]:
+    before, after = _node_names(versions.before), _node_names(versions.after)
     if before == after:
         return
     yield Change(
         kind=ChangeKind.NODES,
         severity=Severity.INFO,
         what="Nodes of the topology have other names.",
-        before=_shown(before - after),
-        after=_shown(after - before),
+        before=_list_names(before - after),
+        after=_list_names(after - before),
         why="Names of nodes are in metrics, logs and `Topology#describe()`, not in data.",
         first="Change dashboards and alerts that name these nodes.",
         location=versions.after.application.at,
     )
 
 
-def _names(compiled: CompiledApplication) -> frozenset[str]:
+def _node_names(compiled: CompiledApplication) -> frozenset[str]:
     return frozenset(name for part in compiled.subtopologies for name in part.nodes)
 
 
-def _shown(names: frozenset[str]) -> str:
+def _list_names(names: frozenset[str]) -> str:
     shown = sorted(names)[:_MOST]
     more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
     return f"{listed(shown)}{more}" if shown else "none of these"

@@ -87,7 +87,7 @@ def operator_values(operator: OperatorEdit) -> str:
     """Return what changes: the aspect, and its text before and afterwards, cut if it is long."""
     if operator.is_on_one_side:
         return f"{operator.aspect} {'added' if operator.before is None else 'removed'}"
-    old, new = (_shortened(each) for each in (operator.before, operator.after))
+    old, new = (_shorten_value(each) for each in (operator.before, operator.after))
     return f"{operator.aspect}: {old} becomes {new}"
 
 
@@ -95,11 +95,11 @@ def setting_values(setting: SettingEdit) -> str:
     """Return the value before and afterwards, cut if it is long; `changed` if it is not shown."""
     if setting.before == setting.after:
         return "changed"
-    old, new = (_shortened(each) for each in (setting.before, setting.after))
+    old, new = (_shorten_value(each) for each in (setting.before, setting.after))
     return f"{old} becomes {new}"
 
 
-def _shortened(text: str | None) -> str:
+def _shorten_value(text: str | None) -> str:
     if text is None:
         return "nothing"
     shown = printable(text).replace("`", "'")

@@ -6,9 +6,9 @@ from typing import Any
 import attrs
 
 from headwater.compiler.dsl.builder import Builder
-from headwater.compiler.dsl.calls.joins.foreign_key import join_by_foreign_key
 from headwater.compiler.dsl.calls.joins.stream_stream import join_streams
 from headwater.compiler.dsl.calls.joins.tables import (
+    join_by_foreign_key,
     join_stream_with_global_table,
     join_stream_with_table,
     join_tables,
