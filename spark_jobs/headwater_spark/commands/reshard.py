@@ -254,7 +254,7 @@ def _print_result(result: "ReshardResult", *, checks_only: bool) -> None:
 def _partitioner(name: str) -> "UserPartitioner":
     """Return a user's partitioner; raises `click.UsageError` if it cannot be imported."""
     from headwater_spark.engine.partitioners.hashing import UserPartitioner  # noqa: PLC0415 - slow
-    from headwater_spark.engine.program.classes import load_class  # noqa: PLC0415 - slow
+    from headwater_spark.engine.program.user_code import load_class  # noqa: PLC0415 - slow
 
     try:
         function = load_class(name)

@@ -28,8 +28,8 @@ from headwater_spark.engine.program import (
     registered_formats,
     schema_files,
 )
-from headwater_spark.engine.program.classes import load_class, named_classes
 from headwater_spark.engine.program.settings import DEAD_LETTERS
+from headwater_spark.engine.program.user_code import load_class, named_classes
 from headwater_spark.engine.serdes import (
     CompilerUnavailableError,
     RegistryUnavailableError,

@@ -5,7 +5,7 @@ from itertools import chain
 
 import attrs
 
-from headwater_spark.engine.partition_columns import HeldBack, PartitionColumns
+from headwater_spark.engine.record_order import HeldBack, PartitionColumns
 from headwater_spark.engine.records import InputRecord, TopicPartition
 from headwater_spark.worker.interleaving import ProcessedPart
 from headwater_spark.worker.task_input import ColumnInput, InputProgress, RecordInput

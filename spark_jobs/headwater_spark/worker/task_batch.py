@@ -27,8 +27,7 @@ from headwater_spark.engine.error_handlers import ErrorHandlers, RefusedRecordEr
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
-from headwater_spark.engine.scaling.moved_entries import MovedEntries, can_delete_later
-from headwater_spark.engine.scaling.moved_stores import moved_stores
+from headwater_spark.engine.scaling.moved_stores import MovedEntries, can_delete_later, moved_stores
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.stores.record_cache import bytes_per_thread

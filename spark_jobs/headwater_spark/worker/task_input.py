@@ -11,9 +11,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from headwater_spark.engine.columns import Columns
-from headwater_spark.engine.key_counts import KeyCount, KeyCounts
-from headwater_spark.engine.keyed_columns import LATEST_TIME, NULL_KEY, KeyedColumns
-from headwater_spark.engine.partition_columns import PartitionColumns
+from headwater_spark.engine.key_counts import LATEST_TIME, NULL_KEY, KeyCount, KeyCounts, KeyedColumns
+from headwater_spark.engine.record_order import PartitionColumns
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.engine.window_columns import Numbers
 

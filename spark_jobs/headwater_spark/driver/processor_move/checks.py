@@ -19,9 +19,10 @@ from headwater_spark.driver.processor_move.problems import (
 )
 from headwater_spark.engine.partitioners.hashing import linear_partition
 from headwater_spark.engine.records import InputRecord, TopicPartition
-from headwater_spark.engine.scaling.entry_owners import entry_owners
-from headwater_spark.engine.scaling.moved_stores import MovedStore, names_processor
+from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.scaling.transfers import entry_owners
+from headwater_spark.engine.serdes.internal_topics import names_processor
 from headwater_spark.worker.restore import RecordChunk
 
 _SAMPLE = 1_000

@@ -15,7 +15,7 @@ has processors. Then the number is committed with the offsets of the input (`dec
 
 A running application announces a move first, and copies entries before it marks its tasks
 (`processor_expansion`). If nothing reads the old entries, it has no step CLEAR: the old processors delete
-them later, some with each batch (`moved_entries`).
+them later, some with each batch (`MovedEntries`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from headwater.model.problems import ProblemsError
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_columns import EntryColumns, Hashes
-from headwater_spark.engine.scaling.entry_owners import NO_OWNER
-from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.engine.scaling.transfers import NO_OWNER, Transfer
 
 _DELETED = 0
 _RECORDS = 500_000

@@ -23,7 +23,7 @@ from headwater_spark.driver.reshard.plan import Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
 from headwater_spark.driver.reshard.writing_round import await_partitions, check_round
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
-from headwater_spark.engine.program.classes import load_class
+from headwater_spark.engine.program.user_code import load_class
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.interpreter import cheap_collections

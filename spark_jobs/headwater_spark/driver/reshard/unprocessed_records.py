@@ -13,8 +13,12 @@ from headwater_spark.driver.reshard.input_changes import InputChange
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
-from headwater_spark.engine.scaling.moved_stores import names_processor
-from headwater_spark.engine.scaling.transfers import left_key_of, named_partition, subscription_to
+from headwater_spark.engine.serdes.internal_topics import (
+    left_key_of,
+    named_partition,
+    names_processor,
+    subscription_to,
+)
 from headwater_spark.worker.restore import RecordChunk
 
 _MAX_RECORDS = 200_000

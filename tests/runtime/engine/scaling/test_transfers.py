@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_spark.engine.scaling.entry_owners import NO_OWNER, entry_owners
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.scaling.transfers import NO_OWNER, entry_owners
 
 STORE = MovedStore("s", "app-s-changelog", lambda key: key[1:])
 """Its entries have a byte before the record key."""
