@@ -44,11 +44,16 @@ from headwater_spark.worker.interleaving import (
 )
 from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
-from headwater_spark.worker.partition_input import PartitionedInput, processed_columns
 from headwater_spark.worker.record_processing import planned_columns, process_input
-from headwater_spark.worker.refusals import RefusedRecords
+from headwater_spark.worker.record_sender import RefusedRecords
 from headwater_spark.worker.restore import restore_state
-from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput
+from headwater_spark.worker.task_input import (
+    ColumnInput,
+    PartitionedInput,
+    RecordInput,
+    TaskInput,
+    processed_columns,
+)
 from headwater_spark.worker.task_session import open_session
 
 _DELETED_AT_ONCE = 5_000
