@@ -12,8 +12,8 @@ from headwater.cli.options import Count, Setting, each_once, policies_option
 from headwater.cli.policies import read_policies
 from headwater.kafka.command_line import NamedPath, cluster_options, connection
 from headwater.toolchain import spark_java_options
+from headwater_spark.commands.console import Progress, conf_option, parse_conf, read_single_document
 from headwater_spark.commands.java_code import JavaCode, java_options
-from headwater_spark.commands.shared import Progress, conf_option, parse_conf, read_single_document
 from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:

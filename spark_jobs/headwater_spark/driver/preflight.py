@@ -18,7 +18,7 @@ from headwater.model.nodes import NodeTopology, SinkNode
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import Application, TopologyDocument
 from headwater.spec.files import SCHEMA_FILE, read_confined
-from headwater_spark.driver.active_client.locked_file import LockedFile
+from headwater_spark.driver.active_client.membership import LockedFile
 from headwater_spark.driver.spark_session.requirements import connect_session, session_problems
 from headwater_spark.driver.threads.settings import thread_problems
 from headwater_spark.engine.program import (

@@ -7,8 +7,7 @@ import attrs
 
 from headwater.model.offset_metadata import decode_processor
 from headwater.model.problems import Problem, ProblemsError
-from headwater_spark.driver.processor_move.bounded_keys import bounded_keys
-from headwater_spark.driver.processor_move.entry_copy import Follower, MoveCluster, Report
+from headwater_spark.driver.processor_move.entry_copy import Follower, MoveCluster, Report, bounded_keys
 from headwater_spark.driver.processor_move.moves import Committed, Move
 from headwater_spark.driver.processor_move.problems import (
     forgotten_offset,

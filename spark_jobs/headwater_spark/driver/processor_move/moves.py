@@ -147,7 +147,7 @@ class Move:
     def announcement(self) -> str:
         """The metadata of `announcements`, from before the changelog topics are expanded until the end.
 
-        They have the lineage: so another attempt is noticed (`attempts`).
+        They have the lineage: so another attempt is noticed (`state_move`).
         """
         clocks = {} if self.lineage is None else {LINEAGE_KEY: self.lineage}
         mark = MoveMark(MovePhase.CATCH_UP, self.before, self.after)

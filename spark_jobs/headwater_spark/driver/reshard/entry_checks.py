@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headwater.model.nodes import StateStore
 from headwater.model.problems import Problem
-from headwater_spark.driver.processor_move.bounded_keys import BoundedKeys, bounded_keys
 from headwater_spark.driver.processor_move.checks import misplaced_key
-from headwater_spark.driver.processor_move.entry_copy import Report
+from headwater_spark.driver.processor_move.entry_copy import BoundedKeys, Report, bounded_keys
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import WHOLE, ReshardCluster, Share
 from headwater_spark.driver.reshard.plan import Reshard

@@ -23,11 +23,11 @@ import attrs
 
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
-from headwater_spark.driver.reshard import partitioner_problems, problems
-from headwater_spark.driver.reshard.entry_columns import DIGEST_VERSION
+from headwater_spark.driver.reshard import input_problems, problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster, await_transactions
 from headwater_spark.driver.reshard.entry_passes import EntryPasses, OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.entry_totals import (
+    DIGEST_VERSION,
     EntryTotals,
     FoundTotals,
     check_totals,
@@ -296,7 +296,7 @@ class ReshardExecution:
 
     def _changed_partitioner(self, transfer: Transfer) -> Problem:
         name = "" if transfer.partitioner is None else transfer.partitioner.name
-        return partitioner_problems.changed_partitioner(self._reshard.application, transfer.source, name)
+        return input_problems.changed_partitioner(self._reshard.application, transfer.source, name)
 
     def _commit_offsets(self, producer: MoveProducer) -> None:
         """Write unprocessed records again, and commit the offsets: one transaction."""

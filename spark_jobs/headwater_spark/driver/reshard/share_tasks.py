@@ -18,10 +18,10 @@ from headwater_spark.driver.processor_move.entry_copy import MoveProducer, unrep
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, Share
+from headwater_spark.driver.reshard.entry_passes import await_partitions, check_round
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.driver.reshard.plan import Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
-from headwater_spark.driver.reshard.writing_round import await_partitions, check_round
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program.user_code import load_class
 from headwater_spark.engine.records import TopicPartition

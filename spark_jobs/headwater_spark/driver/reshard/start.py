@@ -21,7 +21,7 @@ from headwater.operations.observation import observe_application
 from headwater.operations.planning import compile_with_counts, external_counts
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import partitioner_problems, problems
+from headwater_spark.driver.reshard import input_problems, problems
 from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_reshard,
@@ -169,11 +169,7 @@ def reshard_application(
             )
     except PartitionerError as error:
         raise ProblemsError(
-            [
-                partitioner_problems.partitioner_failed(
-                    application, error.name, error.reason, has_begun=has_begun()
-                )
-            ]
+            [input_problems.partitioner_failed(application, error.name, error.reason, has_begun=has_begun())]
         ) from error
     except KafkaException as error:
         raise ProblemsError([_kafka_problem(application, error, has_begun=has_begun())]) from error
@@ -277,7 +273,7 @@ def _check_partitioners(reshard: Reshard, journal: Journal) -> None:
     named = {each.topic: each.partitioner.checksum for each in reshard.inputs if each.partitioner is not None}
     if named != journal.partitioners:
         topics = sorted({*named, *journal.partitioners})
-        raise ProblemsError([partitioner_problems.other_partitioners(reshard.application, topics)])
+        raise ProblemsError([input_problems.other_partitioners(reshard.application, topics)])
 
 
 def _with_settings(

@@ -1,4 +1,4 @@
-"""What commands share: the document, settings of Spark, and the progress of a move of state."""
+"""What commands read from their command line, and the progress of a move of state that they print."""
 
 import time
 from collections.abc import Mapping, Sequence
