@@ -111,10 +111,10 @@ def run_problems(documents: Sequence[TopologyDocument]) -> tuple[Problem, ...]:
         click.ClickException: The extra `headwater[spark]` is not installed.
     """
     with runtime_installed():
-        return tuple(problem for document in documents for problem in _problems(document))
+        return tuple(problem for document in documents for problem in _find_problems(document))
 
 
-def _problems(document: TopologyDocument) -> Iterator[Problem]:
+def _find_problems(document: TopologyDocument) -> Iterator[Problem]:
     # Imports PySpark.
     from headwater_spark.driver.preflight import (  # noqa: PLC0415
         check_runnable,

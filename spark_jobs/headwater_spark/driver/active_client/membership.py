@@ -278,7 +278,7 @@ class ActiveClient:
             except KafkaException as error:
                 _log.debug("record of the active client not renewed", reason=failure_reason(error))
             left = 0.0 if self._term is None else self._term.seconds_left(boot_seconds())
-            seconds = _pause(left, _RENEWAL_SECONDS) or _FIRST_RENEWAL_SECONDS
+            seconds = _pause_before_read(left, _RENEWAL_SECONDS) or _FIRST_RENEWAL_SECONDS
         return True
 
     def _wait(self, candidate: Candidate, stopping: Event) -> None:
@@ -292,7 +292,7 @@ class ActiveClient:
                 client=self._name,
                 active=active,
             )
-        stopping.wait(_pause(candidate.seconds_left, _POLL_SECONDS) or _POLL_SECONDS)
+        stopping.wait(_pause_before_read(candidate.seconds_left, _POLL_SECONDS) or _POLL_SECONDS)
 
     def _continue_alone(self, reason: str) -> None:
         _log.warning(
@@ -348,7 +348,7 @@ class ActiveClient:
         clients.call_with_timeout(_WRITE_SECONDS, "write the record of the active client", commit)
 
 
-def _pause(left: float, most: float) -> float:
+def _pause_before_read(left: float, most: float) -> float:
     """Return the pause before the next read, which decides in `left` seconds; 0 if it may decide now."""
     return min(most, max(_SHORTEST_POLL_SECONDS, left)) if left > 0 else 0.0
 

@@ -58,7 +58,7 @@ def find_journal(
 
     `partitions` is topic → partition count on the cluster.
     """
-    changelogs = _changelogs(compile_with_counts(document, partitions, {}), partitions)
+    changelogs = _count_changelogs(compile_with_counts(document, partitions, {}), partitions)
     application = document.application.id
     try:
         journal = read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
@@ -112,7 +112,7 @@ def forgotten_offsets(
         if topic in partitions
     }
     committed = cluster.committed(journal_partitions(read), stable=False)
-    entries = cluster.bounds(journal_partitions(_changelogs(compiled, partitions)))
+    entries = cluster.bounds(journal_partitions(_count_changelogs(compiled, partitions)))
     if any(each.offset is not None for each in committed.values()) or not any(
         first < end for first, end in entries.values()
     ):
@@ -198,7 +198,7 @@ def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:
     return retention if "delete" in config.get("cleanup.policy", "delete") and retention >= 0 else None
 
 
-def _changelogs(compiled: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
+def _count_changelogs(compiled: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
     """Return changelog topic → partition count, of the topics that exist."""
     return {
         topic.name: partitions[topic.name]

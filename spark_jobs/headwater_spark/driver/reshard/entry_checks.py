@@ -73,12 +73,16 @@ def check_entries(
     for transfer in reshard.transfers:
         reading = _Reading(transfer, cluster, report, share)
         for partition in filter(share.has, range(transfer.before)):
-            if transfer.source not in found and (problem := _problem(reshard, transfer, partition, reading)):
+            if transfer.source not in found and (
+                problem := _find_problem(reshard, transfer, partition, reading)
+            ):
                 found[transfer.source] = problem
     return list(found.values())
 
 
-def _problem(reshard: Reshard, transfer: Transfer, partition: int, reading: "_Reading") -> Problem | None:
+def _find_problem(
+    reshard: Reshard, transfer: Transfer, partition: int, reading: "_Reading"
+) -> Problem | None:
     if transfer.store is None:
         return None
 

@@ -72,11 +72,11 @@ class EntryColumns:
         """
         is_deleted = np.fromiter((value is None for value in self.values), np.bool_, len(self.values))
         contents = [value or b"" for value in self.values] if is_deleted.any() else self.values
-        found = _mix(_mix(self.hashes) ^ content_hashes(contents))  # type: ignore[arg-type]  # no value is None
-        found = _mix(found ^ self.times.astype(np.uint64))
+        found = _mix_bits(_mix_bits(self.hashes) ^ content_hashes(contents))  # type: ignore[arg-type]  # no value is None
+        found = _mix_bits(found ^ self.times.astype(np.uint64))
         at = np.flatnonzero([bool(each) for each in self.headers])
         headers = content_hashes([repr(list(self.headers[index])).encode() for index in at.tolist()])
-        found[at] = _mix(found[at] ^ headers)
+        found[at] = _mix_bits(found[at] ^ headers)
         found |= np.uint64(1)
         found[is_deleted] = _DELETED
         return found
@@ -119,7 +119,7 @@ def content_hashes(contents: Sequence[bytes], *, is_other: bool = False) -> Hash
     return hashes
 
 
-def _mix(hashes: Hashes) -> Hashes:
+def _mix_bits(hashes: Hashes) -> Hashes:
     """Return hashes of which each bit depends on all bits of the given ones."""
     hashes = (hashes ^ hashes >> _SHIFT) * _FIRST
     hashes = (hashes ^ hashes >> _SHIFT) * _SECOND
@@ -147,7 +147,7 @@ class EntryTotals:
     def __add__(self, other: "EntryTotals") -> "EntryTotals":
         return EntryTotals(
             self.entries + other.entries,
-            _signed((self.digest + other.digest) & _MASK),
+            _to_signed((self.digest + other.digest) & _MASK),
             self.expiring + other.expiring,
         )
 
@@ -233,7 +233,7 @@ class LastRecords:
             chosen = is_entry & (partitions == partition)
             kept = digests[chosen & ~expiring]
             digest = int(kept.sum(dtype=np.uint64)) if len(kept) else 0
-            found[partition] = EntryTotals(len(kept), _signed(digest), int((chosen & expiring).sum()))
+            found[partition] = EntryTotals(len(kept), _to_signed(digest), int((chosen & expiring).sum()))
         return found
 
     def _merge(self) -> None:
@@ -273,7 +273,7 @@ def _is_last(sorted_: Hashes) -> NDArray[np.bool_]:
     return found
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     """Return 64 bits as a signed number, which offset metadata can have."""
     return number - (1 << 64) if number & _SIGN else number
 
@@ -303,7 +303,12 @@ def check_totals(
     incomplete = incomplete_partitions(expected, found, may_expire=may_expire, has_digests=has_digests)
     wrong = [
         problems.wrong_copy(
-            application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
+            application,
+            transfer.target,
+            partition,
+            _describe_totals(total),
+            _describe_totals(other),
+            is_cleared=is_cleared,
         )
         for partition, total, other in incomplete
     ]
@@ -322,7 +327,7 @@ def incomplete_partitions(
     ]
 
 
-def _shown(totals: EntryTotals) -> str:
+def _describe_totals(totals: EntryTotals) -> str:
     return (
         f"{totals.entries + totals.expiring:,} entries, digest {totals.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"
     )

@@ -285,12 +285,12 @@ def _run_worker(pipe: Pipe, connection: Connection, application: str, name: str,
                 return getattr(worker, method)(*arguments)
 
             while True:
-                pipe.send(_answer(execute, *pipe.recv()))
+                pipe.send(_answer_request(execute, *pipe.recv()))
     except (EOFError, OSError):
         return  # the parent has closed the pipe, or has ended
 
 
-def _answer(execute: Callable[..., object], *arguments: object) -> tuple[str, object]:
+def _answer_request(execute: Callable[..., object], *arguments: object) -> tuple[str, object]:
     try:
         return "result", execute(*arguments)
     except ProblemsError as error:

@@ -141,7 +141,7 @@ def reshard_application(
                 cluster.check_expansion(reshard.expansions)
             elif options.checks_only:
                 raise ProblemsError([problems.not_complete(application, journal.counts)])
-            executor = stack.enter_context(_executor(reshard, cluster, connection, options, report))
+            executor = stack.enter_context(_open_executor(reshard, cluster, connection, options, report))
             if journal is None and (found := list(executor.check_entries(reshard))):
                 raise ProblemsError(found)
             if options.checks_only:
@@ -176,7 +176,7 @@ def reshard_application(
 
 
 @contextmanager
-def _executor(
+def _open_executor(
     reshard: Reshard,
     cluster: ReshardCluster,
     connection: Connection,
@@ -226,7 +226,7 @@ def plan_from_cluster(
     compiled = compile_with_counts(document, partitions, options.partitions)
     _check_sources(compiled, counts, options)
     if journal is not None:
-        compiled = _resumed(document, counts, options, journal)
+        compiled = _resume_reshard(document, counts, options, journal)
     if wrong := errors_of_existing_topics(compiled.problems):
         raise ProblemsError(wrong)
     before = {} if journal is None else {topic: old for topic, (old, _) in journal.counts.items()}
@@ -309,7 +309,7 @@ def _kafka_problem(application: str, error: KafkaException, *, has_begun: bool) 
     return problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
 
 
-def _resumed(
+def _resume_reshard(
     document: TopologyDocument, counts: Mapping[str, int], options: ReshardOptions, journal: Journal
 ) -> CompiledApplication:
     """Return the application with the counts of a reshard that has begun; raises `ProblemsError`."""

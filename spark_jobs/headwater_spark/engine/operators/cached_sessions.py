@@ -59,7 +59,7 @@ class BatchEntries:
         self._batch = self._overlay.batch
         self._of_keys: dict[bytes, Entries] = {}
         self._unwritten: set[bytes] = set()
-        self._put = _putter(cached)
+        self._put = _make_putter(cached)
         self._cached = cached
         self._sizes = cached.entries.sizes
         self._written = cached.overlay.written
@@ -148,7 +148,7 @@ class BatchEntries:
         return Entry(entry_key, time, start, value)
 
 
-def _putter(cached: Cached) -> Put:
+def _make_putter(cached: Cached) -> Put:
     """Return a function that puts a value into a cache; once entries are counted, as `StoreEntries.put`."""
     cache, entries, written, put_uncounted = cached.cache, cached.entries, cached.overlay.written, cached.put
     sizes, updates = entries.sizes, entries.updates

@@ -37,7 +37,7 @@ class Overlay:
         self._read: dict[bytes, bytes | None] = {}
         self._order: SortedList[bytes] = SortedList()
         self._ordered = 0
-        self.get: Callable[[bytes], bytes | None] = _getter(self.written, self._read, base)
+        self.get: Callable[[bytes], bytes | None] = _make_getter(self.written, self._read, base)
 
     def put(self, key: bytes, value: bytes) -> None:
         self.written[key] = value
@@ -104,7 +104,7 @@ class Overlay:
             key = next(changed, None)
 
 
-def _getter(
+def _make_getter(
     written: dict[bytes, bytes | None], known: dict[bytes, bytes | None], base: SortedReads
 ) -> Callable[[bytes], bytes | None]:
     """Return a function that reads a key; it is called for nearly every record."""
