@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.record_order import PartitionColumns
 from headwater_spark.engine.task import Task
 from headwater_spark.processors import Processor, ProcessorContext, Record
 from headwater_spark.worker.local_state import LocalState

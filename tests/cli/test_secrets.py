@@ -21,7 +21,7 @@ from headwater.spec import load_text
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater_spark.commands.java_partitioners import java_partitioners
-from headwater_spark.driver.reshard.partitioner_problems import partitioner_failed
+from headwater_spark.driver.reshard.input_problems import partitioner_failed
 from headwater_spark.engine.partitioners.hashing import PartitionerError
 from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster

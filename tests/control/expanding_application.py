@@ -8,7 +8,7 @@ from headwater.control import Access, ControlServer, Surface
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import Application
 from headwater_spark.driver.metrics import Instruments
-from headwater_spark.driver.processor_expansion.requests import requested_status
+from headwater_spark.driver.processor_expansion.problems import requested_status
 from headwater_spark.driver.states import ClientState
 from headwater_spark.processor_expansion import ProcessorsStatus
 from headwater_spark.stream_threads import ThreadMetadata

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from headwater_spark.engine.partition_columns import PartitionColumns
+from headwater_spark.engine.record_order import PartitionColumns
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 
 

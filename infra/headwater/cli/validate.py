@@ -73,7 +73,7 @@ def validate(
     problems = tuple(_find_problems(loaded, policies, dict(given)))
     if for_run:
         # Needs Spark's extra, so this package does not import it.
-        runtime = import_module("headwater_spark.commands.validate_run")
+        runtime = import_module("headwater_spark.commands.run")
         problems = tuple(dict.fromkeys((*problems, *runtime.run_problems(loaded.documents))))
     if form == "json":
         from headwater.report import problem_json  # noqa: PLC0415 - not needed for text

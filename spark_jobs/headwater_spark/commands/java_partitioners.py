@@ -180,10 +180,10 @@ class _Started:
             raise
         finally:
             os.close(writer)
-        output = _opened(process.stdout)
+        output = _require_stream(process.stdout)
         reader = Thread(target=keep_last, args=(output, lines), daemon=True)
         reader.start()
-        return cls(process, _opened(process.stdin), os.fdopen(answers, "rb"), output, reader)
+        return cls(process, _require_stream(process.stdin), os.fdopen(answers, "rb"), output, reader)
 
     def read(self, size: int) -> bytes:
         """Return so many bytes of the answers; raises `EOFError`."""
@@ -249,7 +249,7 @@ def java_partitioners(
         yield found
 
 
-def _opened(stream: IO[bytes] | None) -> IO[bytes]:
+def _require_stream(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         raise RuntimeError("a process was started without a pipe")
     return stream

@@ -14,7 +14,7 @@ from headwater.kafka.command_line import NamedPath, connection
 from headwater.model.offset_metadata import MovePhase
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
-from headwater_spark.commands.shared import Progress, read_documents
+from headwater_spark.commands.console import Progress, read_documents
 from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from headwater.cli.options import Count, Setting, each_once, policies_option
 from headwater.cli.policies import read_policies
 from headwater.kafka.command_line import NamedPath, cluster_options, connection
 from headwater.toolchain import spark_java_options
+from headwater_spark.commands.console import Progress, conf_option, parse_conf, read_single_document
 from headwater_spark.commands.java_code import JavaCode, java_options
-from headwater_spark.commands.shared import Progress, conf_option, parse_conf, read_single_document
 from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def reshard(
         timeout_seconds=timeout,
     )
     code.check(classes)
-    functions = {topic: _partitioner(name) for topic, name in partitioners if topic not in classes}
+    functions = {topic: _load_partitioner(name) for topic, name in partitioners if topic not in classes}
     found = read_single_document(document)
     report = Progress(found.application.id).report
     with java_partitioners(classes, code, found) as of_java:
@@ -185,7 +185,7 @@ def reshard(
             policies=read_policies(policy_files),
             checks_only=checks_only,
             processes=processes,
-            open_executor=_spark(master, conf, tasks) if on_spark else None,
+            open_executor=_open_spark(master, conf, tasks) if on_spark else None,
         )
         result = reshard_application(found, connection(bootstrap_server, command_config), options, report)
     _print_result(result, checks_only=checks_only)
@@ -212,7 +212,7 @@ def _check_spark_options(
         )
 
 
-def _spark(master: str | None, conf: Sequence[str], tasks: int | None) -> "OpenExecutor":
+def _open_spark(master: str | None, conf: Sequence[str], tasks: int | None) -> "OpenExecutor":
     """Return what opens Spark; `SUBMITTED` as master: as spark-submit says."""
     from headwater_spark.driver.reshard.spark_job import SparkSettings, open_spark  # noqa: PLC0415 - slow
 
@@ -251,10 +251,10 @@ def _print_result(result: "ReshardResult", *, checks_only: bool) -> None:
         )
 
 
-def _partitioner(name: str) -> "UserPartitioner":
+def _load_partitioner(name: str) -> "UserPartitioner":
     """Return a user's partitioner; raises `click.UsageError` if it cannot be imported."""
     from headwater_spark.engine.partitioners.hashing import UserPartitioner  # noqa: PLC0415 - slow
-    from headwater_spark.engine.program.classes import load_class  # noqa: PLC0415 - slow
+    from headwater_spark.engine.program.user_code import load_class  # noqa: PLC0415 - slow
 
     try:
         function = load_class(name)

@@ -1,4 +1,4 @@
-"""`headwater run`: run the application of a document on Spark."""
+"""`headwater run`: run the application of a document on Spark; and what `headwater validate --run` checks."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headwater.model.problems import Problem, ProblemsError
+from headwater.model.topology import TopologyDocument
 from headwater.toolchain import ToolchainError, ensure_spark_jars, fetched_spark_jars, spark_java_options
-from headwater_spark.commands.shared import conf_option, parse_conf
+from headwater_spark.commands.console import conf_option, parse_conf
 from headwater_spark.driver.run.command import run_application, runtime_options
+from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:
     from headwater_spark.driver.metrics import Instruments
@@ -99,3 +102,36 @@ def _show_live(instruments: "Instruments") -> Iterator[None]:
 
     with live_table(instruments.status):
         yield
+
+
+def run_problems(documents: Sequence[TopologyDocument]) -> tuple[Problem, ...]:
+    """Return what would prevent a start of the applications, without a cluster and without Spark's JVM.
+
+    Raises:
+        click.ClickException: The extra `headwater[spark]` is not installed.
+    """
+    with runtime_installed():
+        return tuple(problem for document in documents for problem in _find_problems(document))
+
+
+def _find_problems(document: TopologyDocument) -> Iterator[Problem]:
+    # Imports PySpark.
+    from headwater_spark.driver.preflight import (  # noqa: PLC0415
+        check_runnable,
+        class_problems,
+        load_failures,
+    )
+    from headwater_spark.driver.threads.uncaught_exceptions import load_handler  # noqa: PLC0415
+
+    application = document.application
+    folder = Path(application.at.file).parent
+    try:
+        runnable = check_runnable(document, folder)
+    except ProblemsError as error:
+        yield from error.problems
+        return
+    yield from class_problems(runnable, load_failures)
+    try:
+        load_handler(application)
+    except ProblemsError as error:
+        yield from error.problems

@@ -10,7 +10,7 @@ from headwater.cli.options import Setting, policies_option
 from headwater.cli.policies import read_policies
 from headwater.compiler import StreamsConfig
 from headwater.kafka.command_line import NamedPath, cluster_options, connection
-from headwater_spark.commands.shared import Progress, read_single_document
+from headwater_spark.commands.console import Progress, read_single_document
 from headwater_spark.driver.run.installed import runtime_installed
 
 

@@ -17,11 +17,10 @@ from headwater_spark.driver.application_parts import create_parts, create_watche
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.client_lifecycle import ClientLifecycle
 from headwater_spark.driver.layout import Programs
-from headwater_spark.driver.queries.idle import await_commits, wait_until_idle
+from headwater_spark.driver.queries.idle_queries import await_commits, wait_until_idle, watch_inputs
 from headwater_spark.driver.queries.progress import NO_PROGRESS, Progress, Records
 from headwater_spark.driver.queries.query import SubtopologyQuery, query_failures
 from headwater_spark.driver.queries.stall import UNOBSERVED_SECONDS
-from headwater_spark.driver.queries.watched_inputs import watch_inputs
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.states import ClientState, QueryState

@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 from headwater.compiler import StreamsConfig
 from headwater.model.problems import Problem
 from headwater.model.topology import Application, TopologyDocument
-from headwater_spark.driver.active_client.locked_file import LockedFile
-from headwater_spark.driver.active_client.membership import ActiveClient
+from headwater_spark.driver.active_client.membership import ActiveClient, LockedFile
 from headwater_spark.driver.client_lifecycle import ClientLifecycle, WatchThreads
 from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.watch import InputWatch
@@ -20,12 +19,12 @@ from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
 from headwater_spark.driver.placement.task_placement import TaskPlacement
 from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
+from headwater_spark.driver.queries.idle_queries import create_input_watch
 from headwater_spark.driver.queries.known_commits import CommitCheck
 from headwater_spark.driver.queries.progress import ProgressWatch
 from headwater_spark.driver.queries.query import SubtopologyQuery
 from headwater_spark.driver.queries.query_input import QueryServices
 from headwater_spark.driver.queries.specs import QuerySpecs
-from headwater_spark.driver.queries.watched_inputs import create_input_watch
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.jvm import JvmWatch
 from headwater_spark.driver.spark_session.requirements import is_local_master

@@ -126,17 +126,20 @@ def processors_route(current: Callable[[], ProcessorControl]) -> Route:
     """Return the route of processors; `current` returns the application."""
 
     def read() -> Body:
-        return _shown(current())
+        return _describe_processors(current())
 
     def handle(body: Body) -> Body:
         application = current()
         try:
-            application.expand_processors(_processors(body))
+            application.expand_processors(_read_processors(body))
         except ProblemsError as error:
             message = "\n".join(f"{each.summary} {each.fix}" for each in error.problems)
-            refused = {**_shown(application), "problems": [problem_json(each) for each in error.problems]}
+            refused = {
+                **_describe_processors(application),
+                "problems": [problem_json(each) for each in error.problems],
+            }
             raise Refused(message, HTTPStatus.CONFLICT, refused) from None
-        return _shown(application)
+        return _describe_processors(application)
 
     return Route(_PROCESSORS_PATH, handle, read)
 
@@ -153,7 +156,7 @@ def processors_status(status: ProcessorsStatus) -> dict[str, Any]:
     }
 
 
-def _processors(body: Body) -> int:
+def _read_processors(body: Body) -> int:
     match body:
         case {"processors": int(processors), **rest} if not rest and not isinstance(processors, bool):
             if 1 <= processors <= _MOST:
@@ -161,7 +164,7 @@ def _processors(body: Body) -> int:
     raise Refused(_PROCESSORS_USAGE)
 
 
-def _shown(application: ProcessorControl) -> dict[str, Any]:
+def _describe_processors(application: ProcessorControl) -> dict[str, Any]:
     return {
         "application": application.id,
         "state": application.state.value,

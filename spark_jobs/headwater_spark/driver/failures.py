@@ -82,7 +82,7 @@ def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
 
 def _extract_reason(failure: BaseException, text: str) -> str:
     if isinstance(failure, ProblemsError):
-        return "; ".join(map(_summary, failure.problems))
+        return "; ".join(map(_summarize_problem, failure.problems))
     text = _GATEWAY.sub("", text.strip(), count=1)
     if _WORKER_DIED in text:
         return _WORKER_DIED_TEXT
@@ -93,7 +93,7 @@ def _extract_reason(failure: BaseException, text: str) -> str:
     return (kept or type(failure).__name__)[:_MAX_LENGTH]
 
 
-def _summary(problem: Problem) -> str:
+def _summarize_problem(problem: Problem) -> str:
     """Return the summary; of a request without an answer, with the brokers that answer and that do not."""
     if problem.code is ProblemCode.REQUEST_NOT_ANSWERED and problem.found:
         return f"{problem.summary.removesuffix('.')}: {problem.found}"

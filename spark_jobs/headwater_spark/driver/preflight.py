@@ -18,7 +18,7 @@ from headwater.model.nodes import NodeTopology, SinkNode
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import Application, TopologyDocument
 from headwater.spec.files import SCHEMA_FILE, read_confined
-from headwater_spark.driver.active_client.locked_file import LockedFile
+from headwater_spark.driver.active_client.membership import LockedFile
 from headwater_spark.driver.spark_session.requirements import connect_session, session_problems
 from headwater_spark.driver.threads.settings import thread_problems
 from headwater_spark.engine.program import (
@@ -28,8 +28,8 @@ from headwater_spark.engine.program import (
     registered_formats,
     schema_files,
 )
-from headwater_spark.engine.program.classes import load_class, named_classes
 from headwater_spark.engine.program.settings import DEAD_LETTERS
+from headwater_spark.engine.program.user_code import load_class, named_classes
 from headwater_spark.engine.serdes import (
     CompilerUnavailableError,
     RegistryUnavailableError,

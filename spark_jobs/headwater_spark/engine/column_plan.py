@@ -17,8 +17,8 @@ from headwater_spark.engine.column_operators.rows import ColumnProcess, SourceCo
 from headwater_spark.engine.column_operators.tables import TableUpdates
 from headwater_spark.engine.columns import TopicColumns
 from headwater_spark.engine.key_counts import NO_KEY, NO_KEY_OR_VALUE
-from headwater_spark.engine.partition_columns import PartitionColumns, processing_order
 from headwater_spark.engine.program_interface import Serde
+from headwater_spark.engine.record_order import PartitionColumns, processing_order
 from headwater_spark.engine.records import InputRecord
 from headwater_spark.engine.task_context import TaskContext
 

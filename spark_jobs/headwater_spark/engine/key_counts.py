@@ -1,24 +1,34 @@
-"""Input that a task only counts: the number of records per key is enough, single records are not needed.
+"""Input that a task only counts: numbers of records per key, or columns of records whose keys are numbered.
 
-This holds if the records of the only source go directly to a `count` whose record cache holds updates back
-until the batch ends: only the last update of each key leaves the cache. The records then need not become
-Python objects; `worker.task_input` counts them as columns.
+For the numbers per key, the records of the only source go directly to a `count` whose record cache holds
+updates back until the batch ends: only the last update of each key leaves the cache. For windows, the times
+of the records are needed, too (`KeyedColumns`). The records then need not become Python objects;
+`worker.task_input` counts them, and numbers their keys, as columns.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
 from headwater.model.behaviors import AggregationKind, RunProcessor, SourceSettings, StreamAggregate
 from headwater.model.nodes import Node, ProcessorNode, SourceNode
-from headwater_spark.engine.keyed_columns import WindowCounts
 from headwater_spark.engine.records import InputRecord, Value
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
 
 _TIMESTAMP_AND_COUNT = 16
 _BYTES_OF_INVALID_BYTE = 3
 """Invalid UTF-8 in a key is read as U+FFFD."""
+NULL_KEY = -1
+LATEST_TIME = 2**53
+"""Times up to this one can be computed with without an overflow."""
 
 AddCount = Callable[[Value, int, int, InputRecord], None]
 """(key, number of records, largest timestamp, last record): adds the records of one key to a count."""
@@ -62,6 +72,43 @@ class KeyCounts:
         topic = len(self.by_key[0][3][0]) if self.by_key else 0
         each = ENTRY_BYTES + _TIMESTAMP_AND_COUNT + topic
         return len(self.by_key) * each + keys * _BYTES_OF_INVALID_BYTE + self.header_bytes
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class KeyedColumns:
+    """Records of one input partition, in order, without headers and negative timestamps.
+
+    `codes` has the position of each record's key in `keys`, or `NULL_KEY`. `times` are in milliseconds.
+    `records` returns the records of some rows.
+    """
+
+    topic: str
+    keys: Sequence[bytes]
+    codes: "Numbers"
+    times: "Numbers"
+    records: "Callable[[Numbers], Sequence[InputRecord]]"
+
+
+class WindowCounts(Protocol):
+    """How a node counts records in columns."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether single records would have the same results; known when all nodes are built."""
+        ...
+
+    def count(self, columns: KeyedColumns, deserialize_key: Callable[[bytes], Value]) -> tuple[int, int]:
+        """Count all records; return the numbers of records without a key, and of closed windows."""
+        ...
+
+
+@attrs.frozen
+class TimeWindows:
+    """Windows of `size` milliseconds that start every `advance`; window n starts at n * advance."""
+
+    size: int
+    advance: int
+    grace: int
 
 
 @attrs.frozen

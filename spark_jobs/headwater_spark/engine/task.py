@@ -20,15 +20,17 @@ from headwater_spark.engine.key_counts import (
     NO_KEY_OR_VALUE,
     KeyCounter,
     KeyCounts,
+    KeyedColumns,
     WindowCounter,
 )
-from headwater_spark.engine.keyed_columns import KeyedColumns
-from headwater_spark.engine.partition_columns import HeldBack, PartitionColumns, held_back
 from headwater_spark.engine.program_interface import Program
 from headwater_spark.engine.record_order import (
+    HeldBack,
+    PartitionColumns,
     PartitionGroup,
     are_of_one_partition,
     heads_in_timestamp_order,
+    held_back,
     in_timestamp_order,
 )
 from headwater_spark.engine.records import HeadRecord, InputRecord, OutputRecord, TopicPartition, Value

@@ -12,8 +12,7 @@ from headwater_spark.engine.error_handlers import (
     Refusal,
     no_refusal,
 )
-from headwater_spark.engine.key_counts import CountPerKey
-from headwater_spark.engine.keyed_columns import WindowCounts
+from headwater_spark.engine.key_counts import CountPerKey, WindowCounts
 from headwater_spark.engine.program_interface import Program
 from headwater_spark.engine.records import CurrentRecord, InputRecord, OutputRecord, Value
 from headwater_spark.engine.stores.overlay import Overlay

@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater_spark.engine.keyed_columns import TimeWindows
+from headwater_spark.engine.key_counts import TimeWindows
 
 Numbers = NDArray[np.int64]
 _MOST = 2**62

@@ -43,7 +43,7 @@ class NodeGraph:
     key_counter: KeyCounter | None
     """Set if counts per key are enough as input (`key_counts`)."""
     window_counter: WindowCounter | None
-    """Set if the input may be in columns with numbered keys (`keyed_columns`)."""
+    """Set if the input may be in columns with numbered keys (`KeyedColumns`)."""
 
 
 def connect(task: TaskContext) -> NodeGraph:

@@ -81,7 +81,7 @@ class LmdbBytes:
             if self._databases.long is None:
                 return None
             stored = self._snapshot.transaction.get(_long_key(key), db=self._databases.long)
-            return None if stored is None else _whole(stored)[1]
+            return None if stored is None else _split_stored(stored)[1]
         found: bytes | None = self._snapshot.transaction.get(_PREFIX + key, db=self._databases.short)
         return found
 
@@ -128,7 +128,7 @@ class LmdbBytes:
         if not cursor.set_range(start[:_HEAD]):
             return
         for _, alike in groupby(cursor.iternext(), key=_head):
-            for key, value in sorted(_whole(stored) for _, stored in alike):
+            for key, value in sorted(_split_stored(stored) for _, stored in alike):
                 if end is not None and key >= end:
                     return
                 if key >= start:
@@ -139,7 +139,7 @@ def _long_key(key: bytes) -> bytes:
     return key[:_HEAD] + blake2b(key, digest_size=_DIGEST).digest()
 
 
-def _whole(stored: bytes) -> Pair:
+def _split_stored(stored: bytes) -> Pair:
     end = _LENGTH + int.from_bytes(stored[:_LENGTH], "big")
     return stored[_LENGTH:end], stored[end:]
 

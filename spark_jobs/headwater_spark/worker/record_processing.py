@@ -3,7 +3,7 @@
 All ways have the same results. The earlier ones cost less.
 
 1. Numbers of records per key (`engine.key_counts`): a `count` with a cache that has room, of one partition.
-2. Numbers of records per key and window (`engine.keyed_columns`): a tumbling or hopping `count` that has a
+2. Numbers of records per key and window (`engine.key_counts`): a tumbling or hopping `count` that has a
    cache for itself, of one partition, with many records and no headers.
 3. Columns with an update per record (`engine.columns`): a `count` without a cache whose updates go to one
    sink, of one partition, without null keys and values.
@@ -12,19 +12,108 @@ All ways have the same results. The earlier ones cost less.
 5. Single records.
 
 A batch is processed as single records once the brokers have refused some of its output: in columns, the input
-record of an output record is unknown. Records of topics with several writers are merged by time first: in
-columns (`merged_columns`) if there are many, and each names its writer; otherwise as single records.
+record of an output record is unknown. Records of topics with several writers are merged by time first, as
+`interleaving` explains: in columns (`merged_columns`) if there are many, and the last header of each is the
+task that wrote it; otherwise as single records.
 """
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
 from headwater_spark.engine.columns import can_count_columns
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.task import Task
-from headwater_spark.worker.interleaving import interleaved
-from headwater_spark.worker.merged_columns import merged_columns
-from headwater_spark.worker.partition_input import PartitionedInput
-from headwater_spark.worker.task_input import ColumnInput, TaskInput, count_keys, number_keys
+from headwater_spark.engine.window_columns import Numbers
+from headwater_spark.worker.interleaving import TASK_HEADER, interleaved
+from headwater_spark.worker.task_input import (
+    COLUMNS,
+    ColumnInput,
+    PartitionedInput,
+    TaskInput,
+    count_keys,
+    number_keys,
+)
+
+_HEADERS = COLUMNS[-1]
+_MOST_BYTES = 2**30
+"""Larger input is merged record by record: an Arrow column has at most 2 GiB."""
+_BEFORE_ALL = -1
+"""Earlier timestamps count as this one, as in `interleaving`."""
+
+
+def merged_columns(input_: TaskInput, shared_topics: frozenset[str]) -> TaskInput | None:
+    """Return the input with the records of `shared_topics` merged by writer, and without that header.
+
+    The result can only be processed: offsets are not in order any more. None = the input has to be merged
+    record by record.
+    """
+    match input_:
+        case ColumnInput(has_columns=True):
+            return _merged_part(input_, shared_topics)
+        case PartitionedInput(parts=parts):
+            merged = [_merged_part(part, shared_topics) for part in parts if part.has_columns]
+            found = [part for part in merged if part is not None]
+            return PartitionedInput(found) if len(found) == len(parts) else None
+    return None
+
+
+def _merged_part(part: ColumnInput, shared_topics: frozenset[str]) -> ColumnInput | None:
+    if part.topic_partition[0] not in shared_topics:
+        return part
+    if part.size > _MOST_BYTES:
+        return None
+    table = pa.Table.from_batches(part.batches).combine_chunks()
+    headers = table.column(_HEADERS).combine_chunks()
+    if headers.null_count:
+        return None
+    lengths = pc.list_value_length(headers).to_numpy().astype(np.int64)
+    if not lengths.all():
+        return None
+    last = np.cumsum(lengths) - 1
+    writers = _writers_of(headers.flatten().take(pa.array(last)))
+    if writers is None:
+        return None
+    order = _merged_order(writers, table.column("time").to_numpy())
+    merged = table.drop_columns(_HEADERS).append_column(_HEADERS, _other_headers(headers, last))
+    return ColumnInput(part.topic_partition, merged.take(pa.array(order)).to_batches())
+
+
+def _writers_of(headers: pa.StructArray) -> Numbers | None:
+    """Return a number for the writer of each record, in the order of their first records.
+
+    None = a header has another name, or no value.
+    """
+    names, values = headers.field(0), headers.field(1)
+    if names.null_count or values.null_count or not pc.all(pc.equal(names, TASK_HEADER)).as_py():
+        return None
+    numbers: Numbers = values.dictionary_encode().indices.to_numpy().astype(np.int64)
+    return numbers
+
+
+def _other_headers(headers: pa.ListArray, last: Numbers) -> pa.Array:
+    """Return the headers of each record without the last one; `last` are the positions of these."""
+    items = headers.flatten()
+    if len(items) == len(last):
+        return pa.nulls(len(last), headers.type)
+    are_kept = np.ones(len(items), bool)
+    are_kept[last] = False
+    ends = last - np.arange(len(last))
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), items.filter(pa.array(are_kept)))
+
+
+def _merged_order(writers: Numbers, times: Numbers) -> Numbers:
+    """Return the rows in the order in which they are processed."""
+    latest = np.empty(len(times), np.int64)
+    for writer in range(int(writers.max()) + 1):
+        rows = np.flatnonzero(writers == writer)
+        latest[rows] = np.maximum.accumulate(np.maximum(times[rows], _BEFORE_ALL))
+    order: Numbers = np.lexsort((writers, latest))
+    return order
+
 
 _MANY_RECORDS = 256
 """From here on, columns take less time than single records where numpy and Arrow compute with them."""

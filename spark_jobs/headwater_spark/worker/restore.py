@@ -183,7 +183,11 @@ class PartitionReader:
             messages = self._consume(at, end)
             at = _next_offset(messages, at)
             silence.check(is_silent=not messages)
-            read = messages if at <= end and not any(map(Message.error, messages)) else _before(messages, end)
+            read = (
+                messages
+                if at <= end and not any(map(Message.error, messages))
+                else _records_before(messages, end)
+            )
             yield RecordChunk(read, min(at, end))
         yield RecordChunk((), end)
 
@@ -274,7 +278,7 @@ def input_record(message: Message) -> InputRecord:
     )
 
 
-def _before(messages: Iterable[Message], end: int) -> list[Message]:
+def _records_before(messages: Iterable[Message], end: int) -> list[Message]:
     """Return the records with offsets below `end`."""
     return [each for each in messages if each.error() is None and (each.offset() or 0) < end]
 

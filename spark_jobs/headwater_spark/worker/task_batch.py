@@ -27,8 +27,7 @@ from headwater_spark.engine.error_handlers import ErrorHandlers, RefusedRecordEr
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
-from headwater_spark.engine.scaling.moved_entries import MovedEntries, can_delete_later
-from headwater_spark.engine.scaling.moved_stores import moved_stores
+from headwater_spark.engine.scaling.moved_stores import MovedEntries, can_delete_later, moved_stores
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.stores.record_cache import bytes_per_thread
@@ -45,11 +44,16 @@ from headwater_spark.worker.interleaving import (
 )
 from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
-from headwater_spark.worker.partition_input import PartitionedInput, processed_columns
 from headwater_spark.worker.record_processing import planned_columns, process_input
-from headwater_spark.worker.refusals import RefusedRecords
+from headwater_spark.worker.record_sender import RefusedRecords
 from headwater_spark.worker.restore import restore_state
-from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput
+from headwater_spark.worker.task_input import (
+    ColumnInput,
+    PartitionedInput,
+    RecordInput,
+    TaskInput,
+    processed_columns,
+)
 from headwater_spark.worker.task_session import open_session
 
 _DELETED_AT_ONCE = 5_000

@@ -24,12 +24,11 @@ from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.owner_socket import OwnerCall, OwnerSocket
-from headwater_spark.worker.partition_input import PartitionedInput
-from headwater_spark.worker.refusals import RecordsRefusedError, RefusedRecords
+from headwater_spark.worker.record_sender import RecordsRefusedError, RefusedRecords
 from headwater_spark.worker.state_folders import named_disk_failures
 from headwater_spark.worker.state_proof import OutdatedStateError
 from headwater_spark.worker.task_batch import OpenTask
-from headwater_spark.worker.task_input import ColumnInput, TaskInput
+from headwater_spark.worker.task_input import ColumnInput, PartitionedInput, TaskInput
 from headwater_spark.worker.task_lease import Lease
 
 _FEW_RECORDS = 2_000

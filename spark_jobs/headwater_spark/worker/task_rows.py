@@ -15,8 +15,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from headwater_spark.engine.records import TopicPartition
-from headwater_spark.worker.partition_input import PartitionedInput
-from headwater_spark.worker.task_input import COLUMNS, TOPIC, ColumnInput, RecordInput, TaskInput
+from headwater_spark.worker.task_input import (
+    COLUMNS,
+    TOPIC,
+    ColumnInput,
+    PartitionedInput,
+    RecordInput,
+    TaskInput,
+)
 
 BatchT = TypeVar("BatchT")
 _TOPIC, _PARTITION, _OFFSET = COLUMNS[:3]

@@ -12,8 +12,12 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from headwater.kafka import Connection
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.worker import clients
-from headwater_spark.worker.record_sender import DeliveryReports, RecordSender, producer_settings
-from headwater_spark.worker.refusals import RecordsRefusedError
+from headwater_spark.worker.record_sender import (
+    DeliveryReports,
+    RecordSender,
+    RecordsRefusedError,
+    producer_settings,
+)
 
 Commits = Mapping[TopicPartition, tuple[int, str]]
 """Topic partition → (next offset to read, text of the offset metadata)"""

@@ -3,7 +3,7 @@
 import attrs
 
 from headwater_spark.engine.partitioners.hashing import default_partition
-from headwater_spark.engine.scaling.moved_stores import names_processor
+from headwater_spark.engine.serdes.internal_topics import names_processor
 from tests.runtime.driver.sparkless import Sparkless
 
 _KEYS, _CUSTOMERS = 12, 5

@@ -16,8 +16,7 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater.toolchain.broker import local
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.active_client import decide, membership
-from headwater_spark.driver.active_client.locked_file import LockedFile
-from headwater_spark.driver.active_client.membership import ActiveClient
+from headwater_spark.driver.active_client.membership import ActiveClient, LockedFile
 from headwater_spark.driver.preflight import checkpoint_lock
 from tests.runtime.spark.kafka_topics import Topics
 

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headwater_spark.driver.processor_move.bounded_keys import bounded_keys
+from headwater_spark.driver.processor_move.entry_copy import bounded_keys
 
 _KEYS = st.binary(max_size=2)
 

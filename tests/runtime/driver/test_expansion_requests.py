@@ -9,7 +9,7 @@ from headwater.model.problems import Location
 from headwater.model.topology import Application
 from headwater_spark.driver.processor_expansion import expansion_status as module
 from headwater_spark.driver.processor_expansion.expansion_status import ExpansionStatus
-from headwater_spark.driver.processor_expansion.requests import requested_status
+from headwater_spark.driver.processor_expansion.problems import requested_status
 from headwater_spark.driver.states import ClientState
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 

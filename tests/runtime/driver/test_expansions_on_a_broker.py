@@ -27,7 +27,7 @@ from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.state_move import move_state, processor_status
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.engine.records import OutputRecord
-from headwater_spark.engine.scaling.moved_stores import names_processor
+from headwater_spark.engine.serdes.internal_topics import names_processor
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker import task_batch
 from headwater_spark.worker.task_session import MoveIncompleteError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater_spark.driver.active_client import locked_file
-from headwater_spark.driver.active_client.locked_file import LockedFile
+from headwater_spark.driver.active_client import membership
+from headwater_spark.driver.active_client.membership import LockedFile
 from headwater_spark.driver.preflight import checkpoint_lock
 
 
@@ -53,7 +53,7 @@ def test_without_the_start_of_the_machine_a_lock_proves_nothing(
     path = tmp_path / "boot_id"
     if boot_id is not None:
         path.write_text(boot_id, encoding="ascii")
-    monkeypatch.setattr(locked_file, "_BOOT_ID", path)
+    monkeypatch.setattr(membership, "_BOOT_ID", path)
     assert LockedFile(1, 2).lock_id() == ""
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headwater.model.problems import ProblemsError
 from headwater_spark.driver.processor_move import entry_copy
 from headwater_spark.engine.partitioners.hashing import default_partition
-from headwater_spark.engine.scaling.moved_stores import names_processor
+from headwater_spark.engine.serdes.internal_topics import names_processor
 from headwater_spark.worker.restore import RecordChunk
 from tests.runtime.driver.joining_application import RESPONSES, STORE, SUBSCRIPTIONS, Joining
 from tests.runtime.driver.memory_move import MemoryCluster

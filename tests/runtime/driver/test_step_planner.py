@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.model.offset_metadata import OffsetMetadata, ReadPositions, decode_positions
-from headwater_spark.driver.input.step_planner import DISABLED, StepPlanner, divided
+from headwater_spark.driver.input.step_planner import DISABLED, PartitionReleases, StepPlanner, divided
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
 from headwater_spark.engine.records import InputRecord, TopicPartition
+from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker.interleaving import (
     in_processing_order,
     processed_part,
@@ -302,3 +303,53 @@ def test_shared_topic_waits_for_older_records_of_another_topic(limit: int) -> No
     while application.planner.is_behind(ends):
         application.step(ends)
     assert [each[0] for each in application.processed] == ["a"] * 50 + ["shared"] * 80
+
+
+FIRST, SECOND, ADDED, LATER = ("in", 0), ("in", 1), ("in", 2), ("in", 6)
+TWO = Processors(2, 2)
+
+
+def test_first_partitions_are_read_at_once() -> None:
+    releases = PartitionReleases.of(TWO, ())
+    assert releases.released({FIRST: 7, SECOND: 3}, {}) == {FIRST: 7, SECOND: 3}
+
+
+def test_added_partition_waits_for_the_end_of_its_parent_when_it_was_found() -> None:
+    releases = PartitionReleases.of(TWO, ())
+    ends = {FIRST: 7, SECOND: 3, ADDED: 5}
+    assert releases.released(ends, {FIRST: 6}) == {FIRST: 7, SECOND: 3}
+    ends |= {FIRST: 90}
+    assert releases.released(ends, {FIRST: 6, SECOND: 3}) == {FIRST: 90, SECOND: 3}
+    assert releases.released(ends, {FIRST: 7}) == ends, "not for records that came later"
+    assert releases.released(ends, {}) == ends
+
+
+def test_added_partition_waits_for_all_partitions_that_had_its_keys() -> None:
+    releases = PartitionReleases.of(TWO, ())
+    ends = {FIRST: 7, ADDED: 5, LATER: 1}
+    assert releases.released(ends, {FIRST: 7}) == {FIRST: 7, ADDED: 5}
+    assert releases.released(ends, {FIRST: 7, ADDED: 4}) == {FIRST: 7, ADDED: 5}
+    assert releases.released(ends, {FIRST: 7, ADDED: 5}) == ends
+
+
+def test_each_topic_has_its_own_parents() -> None:
+    releases = PartitionReleases.of(TWO, ())
+    ends = {FIRST: 7, ADDED: 5, ("more", 0): 0, ("more", 2): 4}
+    assert releases.released(ends, {}) == {FIRST: 7, ("more", 0): 0, ("more", 2): 4}
+
+
+def test_partition_that_was_processed_before_does_not_wait_again() -> None:
+    releases = PartitionReleases.of(TWO, [ADDED])
+    assert releases.released({FIRST: 7, ADDED: 5}, {}) == {FIRST: 7, ADDED: 5}
+
+
+def test_the_first_record_of_a_parent_is_awaited() -> None:
+    releases = PartitionReleases.of(TWO, ())
+    assert releases.released({FIRST: 1, ADDED: 5}, {}) == {FIRST: 1}
+    assert releases.released({FIRST: 1, ADDED: 5}, {FIRST: 0}) == {FIRST: 1}
+    assert releases.released({FIRST: 1, ADDED: 5}, {FIRST: 1}) == {FIRST: 1, ADDED: 5}
+
+
+def test_a_parent_that_is_not_read_is_not_awaited() -> None:
+    releases = PartitionReleases.of(TWO, ())
+    assert releases.released({SECOND: 3, ADDED: 5}, {}) == {SECOND: 3, ADDED: 5}

@@ -21,11 +21,10 @@ from confluent_kafka import KafkaError, KafkaException
 from headwater.kafka import Connection as KafkaConnection
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
-from headwater_spark.driver.reshard import entry_columns, entry_workers, writing_round
-from headwater_spark.driver.reshard.entry_columns import Hashes, content_hashes
+from headwater_spark.driver.reshard import entry_passes, entry_totals, entry_workers
 from headwater_spark.driver.reshard.entry_move import EntryMove
 from headwater_spark.driver.reshard.entry_passes import EntryPasses
-from headwater_spark.driver.reshard.entry_totals import FoundTotals
+from headwater_spark.driver.reshard.entry_totals import FoundTotals, Hashes, content_hashes
 from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard
 from headwater_spark.driver.reshard.problems import kafka_failed
@@ -157,7 +156,7 @@ def test_a_process_of_an_older_execution_changes_nothing(start: Start) -> None:
 
 def test_a_process_never_adds_partitions(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """The execution that has started it may have ended, and the topic may be a new one."""
-    monkeypatch.setattr(writing_round, "_VISIBLE_SECONDS", 0.0)
+    monkeypatch.setattr(entry_passes, "_VISIBLE_SECONDS", 0.0)
     cluster = _cluster()
     with closing(start(cluster, 2)) as workers:
         workers.open_producers()
@@ -284,7 +283,7 @@ def test_keys_with_one_hash_are_moved_by_one_process(monkeypatch: pytest.MonkeyP
         found = content_hashes(contents, is_other=is_other)
         return found if is_other else found % np.uint64(hashes)
 
-    monkeypatch.setattr(entry_columns, "content_hashes", collide)
+    monkeypatch.setattr(entry_totals, "content_hashes", collide)
     _move_alone(_cluster_of([b"key %d" % at for at in range(300)]), 300)
 
 

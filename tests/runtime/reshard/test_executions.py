@@ -19,7 +19,7 @@ from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.checks import find_journal
 from headwater_spark.driver.reshard.copy_plan import TopicCopy
 from headwater_spark.driver.reshard.entry_checks import find_store_layout
-from headwater_spark.driver.reshard.entry_columns import DIGEST_VERSION
+from headwater_spark.driver.reshard.entry_totals import DIGEST_VERSION
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster

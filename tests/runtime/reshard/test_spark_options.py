@@ -13,7 +13,7 @@ import reshard_main
 from headwater.cli.main import main
 from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
-from headwater_spark.commands import shared
+from headwater_spark.commands import console
 from headwater_spark.commands.reshard import reshard
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard import spark_job
@@ -215,8 +215,8 @@ def test_no_time_is_printed_while_nothing_is_done(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seconds = iter((0.0, 10.0, 20.0))
-    monkeypatch.setattr(shared, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
-    reported = shared.Progress("app")
+    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    reported = console.Progress("app")
     for done in (0, 0, 5):
         reported.report("copying", done, 10)
     assert capsys.readouterr().err.splitlines() == [

@@ -18,7 +18,7 @@ from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard import share_tasks, writing_round
+from headwater_spark.driver.reshard import entry_passes, share_tasks
 from headwater_spark.driver.reshard.checks import find_journal
 from headwater_spark.driver.reshard.entry_move import EntryMove
 from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
@@ -185,7 +185,7 @@ def test_a_task_never_adds_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for the partitions that the driver has added; without them, it fails and may be repeated."""
     app = _application()
     request = _copy_pass()
-    monkeypatch.setattr(writing_round, "_VISIBLE_SECONDS", 0.0)
+    monkeypatch.setattr(entry_passes, "_VISIBLE_SECONDS", 0.0)
     assert share_tasks.run_share(request, 0, 0) == Failure(
         "app-totals-changelog has 3 partitions instead of 5"
     )
@@ -198,7 +198,7 @@ def test_a_task_never_adds_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
         waits.append(seconds)
         app.cluster.expand({"app-totals-changelog": 5})
 
-    monkeypatch.setattr(writing_round, "time", SimpleNamespace(sleep=expand, monotonic=time.monotonic))
+    monkeypatch.setattr(entry_passes, "time", SimpleNamespace(sleep=expand, monotonic=time.monotonic))
     assert share_tasks.run_share(request, 0, 0) == Failure("another client executes it")
     assert len(waits) == 1
 

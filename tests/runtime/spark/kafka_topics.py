@@ -115,11 +115,6 @@ class Topics:
             assert until(lambda: not self.names() & set(names), _WAIT_SECONDS)
         self._forget_producer()
 
-    def delete_before(self, topic: str, offset: int) -> None:
-        """Delete the records of the first partition before `offset`, as retention does."""
-        for future in self._admin.delete_records([TopicPartition(topic, 0, offset)]).values():
-            future.result()
-
     def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Commit offsets of the first partitions."""
         consumer = Consumer({**self._servers, "group.id": group})

@@ -14,7 +14,7 @@ from headwater.kafka import Connection
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.input.sources import KafkaSource, read_stream
 from headwater_spark.driver.input.watch import WatchMode
-from headwater_spark.driver.queries import watched_inputs
+from headwater_spark.driver.queries import idle_queries
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.spark_internals.input_signals import InputSignal, InputSignals
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
@@ -108,7 +108,7 @@ def test_record_after_a_long_idle_time_is_processed_at_once(
     cluster: Cluster, guarantee: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the signals of the watch, each query would wait for an hour."""
-    monkeypatch.setattr(watched_inputs, "_MAX_WAIT_SECONDS", _FOREVER)
+    monkeypatch.setattr(idle_queries, "_MAX_WAIT_SECONDS", _FOREVER)
     with cluster.application(COUNT, {"processing.guarantee": guarantee}) as running:
         running.application.start()
         for number in range(1, 4):
@@ -124,7 +124,7 @@ def test_record_after_a_long_idle_time_is_processed_at_once(
 def test_added_partition_is_read_while_the_query_waits(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched_inputs, "_MAX_WAIT_SECONDS", _FOREVER)
+    monkeypatch.setattr(idle_queries, "_MAX_WAIT_SECONDS", _FOREVER)
     with cluster.application(MAP, VALUE="string") as running:
         running.application.start()
         assert until(lambda: _modes(running) == {WatchMode.WATCHED}, TIMEOUT_SECONDS)
@@ -137,7 +137,7 @@ def test_input_that_causes_no_signal_is_read_while_the_query_waits(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Transaction markers, and a record in a partition that the application does not know yet."""
-    monkeypatch.setattr(watched_inputs, "_MAX_WAIT_SECONDS", _FOREVER)
+    monkeypatch.setattr(idle_queries, "_MAX_WAIT_SECONDS", _FOREVER)
     cluster = attrs.evolve(cluster, check_interval_seconds=_FOREVER)
     with cluster.application(MAP, {"processing.guarantee": "exactly_once_v2"}, VALUE="string") as running:
         running.application.start()

@@ -172,7 +172,7 @@ def test_records_that_retention_deletes_are_skipped(cluster: Cluster) -> None:
         cluster.topics.put(table, [(b"k", b"row", _START_MS)] * 200)
         cluster.topics.put(running.source, [(b"k", b"%d" % each, _START_MS + 1000) for each in range(300)])
         cluster.topics.commit(running.id, {running.source: 0, table: 0})
-        cluster.topics.delete_before(running.source, 250)
+        cluster.topics.delete_records(running.source, 250)
         running.application.start()
         running.application.wait_until_idle()
         assert running.values() == [b"%d+row" % each for each in range(250, 300)]

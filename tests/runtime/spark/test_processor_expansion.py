@@ -14,7 +14,7 @@ from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
-from headwater_spark.driver.queries.query_batches import QueryBatches
+from headwater_spark.driver.queries.specs import QueryBatches
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.messages import BatchResult
 from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing

@@ -20,7 +20,7 @@ from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.failures import RestartPolicy
-from headwater_spark.driver.queries.query_batches import QueryBatches
+from headwater_spark.driver.queries.specs import QueryBatches
 from headwater_spark.driver.states import ClientState
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from tests.runtime.spark.applications import do_not_notice_each_other

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headwater.kafka import Connection
 from headwater_spark.worker import clients
-from headwater_spark.worker.refusals import RecordsRefusedError
+from headwater_spark.worker.record_sender import RecordsRefusedError
 from headwater_spark.worker.transaction import TransactionalProducer
 
 _REFUSED = KafkaError(KafkaError.INVALID_TIMESTAMP)

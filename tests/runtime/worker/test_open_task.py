@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 from headwater_spark.engine.records import Headers
 from headwater_spark.worker.local_state import LocalState
 from headwater_spark.worker.messages import BatchRequest
-from headwater_spark.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
+from headwater_spark.worker.record_sender import RecordsRefusedError, Refusal, RefusedRecords
 from headwater_spark.worker.task_batch import OpenTask, cache_bytes
 from headwater_spark.worker.task_input import RecordInput
 from tests.runtime.worker.memory_broker import IN, REUSED, Broker, batch_request, process, record

@@ -12,7 +12,7 @@ from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.worker import task_owner
 from headwater_spark.worker.messages import BatchRequest, BatchResult
-from headwater_spark.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
+from headwater_spark.worker.record_sender import RecordsRefusedError, Refusal, RefusedRecords
 from headwater_spark.worker.task_input import RecordInput
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.task_owner import TaskOwner, process_task_batch

@@ -7,9 +7,8 @@ from headwater.model.offset_metadata import decode_positions
 from headwater_spark.engine.records import InputRecord
 from headwater_spark.worker.interleaving import with_task_header
 from headwater_spark.worker.messages import BatchRequest, BatchResult
-from headwater_spark.worker.partition_input import PartitionedInput
 from headwater_spark.worker.task_batch import OpenTask
-from headwater_spark.worker.task_input import RecordInput
+from headwater_spark.worker.task_input import PartitionedInput, RecordInput
 from tests.runtime.worker.memory_broker import Broker, batch_request
 from tests.runtime.worker.test_task_input import columns
 

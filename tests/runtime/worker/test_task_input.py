@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from headwater_spark.engine.key_counts import KeyCounts
 from headwater_spark.engine.records import InputRecord, TopicPartition
 from headwater_spark.engine.stores.record_cache import header_bytes
-from headwater_spark.worker.partition_input import PartitionedInput
 from headwater_spark.worker.task_input import (
     COLUMNS,
     ColumnInput,
+    PartitionedInput,
     RecordInput,
     TaskInput,
     count_keys,

@@ -12,7 +12,7 @@ from headwater.toolchain.broker import local
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.worker import clients, record_sender, transaction
-from headwater_spark.worker.refusals import RecordsRefusedError
+from headwater_spark.worker.record_sender import RecordsRefusedError
 from headwater_spark.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
 from tests.runtime.spark.kafka_topics import Topics
 

@@ -1,11 +1,15 @@
 """The part of a client in the choice of the active one: it waits, becomes active, renews its record."""
 
+import hashlib
+import os
 import socket
 from collections.abc import Callable, Collection
+from pathlib import Path
 from queue import SimpleQueue
 from secrets import token_hex
 from threading import Event, Lock, Thread
 
+import attrs
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -14,10 +18,45 @@ from headwater.kafka import Connection
 from headwater.model.client_record import ClientRecord, client_group
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.active_client.decide import ActiveTerm, Candidate, Role, client_replaced
-from headwater_spark.driver.active_client.locked_file import LockedFile
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.worker import clients
 from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds, read_records
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@attrs.frozen
+class LockedFile:
+    """A file, by the numbers of its device and inode. While it is open, no other file has the same numbers.
+
+    Read them from the open file: its path may name another file, for example if the folder was deleted and
+    created again.
+    """
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, descriptor: int) -> "LockedFile":
+        """Return the identity of an open file."""
+        found = os.fstat(descriptor)
+        return cls(found.st_dev, found.st_ino)
+
+    def lock_id(self) -> str:
+        """Return the id of the file on this machine, until its next start; empty if it is not known.
+
+        Without the id of the start of the machine it is not known: after a start, or on another machine with
+        the same host name, another file may have the same numbers.
+        """
+        try:
+            boot_id = _BOOT_ID.read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            return ""
+        if not boot_id:
+            return ""
+        text = f"{boot_id}\n{socket.gethostname()}\n{self.device}\n{self.inode}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 1.0
@@ -239,7 +278,7 @@ class ActiveClient:
             except KafkaException as error:
                 _log.debug("record of the active client not renewed", reason=failure_reason(error))
             left = 0.0 if self._term is None else self._term.seconds_left(boot_seconds())
-            seconds = _pause(left, _RENEWAL_SECONDS) or _FIRST_RENEWAL_SECONDS
+            seconds = _pause_before_read(left, _RENEWAL_SECONDS) or _FIRST_RENEWAL_SECONDS
         return True
 
     def _wait(self, candidate: Candidate, stopping: Event) -> None:
@@ -253,7 +292,7 @@ class ActiveClient:
                 client=self._name,
                 active=active,
             )
-        stopping.wait(_pause(candidate.seconds_left, _POLL_SECONDS) or _POLL_SECONDS)
+        stopping.wait(_pause_before_read(candidate.seconds_left, _POLL_SECONDS) or _POLL_SECONDS)
 
     def _continue_alone(self, reason: str) -> None:
         _log.warning(
@@ -309,7 +348,7 @@ class ActiveClient:
         clients.call_with_timeout(_WRITE_SECONDS, "write the record of the active client", commit)
 
 
-def _pause(left: float, most: float) -> float:
+def _pause_before_read(left: float, most: float) -> float:
     """Return the pause before the next read, which decides in `left` seconds; 0 if it may decide now."""
     return min(most, max(_SHORTEST_POLL_SECONDS, left)) if left > 0 else 0.0
 

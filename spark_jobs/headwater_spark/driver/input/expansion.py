@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 
 from headwater.model.offset_metadata import MoveMark
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
-from headwater_spark.driver.input.partition_releases import PartitionReleases
+from headwater_spark.driver.input.step_planner import PartitionReleases
 from headwater_spark.driver.layout import Layout
 from headwater_spark.driver.offsets import GroupOffsets, Offsets
 from headwater_spark.engine.records import TopicPartition

@@ -3,14 +3,20 @@
 A micro-batch that is larger than the limit is processed in steps. A step reads an offset range of each input
 partition; a task processes its part up to the point where one of its partitions has no record left, and holds
 the rest back (KIP-695, `PartitionGroup#readyToProcess`). The next step reads what was held back again.
+
+An added partition is read after the partitions that had its keys before (KIP-253, KIP-287). A producer that
+learns of it writes the next records of some keys to it. Their earlier records are in an existing partition,
+the parent. So a partition is released when its parents have been processed up to where they ended when it was
+found.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import attrs
 
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.scaling.processors import Processors
 
 Offsets = Mapping[TopicPartition, int]
 OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
@@ -151,3 +157,41 @@ def divided(
         limit -= sum(whole.values())
         rest = {each: number for each, number in rest.items() if each not in whole}
     return shares
+
+
+@attrs.define
+class PartitionReleases:
+    """The partitions of one query that are released.
+
+    `processed` are partitions of which a record was processed: these were released by an earlier client.
+    """
+
+    _processors: Processors
+    _released: set[TopicPartition] = attrs.field(factory=set)
+    _parent_ends: dict[TopicPartition, dict[TopicPartition, int]] = attrs.field(factory=dict, init=False)
+    """Partition that is not released → the end offsets of its parents when it was found."""
+
+    @classmethod
+    def of(cls, processors: Processors, processed: Collection[TopicPartition]) -> "PartitionReleases":
+        return cls(processors, set(processed))
+
+    def released(self, ends: Offsets, positions: Offsets) -> Offsets:
+        """Return the end offsets of the partitions that may be read now.
+
+        Args:
+            ends: Partition → end offset; an added partition's was read before its parent's.
+            positions: Partition → offset up to which it is processed.
+        """
+        for partition in ends.keys() - self._parent_ends.keys() - self._released:
+            topic, number = partition
+            parents = ((topic, each) for each in self._processors.earlier(number))
+            self._parent_ends[partition] = {parent: ends[parent] for parent in parents if parent in ends}
+        due = [
+            partition
+            for partition, parent_ends in self._parent_ends.items()
+            if all(positions.get(parent, 0) >= end for parent, end in parent_ends.items())
+        ]
+        for partition in due:
+            del self._parent_ends[partition]
+            self._released.add(partition)
+        return {partition: end for partition, end in ends.items() if partition in self._released}

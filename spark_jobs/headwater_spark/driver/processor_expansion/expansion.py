@@ -34,7 +34,7 @@ from headwater_spark.driver.processor_expansion.held_queries import (
     all_held,
 )
 from headwater_spark.driver.processor_expansion.warm_up import WarmUp, WarmUpJobs, is_behind
-from headwater_spark.driver.processor_move import attempts
+from headwater_spark.driver.processor_move import state_move
 from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input
 from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -49,7 +49,7 @@ from headwater_spark.driver.topics.present_processors import with_processors
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.settings import acceptable_recovery_lag
 from headwater_spark.engine.records import TopicPartition
-from headwater_spark.engine.scaling.moved_entries import can_delete_later
+from headwater_spark.engine.scaling.moved_stores import can_delete_later
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.interpreter import cheap_collections, short_switch_interval
 from headwater_spark.worker.warm_up import WarmUpRequest
@@ -157,16 +157,16 @@ class ProcessorExpansion:
                 return
             except _InputGrownError:
                 _log.warning("expansion of processors begins again: partitions were added", target=target)
-            except attempts.ExpandedElsewhereError as error:
+            except state_move.ExpandedElsewhereError as error:
                 self._on_errors(error.problems)
                 return
             except ProblemsError as error:
                 stopping.wait(self._status.note_failure(error.problems))
-            except (attempts.OtherAttemptError, KafkaException) as error:
-                failure = attempts.failure(self._topics.document.application.id, error)
+            except (state_move.OtherAttemptError, KafkaException) as error:
+                failure = state_move.describe_failure(self._topics.document.application.id, error)
                 stopping.wait(self._status.note_failure([failure]))
-                if attempts.is_lost(error):
-                    stopping.wait(attempts.pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
+                if state_move.is_lost(error):
+                    stopping.wait(state_move.pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
 
     def _expand(self, target: int) -> None:
         _log.info("expansion of processors", target=target, phase=self.status.phase.value)
@@ -222,7 +222,7 @@ class ProcessorExpansion:
     def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
         """Announce the expansion, again at each start: from here on, it is not canceled."""
         with self._layout_changes:
-            attempts.announce(move, cluster)
+            state_move.announce_attempt(move, cluster)
             self._topics.target_processors = move.after
 
     def _warm_up(self, move: Move, programs: Sequence[SubtopologyProgram]) -> WarmUp:
@@ -255,9 +255,9 @@ class ProcessorExpansion:
         before: int | None = None
         waiting = UnprocessedRecords(move, cluster, self._status.note_delay)
         # Before the producer is opened, too: it would fence the other client for nothing.
-        attempts.check_attempt(move, cluster)
+        state_move.check_attempt(move, cluster)
         with cluster.producer(move.producer_name) as producer:
-            attempts.check_attempt(move, cluster)
+            state_move.check_attempt(move, cluster)
             while True:
                 copy.advance(producer)
                 remaining = copy.remaining()
@@ -362,7 +362,7 @@ class ProcessorExpansion:
         with opened(document, self._connection, self._programs) as (state, cluster, _):
             found = state.move()
             if found is None and self._topics.target_processors is not None:
-                raise attempts.expanded_elsewhere(application.id)
+                raise state_move.expanded_elsewhere(application.id)
             if found is None:
                 raise ProblemsError([problems.already_expanded(application.id, target)])
             move = attrs.evolve(

@@ -7,7 +7,7 @@ import attrs
 import structlog
 
 from headwater.model.problems import Problem
-from headwater_spark.driver.processor_expansion.requests import requested_status
+from headwater_spark.driver.processor_expansion.problems import requested_status
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus

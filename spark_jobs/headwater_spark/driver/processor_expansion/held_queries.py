@@ -115,7 +115,7 @@ class OlderBatches:
         """
         self._await_partitions()
         for name, query in self.queries.items():
-            started = _now()
+            started = _format_now()
             if not _await_batch(query, _SILENT_SECONDS, self.stopping):
                 self.delayed(problems.older_batch_runs(self.move, name, started))
                 _await_batch(query, float("inf"), self.stopping)
@@ -123,15 +123,15 @@ class OlderBatches:
 
     def _await_partitions(self) -> None:
         counts = {topic: count for part in self.move.parts for topic, count in part.inputs.items()}
-        since, started = time.monotonic(), _now()
-        while missing := _missing(counts, self.known_counts()):
+        since, started = time.monotonic(), _format_now()
+        while missing := _missing_partitions(counts, self.known_counts()):
             if time.monotonic() - since >= _SILENT_SECONDS:
                 self.delayed(problems.partitions_not_known(self.move, missing, started))
             if self.stopping.wait(_POLL_SECONDS):
                 raise StoppedError
 
 
-def _missing(counts: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
+def _missing_partitions(counts: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
     """Return the partitions that the application does not know yet, as text for each topic."""
     return [
         f"{known.get(topic, 0)} of {count} of {topic}"
@@ -140,7 +140,7 @@ def _missing(counts: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
     ]
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -163,7 +163,7 @@ class UnprocessedRecords:
             return True
         if self._since is None:
             self._since = time.monotonic()
-            self._started = _now()
+            self._started = _format_now()
         elif time.monotonic() - self._since >= _SILENT_SECONDS:
             self._delayed(problems.many_unprocessed(self._move, _MOST_UNPROCESSED, self._started))
         return False

@@ -1,9 +1,13 @@
-"""The problems with which an expansion of processors is refused, or given up, each with what to do."""
+"""Which requests for more processors are refused, why an expansion is given up, and what to do."""
 
 from collections.abc import Sequence
 
-from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError
+from headwater.model.topology import Application
 from headwater_spark.driver.processor_move.moves import Move
+from headwater_spark.driver.processor_move.problems import fewer_processors
+from headwater_spark.driver.states import ClientState
+from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 
 _OLDER_BATCH = (
     "A batch that uses fewer partitions could write records to the partition that their key had before. Its "
@@ -147,3 +151,28 @@ def expansion_incomplete(move: Move, reason: str) -> Problem:
         "application stops.",
         fix="Correct the reason, and start the application again: it completes the expansion first.",
     )
+
+
+def requested_status(
+    status: ProcessorsStatus, processors: int, state: ClientState, application: Application
+) -> ProcessorsStatus:
+    """Return the status after a request for this number; the same if it is reached or being reached.
+
+    Raises:
+        ProblemsError: The client is not RUNNING or REBALANCING, or cannot have this number.
+    """
+    present, target = status.processors, status.target
+    if present is None:
+        raise ProblemsError([without_processors(application.id, application.at)])
+    if processors == (target or present):
+        return status
+    if target is not None:
+        is_checked = status.phase is ExpansionPhase.CHECK
+        problem = not_begun if is_checked else other_expansion
+        raise ProblemsError([problem(application.id, target, processors)])
+    if state not in (ClientState.RUNNING, ClientState.REBALANCING):
+        raise ProblemsError([not_running(application.id, state.value)])
+    if processors < present:
+        found = fewer_processors(application.id, present, processors, application.at)
+        raise ProblemsError([found])
+    return ProcessorsStatus(present, processors, ExpansionPhase.CHECK)

@@ -122,7 +122,7 @@ class SparkWarmUpJobs:
 
     def run(self, request: WarmUpRequest, stopping: Event) -> WarmUpResult:
         description = f"{request.application}: state of added processors"
-        results, failure = self._results(lambda: _restore(request), 1, description, stopping)
+        results, failure = self._results(lambda: _restore_state(request), 1, description, stopping)
         if failure is not None:
             return WarmUpResult(done=len(request.tasks), failures=(failure,))
         fields = json.loads(results[0])
@@ -172,5 +172,5 @@ def _begin_worker() -> str:
     return task_function.__name__
 
 
-def _restore(request: WarmUpRequest) -> str:
+def _restore_state(request: WarmUpRequest) -> str:
     return json.dumps(attrs.asdict(warm_up(request)))

@@ -7,8 +7,7 @@ import attrs
 
 from headwater.model.offset_metadata import decode_processor
 from headwater.model.problems import Problem, ProblemsError
-from headwater_spark.driver.processor_move.bounded_keys import bounded_keys
-from headwater_spark.driver.processor_move.entry_copy import Follower, MoveCluster, Report
+from headwater_spark.driver.processor_move.entry_copy import Follower, MoveCluster, Report, bounded_keys
 from headwater_spark.driver.processor_move.moves import Committed, Move
 from headwater_spark.driver.processor_move.problems import (
     forgotten_offset,
@@ -19,9 +18,10 @@ from headwater_spark.driver.processor_move.problems import (
 )
 from headwater_spark.engine.partitioners.hashing import linear_partition
 from headwater_spark.engine.records import InputRecord, TopicPartition
-from headwater_spark.engine.scaling.entry_owners import entry_owners
-from headwater_spark.engine.scaling.moved_stores import MovedStore, names_processor
+from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.scaling.transfers import entry_owners
+from headwater_spark.engine.serdes.internal_topics import names_processor
 from headwater_spark.worker.restore import RecordChunk
 
 _SAMPLE = 1_000
@@ -62,7 +62,7 @@ def check_entries(
         def chunks(topic: str = store.changelog, partition: int = processor) -> Iterator[RecordChunk]:
             return map(checked, cluster.read(topic, partition))
 
-        owners = partial(_owners, store, move.old)
+        owners = partial(_find_owners, store, move.old)
         key = misplaced_key(owners, processor, chunks, most_keys)
         if key is not None and store.changelog not in problems:
             owner = store.processor(key, move.old)
@@ -71,7 +71,7 @@ def check_entries(
         raise ProblemsError(list(problems.values()))
 
 
-def _owners(store: MovedStore, processors: Processors, keys: Sequence[bytes | None]) -> Sequence[int]:
+def _find_owners(store: MovedStore, processors: Processors, keys: Sequence[bytes | None]) -> Sequence[int]:
     [owners] = entry_owners(store, keys, processors)
     return owners
 
@@ -116,7 +116,7 @@ def check_input(
         ProblemsError: A record is in another partition, or an offset is missing.
         KafkaException: The input cannot be read.
     """
-    offsets, check = _offsets(move, cluster, committed), _RecordCheck(move)
+    offsets, check = _find_offsets(move, cluster, committed), _RecordCheck(move)
     starts = {
         each: max(0, offset - _SAMPLE) if check.is_newest(*each) else offset
         for each, offset in offsets.items()
@@ -153,7 +153,7 @@ class InputCheck:
     def problems(self, committed: Mapping[TopicPartition, Committed]) -> Sequence[Problem]:
         """Return problems of unprocessed records, at most one for each partition; raises `KafkaException`."""
         try:
-            offsets = _offsets(self._move, self._cluster, committed)
+            offsets = _find_offsets(self._move, self._cluster, committed)
         except ProblemsError as error:
             return error.problems
         for each, offset in offsets.items():
@@ -177,7 +177,7 @@ def unprocessed(move: Move, cluster: MoveCluster) -> int:
     return sum(max(0, end - max(first, committed[each].offset or 0)) for each, (first, end) in bounds.items())
 
 
-def _offsets(
+def _find_offsets(
     move: Move, cluster: MoveCluster, committed: Mapping[TopicPartition, Committed]
 ) -> Mapping[TopicPartition, int]:
     """Return the committed offsets of the input; partitions without one have no records.

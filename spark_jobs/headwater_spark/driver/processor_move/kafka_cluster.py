@@ -70,7 +70,7 @@ class KafkaMoveCluster:
     def committed(
         self, partitions: Iterable[TopicPartition], *, stable: bool = True
     ) -> Mapping[TopicPartition, Committed]:
-        return _committed(
+        return _read_committed(
             self._application, clients.committed(self._consumer if stable else self._unstable, partitions)
         )
 
@@ -84,7 +84,7 @@ class KafkaMoveCluster:
         """
         requested = list(partitions)
         try:
-            return _committed(
+            return _read_committed(
                 self._application, clients.committed(self._consumer, requested, _COMPLETION_SECONDS)
             )
         except KafkaException as error:
@@ -209,7 +209,7 @@ class KafkaMoveCluster:
         return len(found.partitions)
 
 
-def _committed(group: str, found: Iterable[KafkaTopicPartition]) -> Mapping[TopicPartition, Committed]:
+def _read_committed(group: str, found: Iterable[KafkaTopicPartition]) -> Mapping[TopicPartition, Committed]:
     """Return what is committed; raises `ProblemsError` if a text must not be replaced."""
     found = tuple(found)
     if unread := [problem for each in found if (problem := unread_problem(group, each)) is not None]:

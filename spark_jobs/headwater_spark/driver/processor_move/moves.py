@@ -15,7 +15,7 @@ has processors. Then the number is committed with the offsets of the input (`dec
 
 A running application announces a move first, and copies entries before it marks its tasks
 (`processor_expansion`). If nothing reads the old entries, it has no step CLEAR: the old processors delete
-them later, some with each batch (`moved_entries`).
+them later, some with each batch (`MovedEntries`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -147,7 +147,7 @@ class Move:
     def announcement(self) -> str:
         """The metadata of `announcements`, from before the changelog topics are expanded until the end.
 
-        They have the lineage: so another attempt is noticed (`attempts`).
+        They have the lineage: so another attempt is noticed (`state_move`).
         """
         clocks = {} if self.lineage is None else {LINEAGE_KEY: self.lineage}
         mark = MoveMark(MovePhase.CATCH_UP, self.before, self.after)
@@ -210,7 +210,7 @@ class Move:
         """Return the metadata of an input partition from MARK on; otherwise it stays as it is."""
         metadata = decode(text) or OffsetMetadata()
         mark = MoveMark(MovePhase.COPY, self.before, self.after)
-        return _encoded(metadata, partition, text, self.old, mark)
+        return _encode_metadata(metadata, partition, text, self.old, mark)
 
     def assigned(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
         """Return the metadata with which the input partitions belong to their new processors.
@@ -234,7 +234,7 @@ class Move:
                 metadata = self._metadata(part, states, processor)
                 for topic, partition in part.partitions_of(processor, self.new):
                     text = committed[topic, partition].text
-                    found[topic, partition] = _encoded(metadata, partition, text, self.new, mark)
+                    found[topic, partition] = _encode_metadata(metadata, partition, text, self.new, mark)
         return found
 
     def _state(
@@ -268,7 +268,7 @@ class Move:
     def completed(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
         """Return the metadata without marks."""
         return self._without_announcement(committed) | {
-            each: _encoded(
+            each: _encode_metadata(
                 decode(committed[each].text) or OffsetMetadata(),
                 each[1],
                 committed[each].text,
@@ -308,7 +308,7 @@ def merged_times(states: Sequence[OffsetMetadata], part: MovedPart) -> Mapping[s
     }
 
 
-def _encoded(
+def _encode_metadata(
     metadata: OffsetMetadata, partition: int, before: str, processors: Processors, mark: MoveMark | None
 ) -> str:
     """Return `metadata` for a partition, with the time and the read positions in the text `before`."""

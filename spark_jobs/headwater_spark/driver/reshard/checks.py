@@ -14,7 +14,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.operations.planning import compile_with_counts
 from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.processor_move.entry_copy import Report
-from headwater_spark.driver.reshard import copy_problems, partitioner_problems, problems, record_problems
+from headwater_spark.driver.reshard import copy_problems, input_problems, problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
 from headwater_spark.driver.reshard.plan import Reshard, producer_name
@@ -58,7 +58,7 @@ def find_journal(
 
     `partitions` is topic → partition count on the cluster.
     """
-    changelogs = _changelogs(compile_with_counts(document, partitions, {}), partitions)
+    changelogs = _count_changelogs(compile_with_counts(document, partitions, {}), partitions)
     application = document.application.id
     try:
         journal = read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
@@ -112,12 +112,12 @@ def forgotten_offsets(
         if topic in partitions
     }
     committed = cluster.committed(journal_partitions(read), stable=False)
-    entries = cluster.bounds(journal_partitions(_changelogs(compiled, partitions)))
+    entries = cluster.bounds(journal_partitions(_count_changelogs(compiled, partitions)))
     if any(each.offset is not None for each in committed.values()) or not any(
         first < end for first, end in entries.values()
     ):
         return []
-    return [record_problems.no_offsets(document.application.id)]
+    return [input_problems.no_offsets(document.application.id)]
 
 
 def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem]:
@@ -135,7 +135,7 @@ def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem
         any(first < end for first, end in cluster.bounds(each).values())
         for each in (reshard.changelog_partitions, read)
     ):
-        return [record_problems.no_offsets(reshard.application)]
+        return [input_problems.no_offsets(reshard.application)]
     return UnprocessedRecords(reshard, cluster, committed).problems()
 
 
@@ -155,7 +155,7 @@ def unchecked_partitioners(
         moved += [(each.topic, 0)] if each.is_rewritten else []  # its unprocessed records move, too
         if any(first < end for first, end in cluster.bounds(moved).values()):
             name = each.partitioner.name
-            found.append(partitioner_problems.unchecked_partitioner(reshard.application, each.topic, name))
+            found.append(input_problems.unchecked_partitioner(reshard.application, each.topic, name))
     return found
 
 
@@ -184,7 +184,7 @@ def timestamp_problems(
 ) -> Sequence[Problem]:
     """Return a problem for each topic whose records would get other timestamps."""
     return [
-        record_problems.replaced_timestamps(application, topic)
+        input_problems.replaced_timestamps(application, topic)
         for topic in topics
         if {**snapshot.topic_defaults, **snapshot.topics[topic].config}.get("message.timestamp.type")
         == "LogAppendTime"
@@ -198,7 +198,7 @@ def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:
     return retention if "delete" in config.get("cleanup.policy", "delete") and retention >= 0 else None
 
 
-def _changelogs(compiled: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
+def _count_changelogs(compiled: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
     """Return changelog topic → partition count, of the topics that exist."""
     return {
         topic.name: partitions[topic.name]

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headwater.model.nodes import StateStore
 from headwater.model.problems import Problem
-from headwater_spark.driver.processor_move.bounded_keys import BoundedKeys, bounded_keys
 from headwater_spark.driver.processor_move.checks import misplaced_key
-from headwater_spark.driver.processor_move.entry_copy import Report
+from headwater_spark.driver.processor_move.entry_copy import BoundedKeys, Report, bounded_keys
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import WHOLE, ReshardCluster, Share
 from headwater_spark.driver.reshard.plan import Reshard
@@ -74,12 +73,16 @@ def check_entries(
     for transfer in reshard.transfers:
         reading = _Reading(transfer, cluster, report, share)
         for partition in filter(share.has, range(transfer.before)):
-            if transfer.source not in found and (problem := _problem(reshard, transfer, partition, reading)):
+            if transfer.source not in found and (
+                problem := _find_problem(reshard, transfer, partition, reading)
+            ):
                 found[transfer.source] = problem
     return list(found.values())
 
 
-def _problem(reshard: Reshard, transfer: Transfer, partition: int, reading: "_Reading") -> Problem | None:
+def _find_problem(
+    reshard: Reshard, transfer: Transfer, partition: int, reading: "_Reading"
+) -> Problem | None:
     if transfer.store is None:
         return None
 

@@ -29,12 +29,18 @@ from headwater_spark.driver.processor_move.entry_copy import (
     sent_if_many,
     tombstones,
 )
-from headwater_spark.driver.reshard.entry_columns import EntryColumns, Hashes, entry_columns
-from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals, LastRecords, summed_totals
+from headwater_spark.driver.reshard.entry_totals import (
+    EntryColumns,
+    EntryTotals,
+    FoundTotals,
+    Hashes,
+    LastRecords,
+    entry_columns,
+    summed_totals,
+)
 from headwater_spark.engine.columns import OutputColumns, TopicColumns
 from headwater_spark.engine.records import TopicPartition
-from headwater_spark.engine.scaling.entry_owners import NO_OWNER
-from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.engine.scaling.transfers import NO_OWNER, Transfer
 from headwater_spark.worker.restore import RecordChunk
 
 _MAX_KEYS_IN_MEMORY = 1_000_000

@@ -1,20 +1,82 @@
-"""The passes of a reshard over the entries of a topic, and what executes them.
+"""The passes of a reshard over the entries of a topic, what executes them, and who may write meanwhile.
 
 One process executes them (`OwnProcess`), several processes (`EntryWorkers`), or the tasks of Spark jobs
-(`SparkPasses`). Each executes the passes of `EntryMove`, for a share of the partitions.
+(`SparkPasses`). Each executes the passes of `EntryMove`, for a share of the partitions. Tasks and processes
+may run after the process that has started them has ended, and another one has begun, or the application was
+reset. So they check before they write that their round is the present one (`WritingRound`).
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
+
+from confluent_kafka import KafkaError, KafkaException
 
 from headwater.model.problems import Problem
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals
+from headwater_spark.driver.reshard.journal import read_round
 from headwater_spark.driver.reshard.plan import Reshard
-from headwater_spark.driver.reshard.writing_round import WritingRound
+from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
+
+_VISIBLE_SECONDS = 60.0
+_POLL_SECONDS = 0.1
+_FAILED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
+
+
+class WritingRound(Protocol):
+    """Decides which tasks and processes may write: only writers of the round whose number is in the journal.
+
+    A round begins with each execution, and before tasks are repeated. Then all writers of earlier rounds are
+    fenced. A late writer that opens its producer afterwards finds another number in the journal.
+    """
+
+    @property
+    def location(self) -> TopicPartition:
+        """The partition whose offset metadata have the number."""
+        ...
+
+    @property
+    def number(self) -> int: ...
+
+    def begin(self, producer: MoveProducer) -> None:
+        """Commit another number, then fence all writers."""
+        ...
+
+
+class OtherRoundError(KafkaException):
+    """Another round has begun, or another execution."""
+
+    def __init__(self) -> None:
+        super().__init__(KafkaError(_FAILED, "another client executes it"))
+
+
+def await_partitions(cluster: ReshardCluster, topic: str, count: int) -> None:
+    """Wait until the broker of this process knows the partitions that another process has added.
+
+    A process that moves a share never adds partitions: it may run after the process that has started it has
+    ended, and the application was reset. Raises `KafkaException`.
+    """
+    deadline = time.monotonic() + _VISIBLE_SECONDS
+    while (found := cluster.counts([topic])[topic]) < count:
+        if time.monotonic() > deadline:
+            raise KafkaException(KafkaError(_FAILED, f"{topic} has {found} partitions instead of {count}"))
+        time.sleep(_POLL_SECONDS)
+    cluster.renew_reader()
+
+
+def check_round(cluster: ReshardCluster, location: TopicPartition, number: int) -> None:
+    """Check that the journal has this round, after a producer was opened: it has fenced earlier ones.
+
+    A process that opens its producer after the fence of the next execution would not be fenced. Raises
+    `OtherRoundError`.
+    """
+    [found] = cluster.committed([location]).values()
+    if read_round(found.text) != number:
+        raise OtherRoundError
 
 
 class EntryPasses(Protocol):

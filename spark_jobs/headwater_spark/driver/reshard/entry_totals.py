@@ -1,29 +1,136 @@
 """Count and compare the entries of a changelog topic, with a digest of their content, in little memory.
 
 An entry is the last record of a key. For each key, 29 bytes are kept instead of the record: two hashes of the
-key and one of the record, the partition that the entry belongs to, and whether retention may delete it.
+key and one of the record, the partition that the entry belongs to, and whether retention may delete it. Many
+records are hashed at once (`EntryColumns`): a loop over them takes ten times as long.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+from pandas.util import hash_array  # type: ignore[import-untyped]
 
 from headwater.model.problems import ProblemsError
 from headwater_spark.driver.reshard import problems
-from headwater_spark.driver.reshard.entry_columns import EntryColumns, Hashes
-from headwater_spark.engine.scaling.entry_owners import NO_OWNER
-from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.engine.columns import Columns
+from headwater_spark.engine.records import Headers
+from headwater_spark.engine.scaling.transfers import NO_OWNER, Transfer
 
-_DELETED = 0
+Hashes = NDArray[np.uint64]
+DIGEST_VERSION = 1
+"""Executions with another version compute other digests. Change it with the digests."""
+_OTHER_KEY = "other hash of 16"
+_FIRST, _SECOND = (np.uint64(each) for each in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53))
+_SHIFT = np.uint64(33)
+_DELETED = np.uint64(0)
+"""The digest of a record that deletes an entry."""
+_NO_HASHES: Hashes = np.empty(0, np.uint64)
+
+
+@attrs.frozen(eq=False)
+class EntryColumns:
+    """The records of a chunk that have a key. `hashes` and `others` are two hashes of the keys.
+
+    Both together distinguish keys: one of 64 bits alone may be the same for two of billions of keys. They are
+    the same in each process.
+    """
+
+    keys: Sequence[bytes]
+    values: Sequence[bytes | None]
+    times: NDArray[np.int64]
+    headers: Sequence[Headers]
+    hashes: Hashes
+    others: Hashes
+
+    @property
+    def columns(self) -> Columns:
+        """The records as a producer takes them."""
+        return self.keys, self.values, self.times.tolist(), self.headers
+
+    def chosen(self, is_chosen: NDArray[np.bool_]) -> "EntryColumns":
+        """Return some of the records."""
+        if is_chosen.all():
+            return self
+        at = np.flatnonzero(is_chosen)
+        indexes = at.tolist()
+        return EntryColumns(
+            [self.keys[index] for index in indexes],
+            [self.values[index] for index in indexes],
+            self.times[at],
+            [self.headers[index] for index in indexes],
+            self.hashes[at] if len(self.hashes) else self.hashes,
+            self.others[at] if len(self.others) else self.others,
+        )
+
+    def digests(self) -> Hashes:
+        """Return a digest of all that is kept of each record, 0 for those that delete an entry.
+
+        The digests are the same in each process.
+        """
+        is_deleted = np.fromiter((value is None for value in self.values), np.bool_, len(self.values))
+        contents = [value or b"" for value in self.values] if is_deleted.any() else self.values
+        found = _mix_bits(_mix_bits(self.hashes) ^ content_hashes(contents))  # type: ignore[arg-type]  # no value is None
+        found = _mix_bits(found ^ self.times.astype(np.uint64))
+        at = np.flatnonzero([bool(each) for each in self.headers])
+        headers = content_hashes([repr(list(self.headers[index])).encode() for index in at.tolist()])
+        found[at] = _mix_bits(found[at] ^ headers)
+        found |= np.uint64(1)
+        found[is_deleted] = _DELETED
+        return found
+
+
+class Chunk(Protocol):
+    """Records of one partition, in columns (`RecordChunk`)."""
+
+    @property
+    def keys(self) -> list[bytes | None]: ...
+    @property
+    def values(self) -> list[bytes | None]: ...
+    @property
+    def times(self) -> list[int]: ...
+    @property
+    def headers(self) -> list[Headers]: ...
+
+
+def entry_columns(chunk: Chunk) -> EntryColumns:
+    """Return the records of a chunk that have a key."""
+    keys: list[Any] = chunk.keys
+    columns = EntryColumns(
+        keys, chunk.values, np.array(chunk.times, np.int64), chunk.headers, _NO_HASHES, _NO_HASHES
+    )
+    if None in keys:
+        columns = columns.chosen(np.array([key is not None for key in keys]))
+    return attrs.evolve(
+        columns,
+        hashes=content_hashes(columns.keys),
+        others=content_hashes(columns.keys, is_other=True),
+    )
+
+
+def content_hashes(contents: Sequence[bytes], *, is_other: bool = False) -> Hashes:
+    """Return a hash (SipHash) of each content, which depends on nothing else; `is_other`: a second one."""
+    found = np.empty(len(contents), object)
+    found[:] = contents
+    options = {"hash_key": _OTHER_KEY} if is_other else {}
+    hashes: Hashes = hash_array(found, categorize=False, **options)
+    return hashes
+
+
+def _mix_bits(hashes: Hashes) -> Hashes:
+    """Return hashes of which each bit depends on all bits of the given ones."""
+    hashes = (hashes ^ hashes >> _SHIFT) * _FIRST
+    hashes = (hashes ^ hashes >> _SHIFT) * _SECOND
+    return hashes ^ hashes >> _SHIFT
+
+
 _RECORDS = 500_000
 """So many records, or as many as are kept, are collected before all but the last of each key are removed."""
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
 _SIGN = 1 << 63
-_HASH = np.empty(0, np.uint64)
-_NONE = (_HASH, _HASH, _HASH, np.empty(0, np.int32), np.empty(0, np.bool_))
+_NONE = (_NO_HASHES, _NO_HASHES, _NO_HASHES, np.empty(0, np.int32), np.empty(0, np.bool_))
 
 
 @attrs.frozen
@@ -40,7 +147,7 @@ class EntryTotals:
     def __add__(self, other: "EntryTotals") -> "EntryTotals":
         return EntryTotals(
             self.entries + other.entries,
-            _signed((self.digest + other.digest) & _MASK),
+            _to_signed((self.digest + other.digest) & _MASK),
             self.expiring + other.expiring,
         )
 
@@ -126,7 +233,7 @@ class LastRecords:
             chosen = is_entry & (partitions == partition)
             kept = digests[chosen & ~expiring]
             digest = int(kept.sum(dtype=np.uint64)) if len(kept) else 0
-            found[partition] = EntryTotals(len(kept), _signed(digest), int((chosen & expiring).sum()))
+            found[partition] = EntryTotals(len(kept), _to_signed(digest), int((chosen & expiring).sum()))
         return found
 
     def _merge(self) -> None:
@@ -166,7 +273,7 @@ def _is_last(sorted_: Hashes) -> NDArray[np.bool_]:
     return found
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     """Return 64 bits as a signed number, which offset metadata can have."""
     return number - (1 << 64) if number & _SIGN else number
 
@@ -196,7 +303,12 @@ def check_totals(
     incomplete = incomplete_partitions(expected, found, may_expire=may_expire, has_digests=has_digests)
     wrong = [
         problems.wrong_copy(
-            application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
+            application,
+            transfer.target,
+            partition,
+            _describe_totals(total),
+            _describe_totals(other),
+            is_cleared=is_cleared,
         )
         for partition, total, other in incomplete
     ]
@@ -215,7 +327,7 @@ def incomplete_partitions(
     ]
 
 
-def _shown(totals: EntryTotals) -> str:
+def _describe_totals(totals: EntryTotals) -> str:
     return (
         f"{totals.entries + totals.expiring:,} entries, digest {totals.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"
     )

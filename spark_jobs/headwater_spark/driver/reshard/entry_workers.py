@@ -27,6 +27,9 @@ from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, Share
 from headwater_spark.driver.reshard.entry_passes import (
     EntryPasses,
+    WritingRound,
+    await_partitions,
+    check_round,
     one_each,
     summed_found,
     summed_shares,
@@ -34,7 +37,6 @@ from headwater_spark.driver.reshard.entry_passes import (
 from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
-from headwater_spark.driver.reshard.writing_round import WritingRound, await_partitions, check_round
 from headwater_spark.engine.partitioners.hashing import PartitionerError
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
@@ -283,12 +285,12 @@ def _run_worker(pipe: Pipe, connection: Connection, application: str, name: str,
                 return getattr(worker, method)(*arguments)
 
             while True:
-                pipe.send(_answer(execute, *pipe.recv()))
+                pipe.send(_answer_request(execute, *pipe.recv()))
     except (EOFError, OSError):
         return  # the parent has closed the pipe, or has ended
 
 
-def _answer(execute: Callable[..., object], *arguments: object) -> tuple[str, object]:
+def _answer_request(execute: Callable[..., object], *arguments: object) -> tuple[str, object]:
     try:
         return "result", execute(*arguments)
     except ProblemsError as error:

@@ -23,11 +23,11 @@ import attrs
 
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
-from headwater_spark.driver.reshard import partitioner_problems, problems
-from headwater_spark.driver.reshard.entry_columns import DIGEST_VERSION
+from headwater_spark.driver.reshard import input_problems, problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster, await_transactions
 from headwater_spark.driver.reshard.entry_passes import EntryPasses, OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.entry_totals import (
+    DIGEST_VERSION,
     EntryTotals,
     FoundTotals,
     check_totals,
@@ -171,7 +171,7 @@ class ReshardExecution:
             writers=max(WRITERS, self._executor.writers),
             round=_new_round(),
         )
-        producer.commit(_merged(journal.commits(each.source) for each in self._reshard.transfers))
+        producer.commit(_merge_commits(journal.commits(each.source) for each in self._reshard.transfers))
         return journal
 
     def _check_partitioners(self, journal: Journal) -> None:
@@ -225,7 +225,7 @@ class ReshardExecution:
             )
         ends = {each: end for each, (_, end) in self._cluster.bounds(partitions).items()}
         self._journal = attrs.evolve(journal, ends=ends, is_locked=True)
-        producer.commit(_merged(self._journal.commits(each) for each in self._journal.phases))
+        producer.commit(_merge_commits(self._journal.commits(each) for each in self._journal.phases))
 
     def _move_entries(self, producer: MoveProducer, transfer: Transfer) -> None:
         journal, topic, now = self._known_journal(), transfer.source, int(time.time() * 1000)
@@ -296,7 +296,7 @@ class ReshardExecution:
 
     def _changed_partitioner(self, transfer: Transfer) -> Problem:
         name = "" if transfer.partitioner is None else transfer.partitioner.name
-        return partitioner_problems.changed_partitioner(self._reshard.application, transfer.source, name)
+        return input_problems.changed_partitioner(self._reshard.application, transfer.source, name)
 
     def _commit_offsets(self, producer: MoveProducer) -> None:
         """Write unprocessed records again, and commit the offsets: one transaction."""
@@ -388,7 +388,7 @@ def expires_before(started_ms: int, retention_ms: int | None) -> int | None:
     return None if retention_ms is None else started_ms + _DAY_MS - retention_ms
 
 
-def _merged(
+def _merge_commits(
     commits: Iterable[Mapping[TopicPartition, tuple[int, str]]],
 ) -> Mapping[TopicPartition, tuple[int, str]]:
     return {each: commit for part in commits for each, commit in part.items()}

@@ -126,7 +126,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
     Raises:
         ValueError: It is not complete: another program has committed it.
     """
-    clocks = {each: _clocks(found.text) for each, found in committed.items()}
+    clocks = {each: _read_clocks(found.text) for each, found in committed.items()}
     root = next((each for each in clocks.values() if _OFFSETS in each), None)
     if root is None:
         return None
@@ -160,7 +160,11 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         counts,
         ends,
         phases,
-        {topic: _totals(clocks, topic, counts[topic][1]) for topic in phases if _has_totals(clocks, topic)},
+        {
+            topic: _read_totals(clocks, topic, counts[topic][1])
+            for topic in phases
+            if _has_totals(clocks, topic)
+        },
         layouts={topic: _LAYOUTS[number] for topic, number in numbers.items() if number is not None},
         has_offsets=bool(root[_OFFSETS]),
         started_ms=root[_STARTED],
@@ -178,7 +182,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
 
 def read_round(text: str) -> int | None:
     """Return the number of the present round, from what is committed for the first partition of the root."""
-    return _clocks(text).get(_ROUND)
+    return _read_clocks(text).get(_ROUND)
 
 
 def journal_partitions(counts: Mapping[str, int]) -> Iterable[TopicPartition]:
@@ -186,7 +190,7 @@ def journal_partitions(counts: Mapping[str, int]) -> Iterable[TopicPartition]:
     return [(topic, partition) for topic, count in sorted(counts.items()) for partition in range(count)]
 
 
-def _clocks(text: str) -> Mapping[str, int]:
+def _read_clocks(text: str) -> Mapping[str, int]:
     metadata = decode(text)
     return {} if metadata is None else metadata.clocks
 
@@ -195,7 +199,7 @@ def _has_totals(clocks: Mapping[TopicPartition, Mapping[str, int]], topic: str) 
     return _ENTRIES in clocks.get((topic, 0), {})
 
 
-def _totals(
+def _read_totals(
     clocks: Mapping[TopicPartition, Mapping[str, int]], topic: str, count: int
 ) -> tuple[EntryTotals, ...]:
     found = [clocks.get((topic, partition), {}) for partition in range(count)]

@@ -10,7 +10,7 @@ from headwater.model.nodes import StateStore
 from headwater.model.problems import Problem
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move.moves import MovedPart
-from headwater_spark.driver.reshard import partitioner_problems, problems
+from headwater_spark.driver.reshard import input_problems, problems
 from headwater_spark.driver.reshard.input_changes import InputChange
 from headwater_spark.engine.partitioners.hashing import UserPartitioner
 from headwater_spark.engine.program import SubtopologyProgram
@@ -160,7 +160,7 @@ class _Planner:
             yield problems.with_processors(application, at)
         partitioner = StreamsConfig.of(self._application).static_partitioner
         if partitioner not in DEFAULT_PARTITIONERS[:2]:
-            yield partitioner_problems.other_partitioner(application, str(partitioner), at)
+            yield input_problems.other_partitioner(application, str(partitioner), at)
         if missing := sorted(self._internal.keys() - self._request.before.keys()):
             yield problems.missing_topics(application, missing)
         for name, topic in self._internal.items():
@@ -345,9 +345,7 @@ class _Planner:
                 ):
                     chosen = theirs or program.partitioning[sink].partitioner or rule.value
                     what = f"sink {sink} writes {topic} by {chosen}"
-                    yield partitioner_problems.other_partitioner(
-                        self._application.id, what, self._application.at
-                    )
+                    yield input_problems.other_partitioner(self._application.id, what, self._application.at)
 
     def _partitioner(self, part: SubTopology) -> UserPartitioner | None:
         """Return the partitioner of the inputs of a sub-topology; all have the same one."""
@@ -359,15 +357,15 @@ class _Planner:
         parts = [part for part in self._request.compiled.subtopologies if not part.is_global]
         read = {topic for part in parts for topic in part.source_partitions}
         for topic in sorted(named.keys() - read):
-            yield partitioner_problems.needless_partitioner(application, topic, sorted(read))
+            yield input_problems.needless_partitioner(application, topic, sorted(read))
         for part in parts:
             found = {topic: named.get(topic) for topic in sorted(part.source_partitions)}
             if len(set(found.values())) > 1:
                 shown = {topic: "default" if each is None else each.name for topic, each in found.items()}
-                yield partitioner_problems.different_partitioners(application, str(part.id), shown)
+                yield input_problems.different_partitioners(application, str(part.id), shown)
         if named and any(map(_is_subscription, self._internal.values())):
             what = "foreign-key joins cannot move with --partitioner"
-            yield partitioner_problems.other_partitioner(application, what, self._application.at)
+            yield input_problems.other_partitioner(application, what, self._application.at)
 
     def _different(self, part: SubTopology, counts: Mapping[str, int], when: str) -> Problem:
         return problems.different_counts(self._application.id, str(part.id), counts, when)

@@ -18,12 +18,12 @@ from headwater_spark.driver.processor_move.entry_copy import MoveProducer, unrep
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, Share
+from headwater_spark.driver.reshard.entry_passes import await_partitions, check_round
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.driver.reshard.plan import Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
-from headwater_spark.driver.reshard.writing_round import await_partitions, check_round
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
-from headwater_spark.engine.program.classes import load_class
+from headwater_spark.engine.program.user_code import load_class
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.interpreter import cheap_collections
@@ -104,7 +104,7 @@ class CheckPass:
     writes = False
 
     def execute(self, share: Share) -> Sequence[Problem]:
-        with _cluster(self.connection, self.reshard.application) as cluster:
+        with _open_cluster(self.connection, self.reshard.application) as cluster:
             return check_entries(self.reshard, cluster, unreported, share)
 
 
@@ -131,7 +131,7 @@ class MovePass:
         return self.method in _WRITING
 
     def execute(self, share: Share) -> object:
-        with _cluster(self.connection, self.application) as cluster:
+        with _open_cluster(self.connection, self.application) as cluster:
             await_partitions(cluster, self.transfer.target, self.transfer.after)
             move = EntryMove(
                 self.transfer, cluster, self.ends, self.limit, unreported, share=share, executes_all=False
@@ -151,22 +151,22 @@ def _delete_leftovers(move: EntryMove, producer: MoveProducer, request: MovePass
     move.delete_leftovers(producer, request.sources)
 
 
-def _copy(
+def _copy_share(
     move: EntryMove, producer: MoveProducer, request: MovePass
 ) -> tuple[Sequence[EntryTotals], int, int]:
     del request
     return move.copy(producer), move.written, move.skipped
 
 
-def _clear(move: EntryMove, producer: MoveProducer, request: MovePass) -> None:
+def _clear_share(move: EntryMove, producer: MoveProducer, request: MovePass) -> None:
     del request
     move.clear(producer)
 
 
 _WRITING: Mapping[str, Callable[[EntryMove, MoveProducer, MovePass], object]] = {
     "delete_leftovers": _delete_leftovers,
-    "copy": _copy,
-    "clear": _clear,
+    "copy": _copy_share,
+    "clear": _clear_share,
 }
 
 
@@ -195,5 +195,5 @@ def sent_transfer(transfer: Transfer) -> Transfer:
     return attrs.evolve(transfer, partitioner=UserPartitioner(name, ImportedFunction(name)))
 
 
-def _cluster(connection: Connection, application: str) -> "closing[KafkaMoveCluster]":
+def _open_cluster(connection: Connection, application: str) -> "closing[KafkaMoveCluster]":
     return closing(KafkaMoveCluster(connection, application, kafka_failed))

@@ -18,6 +18,7 @@ from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Repor
 from headwater_spark.driver.reshard.entry_move import Share
 from headwater_spark.driver.reshard.entry_passes import (
     EntryPasses,
+    WritingRound,
     one_each,
     summed_found,
     summed_shares,
@@ -34,7 +35,6 @@ from headwater_spark.driver.reshard.share_tasks import (
     Result,
     sent_transfer,
 )
-from headwater_spark.driver.reshard.writing_round import WritingRound
 from headwater_spark.engine.scaling.transfers import Transfer
 
 _ATTEMPTS = 4

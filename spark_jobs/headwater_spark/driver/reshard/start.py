@@ -21,7 +21,7 @@ from headwater.operations.observation import observe_application
 from headwater.operations.planning import compile_with_counts, external_counts
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import partitioner_problems, problems
+from headwater_spark.driver.reshard import input_problems, problems
 from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_reshard,
@@ -141,7 +141,7 @@ def reshard_application(
                 cluster.check_expansion(reshard.expansions)
             elif options.checks_only:
                 raise ProblemsError([problems.not_complete(application, journal.counts)])
-            executor = stack.enter_context(_executor(reshard, cluster, connection, options, report))
+            executor = stack.enter_context(_open_executor(reshard, cluster, connection, options, report))
             if journal is None and (found := list(executor.check_entries(reshard))):
                 raise ProblemsError(found)
             if options.checks_only:
@@ -169,18 +169,14 @@ def reshard_application(
             )
     except PartitionerError as error:
         raise ProblemsError(
-            [
-                partitioner_problems.partitioner_failed(
-                    application, error.name, error.reason, has_begun=has_begun()
-                )
-            ]
+            [input_problems.partitioner_failed(application, error.name, error.reason, has_begun=has_begun())]
         ) from error
     except KafkaException as error:
         raise ProblemsError([_kafka_problem(application, error, has_begun=has_begun())]) from error
 
 
 @contextmanager
-def _executor(
+def _open_executor(
     reshard: Reshard,
     cluster: ReshardCluster,
     connection: Connection,
@@ -230,7 +226,7 @@ def plan_from_cluster(
     compiled = compile_with_counts(document, partitions, options.partitions)
     _check_sources(compiled, counts, options)
     if journal is not None:
-        compiled = _resumed(document, counts, options, journal)
+        compiled = _resume_reshard(document, counts, options, journal)
     if wrong := errors_of_existing_topics(compiled.problems):
         raise ProblemsError(wrong)
     before = {} if journal is None else {topic: old for topic, (old, _) in journal.counts.items()}
@@ -277,7 +273,7 @@ def _check_partitioners(reshard: Reshard, journal: Journal) -> None:
     named = {each.topic: each.partitioner.checksum for each in reshard.inputs if each.partitioner is not None}
     if named != journal.partitioners:
         topics = sorted({*named, *journal.partitioners})
-        raise ProblemsError([partitioner_problems.other_partitioners(reshard.application, topics)])
+        raise ProblemsError([input_problems.other_partitioners(reshard.application, topics)])
 
 
 def _with_settings(
@@ -313,7 +309,7 @@ def _kafka_problem(application: str, error: KafkaException, *, has_begun: bool) 
     return problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
 
 
-def _resumed(
+def _resume_reshard(
     document: TopologyDocument, counts: Mapping[str, int], options: ReshardOptions, journal: Journal
 ) -> CompiledApplication:
     """Return the application with the counts of a reshard that has begun; raises `ProblemsError`."""

@@ -27,7 +27,7 @@ from headwater.operations.observation import observe_application
 from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import copy_problems, problems, record_problems
+from headwater_spark.driver.reshard import copy_problems, input_problems, problems
 from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_stopped,
@@ -265,7 +265,7 @@ def source_problems(
                 max(0, end - max(first, committed[each].offset or 0)) for each, (first, end) in bounds.items()
             )
             if waiting > _MAX_RECORDS:
-                yield record_problems.many_unprocessed(application, waiting, _MAX_RECORDS)
+                yield input_problems.many_unprocessed(application, waiting, _MAX_RECORDS)
 
 
 def incomplete_copies(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Collection[str]:

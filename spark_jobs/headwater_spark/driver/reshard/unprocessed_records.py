@@ -7,14 +7,18 @@ import attrs
 
 from headwater.model.problems import Problem
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard import problems, record_problems
+from headwater_spark.driver.reshard import input_problems, problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.input_changes import InputChange
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
-from headwater_spark.engine.scaling.moved_stores import names_processor
-from headwater_spark.engine.scaling.transfers import left_key_of, named_partition, subscription_to
+from headwater_spark.engine.serdes.internal_topics import (
+    left_key_of,
+    named_partition,
+    names_processor,
+    subscription_to,
+)
 from headwater_spark.worker.restore import RecordChunk
 
 _MAX_RECORDS = 200_000
@@ -65,7 +69,7 @@ class UnprocessedRecords:
                 total += sum(each.end - each.first for each in self._ranges(change))
             found.extend(self._misplaced(change, has_begun=has_begun))
         if total > _MAX_RECORDS and not has_begun:
-            found.append(record_problems.many_unprocessed(self._reshard.application, total, _MAX_RECORDS))
+            found.append(input_problems.many_unprocessed(self._reshard.application, total, _MAX_RECORDS))
         return found[:_MAX_PROBLEMS]
 
     def rewritten(self) -> Iterator[OutputRecord]:
@@ -115,7 +119,7 @@ class UnprocessedRecords:
         for number in range(min(change.before, change.present)):
             first, end = self._bounds[change.topic, number]
             if first < end and committed.get(number, Committed()).offset is None:
-                yield record_problems.missing_offset(self._reshard.application, change.topic, number)
+                yield input_problems.missing_offset(self._reshard.application, change.topic, number)
 
     def _offset(self, change: InputChange, number: int, committed: Mapping[int, Committed]) -> int:
         first, end = self._bounds.get((change.topic, number), (0, 0))
@@ -165,8 +169,8 @@ class UnprocessedRecords:
                 allowed.add(new)
             if partition not in allowed:
                 if has_begun:
-                    return record_problems.written_since_the_start(application, topic, partition, offset)
-                return record_problems.unprocessed_record(application, topic, partition, offset, new)
+                    return input_problems.written_since_the_start(application, topic, partition, offset)
+                return input_problems.unprocessed_record(application, topic, partition, offset, new)
         return None
 
     @staticmethod

@@ -58,7 +58,7 @@ def start_problems(
     found = [*_connect_problems(application, master or "", conf, environment, command)]
     if master is not None and conf.get(_DEPLOY_MODE, "client").lower() == "cluster":
         found.append(
-            _unfit(
+            _unfit_setting(
                 application,
                 "This process cannot start the driver on the cluster.",
                 expected=f"{_DEPLOY_MODE} = client",
@@ -85,7 +85,7 @@ def is_local_master(master: str) -> bool:
 
 def connect_session(application: str) -> Problem:
     """Return the problem that a session is one of Spark Connect."""
-    return _unfit(
+    return _unfit_setting(
         application,
         "The session is one of Spark Connect.",
         expected="a classic session, in the process of the driver",
@@ -108,7 +108,7 @@ def _connect_problems(
     mode = conf.get("spark.api.mode") or environment.get("SPARK_API_MODE", "")
     causes += ["spark.api.mode = connect"] if mode.lower() == "connect" else []
     if causes:
-        yield _unfit(
+        yield _unfit_setting(
             application,
             "Spark would start a session of Spark Connect.",
             expected="a classic session: a master such as spark://HOST:7077, without spark.remote",
@@ -122,7 +122,7 @@ def _session_problems(
     application: str, master: str, conf: Mapping[str, str], command: SparkCommand
 ) -> Iterator[Problem]:
     if (found := conf.get(_SPECULATION, "false")).lower() != "false":
-        yield _unfit(
+        yield _unfit_setting(
             application,
             "Spark would run copies of slow tasks.",
             expected=f"{_SPECULATION} = false",
@@ -131,7 +131,7 @@ def _session_problems(
             fix=f"Remove {_SPECULATION} from Spark's configuration, or set it to false.",
         )
     if (found := conf.get(_ATTEMPTS, "4")) != "1" and not is_local_master(master):
-        yield _unfit(
+        yield _unfit_setting(
             application,
             "Spark would repeat stages while tasks of their first attempt still run.",
             expected=f"{_ATTEMPTS} = 1",
@@ -142,7 +142,9 @@ def _session_problems(
         )
 
 
-def _unfit(application: str, summary: str, *, expected: str, found: str, why: str, fix: str) -> Problem:
+def _unfit_setting(
+    application: str, summary: str, *, expected: str, found: str, why: str, fix: str
+) -> Problem:
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
         application=application,

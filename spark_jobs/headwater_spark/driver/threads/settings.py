@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from headwater.compiler.configs.table import read_config
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import Application
-from headwater_spark.engine.program.classes import is_class_name
 from headwater_spark.engine.program.settings import refused_setting
+from headwater_spark.engine.program.user_code import is_class_name
 from headwater_spark.stream_threads import UncaughtExceptionResponse
 
 COUNT = "num.stream.threads"

@@ -12,7 +12,7 @@ from headwater_spark.driver.failures import Failure, RestartPolicy
 from headwater_spark.driver.threads.settings import fixed_response, handler_name, handler_not_loaded
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.engine.partitioners.static import TaskMigrated
-from headwater_spark.engine.program.classes import load_class
+from headwater_spark.engine.program.user_code import load_class
 from headwater_spark.stream_threads import (
     RunningApplication,
     ThreadFailure,

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.program_interface import Serde
+from headwater_spark.engine.record_order import PartitionColumns
 from headwater_spark.engine.records import Headers, InputRecord, Value
 from headwater_spark.engine.serdes.plain import PLAIN
 from headwater_spark.engine.stores.record_cache import header_bytes

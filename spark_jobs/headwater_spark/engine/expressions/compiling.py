@@ -175,10 +175,15 @@ class Generator:
 
     def fault(self, node: exp.Expr, summary: str, expected: str = "", fix: str = "") -> str:
         line, column = position(node)
-        fault = Fault(summary, _shown(node), line=line, column=column)
+        fault = Fault(summary, _quote_node(node), line=line, column=column)
         if expected:
             fault = Fault(
-                summary, _shown(node), expected, fix or "Change the expression.", line=line, column=column
+                summary,
+                _quote_node(node),
+                expected,
+                fix or "Change the expression.",
+                line=line,
+                column=column,
             )
         self.faults.append(fault)
         return "None"
@@ -243,7 +248,7 @@ def _head(node: exp.Expr) -> str:
     return type(node).__name__.upper() if not isinstance(node, exp.Anonymous) else f"{node.this}"
 
 
-def _shown(node: exp.Expr) -> str:
+def _quote_node(node: exp.Expr) -> str:
     try:
         text = node.sql(dialect="spark")
     except (ValueError, RecursionError):

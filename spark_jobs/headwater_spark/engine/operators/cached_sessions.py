@@ -1,16 +1,180 @@
-"""Aggregations of sessions with a cache of their own, over the entries of a batch (`batch_entries`)."""
+"""Aggregations of sessions with a cache of their own, over the sessions of a batch in lists per key.
+
+A key is searched for in the store once per batch. Reads and updates touch the record cache as they do in the
+store (`stores.cached`), so the same updates leave it at the same moments.
+"""
 
 from bisect import bisect_left
+from collections.abc import Collection
+
+import attrs
 
 from headwater.model.behaviors import StreamAggregate
 from headwater.model.windows import SessionWindow
 from headwater_spark.engine.key_counts import CLOSED, NO_KEY
 from headwater_spark.engine.operators.aggregation import functions_of
-from headwater_spark.engine.operators.batch_entries import BatchEntries, Entry
 from headwater_spark.engine.operators.interface import OperatorContext, Process
-from headwater_spark.engine.records import Headers, Value
+from headwater_spark.engine.records import Context, Headers, Value
 from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.layers import Put
+from headwater_spark.engine.stores.record_cache import ENTRY_BYTES, header_bytes
+from headwater_spark.engine.stores.segments import TIME
+from headwater_spark.engine.stores.uncounted import KeyRange
 from headwater_spark.engine.stores.windows import SessionBytes
+
+
+@attrs.define(eq=False)
+class Entry:
+    """A session; `time` is its end."""
+
+    entry_key: bytes
+    time: int
+    start: int
+    value: bytes
+
+
+@attrs.frozen(eq=False)
+class Entries:
+    """The entries of a key, by time, then start.
+
+    `times` are the times of `each`. `all_times` and `all_keys` belong to all entries that were there in this
+    batch, as deleted ones remain in the cache.
+    """
+
+    times: list[int]
+    each: list[Entry]
+    all_times: list[int]
+    all_keys: list[bytes]
+
+
+class BatchEntries:
+    """The entries of the keys that a batch has searched for.
+
+    Updates of entries that were never written below the cache are not compared with what is there.
+    """
+
+    def __init__(self, store: SessionBytes, cached: Cached) -> None:
+        self._store = store
+        self._overlay = store.below.lowest
+        self._batch = self._overlay.batch
+        self._of_keys: dict[bytes, Entries] = {}
+        self._unwritten: set[bytes] = set()
+        self._put = _make_putter(cached)
+        self._cached = cached
+        self._sizes = cached.entries.sizes
+        self._written = cached.overlay.written
+        put_below, read_old, unwritten = cached.put_below, cached.read_old, self._unwritten
+
+        def write(entry_key: bytes, value: bytes | None, context: Context) -> None:
+            unwritten.discard(entry_key)
+            put_below(entry_key, value, context)
+
+        def read(entry_key: bytes) -> bytes | None:
+            return None if entry_key in unwritten else read_old(entry_key)
+
+        cached.write_with(write, read)
+
+    def of_key(self, key: bytes) -> Entries:
+        """Return the entries of a key: all that may be visible."""
+        if self._overlay.batch != self._batch:
+            self._batch = self._overlay.batch
+            self._of_keys.clear()
+            self._unwritten.clear()
+        known = self._of_keys.get(key)
+        if known is None:
+            found = [self._stored(*pair) for pair in self._store.stored_entries(key)]
+            times = [entry.time for entry in found]
+            known = Entries(times, found, times.copy(), [entry.entry_key for entry in found])
+            self._of_keys[key] = known
+        return known
+
+    def update(  # noqa: PLR0917 - called for each record
+        self, entries: Entries, key: bytes, time: int, start: int, value: bytes | None, context: Context
+    ) -> None:
+        """Put the value of an entry of `key`, whose entries are `entries`; None = delete it."""
+        times, each = entries.times, entries.each
+        at = len(times)
+        if times and time <= times[-1]:
+            at = bisect_left(times, time)
+            while at < len(times) and times[at] == time and each[at].start < start:
+                at += 1
+        if at < len(times) and times[at] == time and each[at].start == start:
+            entry_key = each[at].entry_key
+            if value is None:
+                del times[at], each[at]
+            else:
+                each[at].value = value
+        else:
+            entry_key = self._store.entry_key(key, start, time)
+            self._register(entries, entry_key, time)
+            if value is not None:
+                times.insert(at, time)
+                each.insert(at, Entry(entry_key, time, start, value))
+        self._put(entry_key, value, context)
+
+    def cached_keys(self) -> Collection[bytes]:
+        """Return the keys of all entries that are in the cache now."""
+        return self._written if self._cached.cache.limit >= 0 else self._sizes
+
+    def touch_range(self, entries: Entries, first: int) -> None:
+        """Touch the entries from time `first` on, also deleted ones, if they are in the cache."""
+        times, keys = entries.all_times, entries.all_keys
+        begin = bisect_left(times, first)
+        if begin == len(times):
+            return
+        if self._cached.cache.limit >= 0:
+            self._cached.touch_range(KeyRange(keys, keys[begin], keys[-1]))
+            return
+        sizes, touch = self._sizes, self._sizes.move_to_end
+        for entry_key in keys[begin:]:
+            if entry_key in sizes:
+                touch(entry_key)
+
+    def _register(self, entries: Entries, entry_key: bytes, time: int) -> None:
+        keys = entries.all_keys
+        at = len(keys)
+        if keys and entry_key <= keys[-1]:
+            at = bisect_left(keys, entry_key)
+            if keys[at] == entry_key:
+                return
+        keys.insert(at, entry_key)
+        entries.all_times.insert(at, time)
+        self._unwritten.add(entry_key)
+
+    def _stored(self, entry_key: bytes, value: bytes) -> Entry:
+        time, start = (
+            int.from_bytes(entry_key[at : (at + TIME) or None], "big") for at in (-2 * TIME, -TIME)
+        )
+        return Entry(entry_key, time, start, value)
+
+
+def _make_putter(cached: Cached) -> Put:
+    """Return a function that puts a value into a cache; once entries are counted, as `StoreEntries.put`."""
+    cache, entries, written, put_uncounted = cached.cache, cached.entries, cached.overlay.written, cached.put
+    sizes, updates = entries.sizes, entries.updates
+    take, touch = updates.pop, sizes.move_to_end
+
+    def put(entry_key: bytes, value: bytes | None, context: Context) -> None:
+        if cache.limit >= 0:
+            put_uncounted(entry_key, value, context)
+            return
+        written[entry_key] = value
+        size = ENTRY_BYTES + len(entry_key) + len(context[2][0])
+        if value is not None:
+            size += len(value)
+        if context[1]:
+            size += header_bytes(context[1])
+        if entry_key in sizes:
+            take(entry_key, None)
+            cache.size -= sizes[entry_key]
+            touch(entry_key)
+        updates[entry_key] = context
+        sizes[entry_key] = size
+        cache.size += size
+        if cache.size > cache.bound:
+            cache.make_room(entries)
+
+    return put
 
 
 def cached_sessions(

@@ -4,7 +4,7 @@ If no other store shares the record cache, updates leave it at known moments. En
 the last flush are used later than all others, so they leave last. When they alone need more bytes than the
 cache has, the oldest of them leaves, and all of them are flushed. So only their bytes are counted.
 
-The input may be in columns (`keyed_columns`). Rows are counted together as long as no update leaves the
+The input may be in columns (`KeyedColumns`). Rows are counted together as long as no update leaves the
 cache; the row at which it does is processed alone.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from headwater.model.behaviors import AggregationKind, StreamAggregate
-from headwater_spark.engine.keyed_columns import LATEST_TIME, NULL_KEY, KeyedColumns, TimeWindows
+from headwater_spark.engine.key_counts import LATEST_TIME, NULL_KEY, KeyedColumns, TimeWindows
 from headwater_spark.engine.operators.aggregation import AddToWindow
 from headwater_spark.engine.operators.interface import OperatorContext
 from headwater_spark.engine.records import Headers, InputRecord, Value, Windowed

@@ -13,8 +13,7 @@ import attrs
 from headwater.model.behaviors import Format
 from headwater.model.nodes import ProcessorNode
 from headwater_spark.engine.clocks import Clock
-from headwater_spark.engine.key_counts import CountPerKey
-from headwater_spark.engine.keyed_columns import WindowCounts
+from headwater_spark.engine.key_counts import CountPerKey, WindowCounts
 from headwater_spark.engine.program_interface import EngineSettings, Program, Serde
 from headwater_spark.engine.records import CurrentRecord, Headers, Value
 from headwater_spark.engine.stores.layers import Append

@@ -11,7 +11,7 @@ from headwater_spark.engine.operators.interface import (
     Process,
 )
 from headwater_spark.engine.records import NO_RECORD, Headers, Value
-from headwater_spark.engine.serdes.equality import equal_in_java
+from headwater_spark.engine.serdes.plain import equal_in_java
 from headwater_spark.processors import (
     Cancellable,
     FunctionProcessor,

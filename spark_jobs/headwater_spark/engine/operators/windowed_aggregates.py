@@ -12,8 +12,7 @@ from headwater.model.windows import (
     TumblingWindow,
     UnlimitedWindow,
 )
-from headwater_spark.engine.key_counts import CLOSED, NO_KEY, NO_KEY_OR_VALUE
-from headwater_spark.engine.keyed_columns import TimeWindows
+from headwater_spark.engine.key_counts import CLOSED, NO_KEY, NO_KEY_OR_VALUE, TimeWindows
 from headwater_spark.engine.operators.aggregation import (
     AddToWindow,
     EmissionOnClose,

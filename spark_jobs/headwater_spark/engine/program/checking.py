@@ -7,8 +7,6 @@ from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import TopologyDocument
 from headwater_spark.engine.expressions import ExpressionError, Fault, compile_expression
 from headwater_spark.engine.partitioners.static import CLASS, INITIAL, LinearHash, built_in
-from headwater_spark.engine.program.classes import is_class_name
-from headwater_spark.engine.program.expressions import NodeExpression, class_of, expressions_of
 from headwater_spark.engine.program.formats import (
     Defaults,
     NodeFormats,
@@ -17,6 +15,7 @@ from headwater_spark.engine.program.formats import (
     used_formats,
 )
 from headwater_spark.engine.program.settings import setting_problems
+from headwater_spark.engine.program.user_code import NodeExpression, class_of, expressions_of, is_class_name
 from headwater_spark.engine.serdes import plain_serde, schema_key
 
 _PLAIN = {

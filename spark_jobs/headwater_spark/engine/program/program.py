@@ -16,10 +16,10 @@ from headwater.model.topology import Application, TopologyDocument
 from headwater_spark.engine.expressions import Compiled, compile_expression
 from headwater_spark.engine.partitioners.static import LinearHash
 from headwater_spark.engine.program import partitioning
-from headwater_spark.engine.program.classes import load_class
 from headwater_spark.engine.program.formats import Defaults
 from headwater_spark.engine.program.partitioning import PartitionRule, SinkPartitioning, partitioning_of
 from headwater_spark.engine.program.settings import engine_settings, global_settings
+from headwater_spark.engine.program.user_code import load_class
 from headwater_spark.engine.program_interface import EngineSettings, Partition, Serde
 from headwater_spark.engine.records import CurrentRecord, Value
 from headwater_spark.engine.scaling.processors import Processors, processors_of

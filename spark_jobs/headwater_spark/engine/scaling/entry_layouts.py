@@ -157,7 +157,7 @@ def _fits_most(
         if not all(map(layout.fits, keys)):
             return False
         try:
-            owners = _owners([layout.record_key(key) for key in keys], partitions, partitioner)
+            owners = _find_owners([layout.record_key(key) for key in keys], partitions, partitioner)
         except PartitionerEndedError:
             raise
         except PartitionerError:
@@ -170,10 +170,12 @@ def _fits_most(
 def _are_in(
     partition: int, keys: Sequence[bytes], partitions: int, partitioner: UserPartitioner | None
 ) -> bool:
-    return all(owner == partition for owner in _owners(keys, partitions, partitioner))
+    return all(owner == partition for owner in _find_owners(keys, partitions, partitioner))
 
 
-def _owners(keys: Sequence[bytes], partitions: int, partitioner: UserPartitioner | None) -> Sequence[int]:
+def _find_owners(
+    keys: Sequence[bytes], partitions: int, partitioner: UserPartitioner | None
+) -> Sequence[int]:
     """Return the partition of each record key."""
     if partitioner is None:
         found: Sequence[int] = (positive_hashes(keys) % partitions).tolist()

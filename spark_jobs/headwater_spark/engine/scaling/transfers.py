@@ -1,6 +1,5 @@
-"""Where the entries of a changelog topic go: to other partitions of it, or to a topic with another name."""
+"""Where the entries of a changelog topic go: to another partition of it (KIP-287), or to another topic."""
 
-import struct
 from collections.abc import Iterator, Sequence
 from math import gcd
 
@@ -9,12 +8,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater_spark.engine.partitioners.hashing import UserPartitioner, default_partition
-from headwater_spark.engine.scaling.entry_owners import NO_OWNER, entry_owner_arrays
-from headwater_spark.engine.scaling.moved_stores import MovedStore, names_processor
+from headwater_spark.engine.partitioners.murmur2_arrays import positive_hashes
+from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.serdes.internal_topics import (
+    named_partition,
+    names_processor,
+    subscription_to,
+)
 
-_PARTITION = struct.Struct(">i")
-_LENGTH, _HEAD, _HASH, _NULL_HASH = 4, 2, 16, 0x80
+NO_OWNER = -1
+
+
+def entry_owners(
+    store: MovedStore, entry_keys: Sequence[bytes | None], *numbers: Processors
+) -> Sequence[Sequence[int]]:
+    """Return the processors of the entries for each of `numbers`: what `MovedStore.processor` returns.
+
+    A record without key is no entry: its processor is `NO_OWNER`.
+    """
+    return [owners.tolist() for owners in entry_owner_arrays(store, entry_keys, *numbers)]
+
+
+def entry_owner_arrays(
+    store: MovedStore, entry_keys: Sequence[bytes | None], *numbers: Processors
+) -> Sequence[NDArray[np.int64]]:
+    """Return the same as `entry_owners`, as arrays."""
+    if None in entry_keys:
+        hashes = positive_hashes([b"" if key is None else store.record_key(key) for key in entry_keys])
+    else:
+        hashes = positive_hashes(store.record_keys(entry_keys))  # type: ignore[arg-type]  # no key is None
+    found = [table[hashes % len(table)] for table in (np.array(each.owner_table) for each in numbers)]
+    if None in entry_keys:
+        is_entry = np.array([key is not None for key in entry_keys])
+        return [np.where(is_entry, owners, NO_OWNER) for owners in found]
+    return found
+
+
+_LENGTH = 4
 
 
 @attrs.frozen
@@ -88,26 +119,6 @@ class Transfer:
             return False
         left_key = entry_key[_LENGTH + int.from_bytes(entry_key[:_LENGTH], "big") :]
         return named_partition(value) != default_partition(left_key, self.left.before)
-
-
-def named_partition(subscription: bytes) -> int:
-    """Return the partition in a subscription that names one."""
-    (partition,) = _PARTITION.unpack(subscription[-_PARTITION.size :])
-    return int(partition)
-
-
-def subscription_to(subscription: bytes, partition: int) -> bytes:
-    """Return a subscription that names another partition."""
-    return subscription[: -_PARTITION.size] + _PARTITION.pack(partition)
-
-
-def left_key_of(subscription: bytes) -> bytes:
-    """Return the key of the left row in a subscription that names a partition.
-
-    Source: `SubscriptionWrapperSerde`: version and null flag ‖ instruction ‖ hash ‖ left key ‖ partition.
-    """
-    start = _HEAD + (0 if subscription[0] & _NULL_HASH else _HASH)
-    return subscription[start : -_PARTITION.size]
 
 
 def earlier_partitions(partition: int, before: int, after: int) -> Iterator[int]:

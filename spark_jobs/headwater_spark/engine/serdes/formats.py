@@ -22,13 +22,14 @@ from referencing import Registry
 
 from headwater.model.behaviors import Format
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.equality import equal_in_bytes, equal_in_java
 from headwater_spark.engine.serdes.java_texts import with_java_numbers
 from headwater_spark.engine.serdes.plain import (
     PLAIN,
     DeserializationError,
     Plain,
     SerializationError,
+    equal_in_bytes,
+    equal_in_java,
     session_windowed,
     time_windowed,
 )

@@ -72,6 +72,7 @@ DELETE_QUIETLY, DELETE_AND_PROPAGATE, NULL_IF_MISSING, ONLY_IF_PRESENT = range(4
 """`SubscriptionWrapper.Instruction`."""
 
 _HASH_BYTES = 16
+_SUBSCRIPTION_HEAD = 2
 _HASH_IS_NULL = 0x80
 _PARTITION = struct.Struct(">i")
 VERSION_WITHOUT_PARTITION, LATEST_VERSION = 0, 1
@@ -109,7 +110,7 @@ def subscription_serde(left_key: Serde) -> Plain:
         return head + _PARTITION.pack(message.partition)
 
     def read(data: bytes) -> Value:
-        version, hashed, start = _head(data, 2)
+        version, hashed, start = _head(data, _SUBSCRIPTION_HEAD)
         end = len(data) if version == VERSION_WITHOUT_PARTITION else len(data) - _PARTITION.size
         if end < start or version > LATEST_VERSION or data[1] > ONLY_IF_PRESENT:
             raise DeserializationError("subscription", f"version {version}, {len(data)} byte(s)")
@@ -117,6 +118,41 @@ def subscription_serde(left_key: Serde) -> Plain:
         return Subscription(hashed, data[1], deserialize(data[start:end]), partition, version)
 
     return Plain(write, read)
+
+
+def names_processor(subscription: bytes) -> bool:
+    """Return whether a subscription names the processor that gets the response.
+
+    Those of applications with `processors` name none. Others were written before the document declared them.
+    An empty value is no subscription of Kafka Streams.
+    """
+    return bool(subscription) and subscription[0] & ~_HASH_IS_NULL != VERSION_WITHOUT_PARTITION
+
+
+def without_processor(subscription: bytes) -> bytes:
+    """Return a subscription whose response goes to the partition of the left key."""
+    first = subscription[0] & _HASH_IS_NULL | VERSION_WITHOUT_PARTITION
+    return bytes((first,)) + subscription[1 : -_PARTITION.size]
+
+
+def named_partition(subscription: bytes) -> int:
+    """Return the partition in a subscription that names one."""
+    (partition,) = _PARTITION.unpack(subscription[-_PARTITION.size :])
+    return int(partition)
+
+
+def subscription_to(subscription: bytes, partition: int) -> bytes:
+    """Return a subscription that names another partition."""
+    return subscription[: -_PARTITION.size] + _PARTITION.pack(partition)
+
+
+def left_key_of(subscription: bytes) -> bytes:
+    """Return the key of the left row in a subscription that names a partition.
+
+    Source: `SubscriptionWrapperSerde`: version and null flag ‖ instruction ‖ hash ‖ left key ‖ partition.
+    """
+    start = _SUBSCRIPTION_HEAD + (0 if subscription[0] & _HASH_IS_NULL else _HASH_BYTES)
+    return subscription[start : -_PARTITION.size]
 
 
 def response_serde(right_value: Serde) -> Plain:

@@ -23,8 +23,14 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # 
 from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]
 
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.equality import equal_in_bytes, equal_in_java
-from headwater_spark.engine.serdes.plain import DeserializationError, Plain, SerializationError, kind_of
+from headwater_spark.engine.serdes.plain import (
+    DeserializationError,
+    Plain,
+    SerializationError,
+    equal_in_bytes,
+    equal_in_java,
+    kind_of,
+)
 
 _Descriptor = Any
 _Message = Any

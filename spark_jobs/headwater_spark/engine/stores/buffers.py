@@ -17,8 +17,7 @@ import attrs
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Headers, Value
-from headwater_spark.engine.stores.entry_order import EntryOrder
-from headwater_spark.engine.stores.overlay import Overlay
+from headwater_spark.engine.stores.overlay import EntryOrder, Overlay
 
 _TIME = 8
 _SEQUENCE = 4

@@ -19,8 +19,7 @@ from headwater_spark.engine.stores.layers import Get, Put, StoreBytes
 from headwater_spark.engine.stores.overlay import Overlay
 from headwater_spark.engine.stores.uncounted import KeyRange
 
-SEGMENT = 8
-TIME = 8
+SEGMENT, TIME = 8, 8
 LAST_TIME = 2**63 - 1
 _MIN_INTERVAL_MS = 60_000
 _TIME_INDEX = b"\xff"

@@ -5,14 +5,7 @@ import re
 from pathlib import Path
 
 from headwater_spark.engine.expressions.forms import FORMS
-from headwater_spark.engine.expressions.functions import (
-    arrays,
-    hashes,
-    json_texts,
-    numbers,
-    strings,
-    times,
-)
+from headwater_spark.engine.expressions.functions import arrays, encodings, numbers, strings, times
 
 GUIDE = Path(__file__).parents[4] / "docs" / "expressions.md"
 FAMILIES = {
@@ -21,8 +14,7 @@ FAMILIES = {
     "numbers, casts": numbers.FUNCTIONS,
     "arrays, objects": arrays.FUNCTIONS,
     "dates, times": times.FUNCTIONS,
-    "digests": hashes.FUNCTIONS,
-    "JSON in strings": json_texts.FUNCTIONS,
+    "digests, encodings, JSON in strings": encodings.FUNCTIONS,
 }
 _TABLE = re.compile(r"(?<=\| family \| functions \|\n\|---\|---\|\n).*?(?=\n\n)", re.DOTALL)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from headwater_spark.engine import column_plan
-from headwater_spark.engine.partition_columns import PartitionColumns
+from headwater_spark.engine.record_order import PartitionColumns
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.task import PoisonRecordError
 from tests.runtime.engine.fuzzing.functions import FORMATS

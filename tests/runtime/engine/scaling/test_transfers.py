@@ -1,12 +1,17 @@
-"""Subscriptions of foreign-key joins name the partition of their left key, which a transfer changes."""
+"""The partitions of moved entries, and the partition of the left key that subscriptions of foreign-key joins name."""
 
 import struct
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headwater_spark.engine.partitioners.hashing import default_partition
-from headwater_spark.engine.scaling.transfers import LeftCounts, Transfer, left_key_of, named_partition
+from headwater_spark.engine.scaling.moved_stores import MovedStore
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.scaling.transfers import NO_OWNER, LeftCounts, Transfer, entry_owners
+from headwater_spark.engine.serdes.internal_topics import left_key_of, named_partition
 
 _LEFT, _FOREIGN = b"left 3", b"foreign"
 _ENTRY = struct.pack(">i", len(_FOREIGN)) + _FOREIGN + _LEFT
@@ -41,3 +46,23 @@ def test_values_of_other_stores_are_not_read() -> None:
     value = _subscription(_RIGHT + 1)
     assert not transfer.is_misdirected(_ENTRY, value)
     assert transfer.value(_ENTRY, value) == value
+
+
+STORE = MovedStore("s", "app-s-changelog", lambda key: key[1:])
+"""Its entries have a byte before the record key."""
+
+
+@given(
+    st.lists(st.none() | st.binary(min_size=1, max_size=12)),
+    st.integers(1, 12),
+    st.integers(0, 40),
+    st.integers(1, 40),
+)
+def test_owners_before_and_after_a_move_are_those_of_single_entries(
+    keys: list[bytes | None], initial: int, grown: int, added: int
+) -> None:
+    numbers = Processors(initial, initial + grown), Processors(initial, initial + grown + added)
+    assert entry_owners(STORE, keys, *numbers) == [
+        [NO_OWNER if key is None else STORE.processor(key, processors) for key in keys]
+        for processors in numbers
+    ]

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from headwater_spark.engine import column_plan
 from headwater_spark.engine.column_operators.rows import SourceColumns
 from headwater_spark.engine.error_handlers import PoisonRecordError
-from headwater_spark.engine.partition_columns import held_back
 from headwater_spark.engine.program_interface import EngineSettings
-from headwater_spark.engine.record_order import PartitionGroup
+from headwater_spark.engine.record_order import PartitionGroup, held_back
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState

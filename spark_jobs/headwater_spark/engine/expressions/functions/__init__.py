@@ -5,14 +5,7 @@ Functions with lambdas, aliases or arguments that are not always evaluated are i
 
 from collections.abc import Mapping
 
-from headwater_spark.engine.expressions.functions import (
-    arrays,
-    hashes,
-    json_texts,
-    numbers,
-    strings,
-    times,
-)
+from headwater_spark.engine.expressions.functions import arrays, encodings, numbers, strings, times
 from headwater_spark.engine.expressions.functions.table import Function
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -20,8 +13,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **numbers.FUNCTIONS,
     **arrays.FUNCTIONS,
     **times.FUNCTIONS,
-    **hashes.FUNCTIONS,
-    **json_texts.FUNCTIONS,
+    **encodings.FUNCTIONS,
 }
 
 

@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_spark.driver.reshard.entry_columns import EntryColumns, content_hashes, entry_columns
-from headwater_spark.driver.reshard.entry_totals import LastRecords
+from headwater_spark.driver.reshard.entry_totals import (
+    EntryColumns,
+    LastRecords,
+    content_hashes,
+    entry_columns,
+)
 from headwater_spark.engine.records import InputRecord
 from tests.runtime.record_chunks import chunk_of
 

@@ -1,10 +1,13 @@
-"""An application is idle when its queries have processed all that was committed."""
+"""How long a query may wait for a signal; an application is idle when all that was committed is processed."""
 
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import attrs
+import pytest
 
-from headwater_spark.driver.queries.idle import wait_until_idle
+from headwater_spark.driver.layout import Layout, QueryInput
+from headwater_spark.driver.queries.idle_queries import WatchedInput, wait_until_idle
 from headwater_spark.driver.states import ClientState
 
 
@@ -86,3 +89,24 @@ def test_wait_ends_with_the_client() -> None:
 
     states = ending()
     wait({"0": Query(is_active=False)}, state=lambda: next(states))
+
+
+@attrs.frozen
+class _Specs:
+    layout: Layout
+
+
+@pytest.mark.parametrize(
+    ("patterns", "ticks", "expected"),
+    [
+        pytest.param((), False, 10.0, id="named topics"),
+        pytest.param(("in-.*",), False, 1.0, id="a topic that matches may be new"),
+        pytest.param(("in-.*",), True, 0.1, id="ticks of the wall clock"),
+    ],
+)
+def test_longest_wait_depends_on_the_input(
+    patterns: tuple[str, ...], expected: float, *, ticks: bool
+) -> None:
+    input_ = QueryInput(topics=("in",), patterns=patterns, resets={}, ticks=ticks)
+    specs = cast("Any", _Specs(Layout(inputs={"0": input_})))
+    assert WatchedInput(specs, "0").max_wait_seconds == expected

@@ -1,4 +1,4 @@
-"""What commands share: the document, settings of Spark, and the progress of a move of state."""
+"""What commands read from their command line, and the progress of a move of state that they print."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -81,10 +81,10 @@ class Progress:
             click.echo(f"{self._application}: {what}", err=True)
         elif total and now - self._printed >= _REPORT_SECONDS:
             self._printed = now
-            left = f", {seconds_phrase(_left(now - self._began, done, total))} left" if done else ""
+            left = f", {seconds_phrase(_seconds_left(now - self._began, done, total))} left" if done else ""
             click.echo(f"{self._application}: {what}: {done:,} of {total:,}{left}", err=True)
 
 
-def _left(seconds: float, done: int, total: int) -> float:
+def _seconds_left(seconds: float, done: int, total: int) -> float:
     """Return the seconds that are left if `done` of `total` took `seconds`."""
     return max(0.0, seconds / done * (total - done))
