@@ -126,3 +126,11 @@ def test_each_field_is_declared_by_users_or_follows_from_something_else() -> Non
     }
     assert fields - DECLARED.keys() == others
     assert fields >= DECLARED.keys()
+
+
+def test_another_extractor_of_a_sink_is_one_edit() -> None:
+    before = _DOCUMENT.replace("topic: out", "extractor: value.topic")
+    found = changed(of_one(before, before.replace("value.topic", "value.other")))
+    assert [(each.operator, each.aspect) for each in found] == [
+        ("KSTREAM-SINK-0000000005", "topic expression")
+    ]

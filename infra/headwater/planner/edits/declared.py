@@ -82,8 +82,9 @@ def _find_aspects(topology: Topology, node: Node) -> Iterator[tuple[str, str | N
                 yield DECLARED["timestamp"], config.get("default.timestamp.extractor")
         case SinkNode(writes=writes):
             is_internal = node.topic in graph.internal
+            has_expression = writes is not None and writes.topic_expression is not None
             if not is_internal:
-                yield TOPIC, node.topic or node.extractor
+                yield TOPIC, node.extractor if node.topic is None and not has_expression else node.topic
             if not is_internal and writes is not None:
                 yield KEY_SERDE, serde_name(writes.format.key, config, "key")
                 yield VALUE_SERDE, serde_name(writes.format.value, config, "value")
