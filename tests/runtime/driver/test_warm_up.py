@@ -1,10 +1,10 @@
 """KIP-287: added processors restore their local state before the cut. Real broker, without Spark."""
 
-import multiprocessing
 import os
 import shutil
 import signal
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 from threading import Event
 
@@ -107,9 +107,9 @@ def _expand_and_die(text: str, servers: str, state: Path) -> None:
 def _kill_in_warm_up(app: Sparkless) -> None:
     """Begin an expansion in another process, which is killed after two jobs of the warm-up."""
     state = app.folder / "state"
-    process = multiprocessing.get_context("forkserver").Process(
-        target=_expand_and_die, args=(app.text(2), app.servers, state)
-    )
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=_expand_and_die, args=(app.text(2), app.servers, state))
     process.start()
     process.join(_TIMEOUT_SECONDS)
     assert process.exitcode == -signal.SIGKILL

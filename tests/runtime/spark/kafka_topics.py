@@ -1,9 +1,11 @@
 """Create, change, write and read the topics of a real broker."""
 
+import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from threading import Lock
 
+import attrs
 from confluent_kafka import (
     Consumer,
     IsolationLevel,
@@ -38,11 +40,36 @@ _COMMIT_SECONDS = 90.0
 """The transaction of a killed client stays open for a minute."""
 
 
+@attrs.define
+class _KeptProducer:
+    """The producer that this process keeps for one broker: a new one gets its id after half a second."""
+
+    process: int = 0
+    servers: str = ""
+    producer: Producer | None = None
+    _lock: Lock = attrs.field(factory=Lock)
+
+    def get(self, servers: str, settings: dict[str, str | int | float | bool]) -> Producer:
+        """Return the producer for `servers`; its threads do not survive a fork, so children get their own."""
+        with self._lock:
+            if self.producer is None or (self.process, self.servers) != (os.getpid(), servers):
+                self.process, self.servers = os.getpid(), servers
+                self.producer = Producer(settings)
+            return self.producer
+
+    def forget(self) -> None:
+        with self._lock:
+            self.producer = None
+
+
+_KEPT = _KeptProducer()
+
+
 class Topics:
     """The topics of one broker.
 
-    With `keeps_producer`, records are written by the same producer until topics are created, expanded or
-    deleted: a new one gets its id after half a second. Do not use it for a broker that a test stops.
+    With `keeps_producer`, records are written by a producer that the tests of a process share until topics
+    are deleted or records are refused. Do not use it for a broker that a test stops.
     """
 
     def __init__(self, bootstrap_servers: str, *, keeps_producer: bool = False) -> None:
@@ -52,9 +79,6 @@ class Topics:
         }
         self._admin = AdminClient(self._servers)
         self._keeps_producer = keeps_producer
-        self._producer: Producer | None = None
-        self._changes = 0
-        self._lock = Lock()
 
     def create(self, partitions: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
         """Create topics with their settings, and as many replicas as the broker has by default.
@@ -69,12 +93,10 @@ class Topics:
             future.result()
         # Requests name the topics: an answer with those of all other tests takes 0.1 s of CPU time.
         assert until(lambda: all(map(self.partitions, partitions)), _WAIT_SECONDS)
-        self._forget_producer()
 
     def expand(self, topic: str, partitions: int) -> None:
         self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
         assert until(lambda: self.partitions(topic) == partitions, _WAIT_SECONDS)
-        self._forget_producer()
 
     def configure(self, topic: str, config: Mapping[str, str]) -> None:
         entries = [
@@ -105,7 +127,7 @@ class Topics:
 
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result()
-        self._forget_producer()
+        _KEPT.forget()
 
     def delete_all(self) -> None:
         """Delete all topics but Kafka's internal ones."""
@@ -113,7 +135,7 @@ class Topics:
             for future in self._admin.delete_topics(names).values():
                 future.result()
             assert until(lambda: not self.names() & set(names), _WAIT_SECONDS)
-        self._forget_producer()
+        _KEPT.forget()
 
     def commit(self, group: str, offsets: Mapping[str, int]) -> None:
         """Commit offsets of the first partitions."""
@@ -186,32 +208,38 @@ class Topics:
         the leader of a new partition, or a busy broker, may refuse or miss one.
         """
         failures: list[str] = []
+        known: set[str] = set()
 
         def note(error: KafkaError | None, message: Message) -> None:
             failures.append(f"{message.topic()}: {error}")
 
         producer = self._current_producer()
-        for topic, partition, key, value, timestamp, headers in records:
-            assert partition is not None
-            producer.produce(topic, value, key, partition, note, timestamp=timestamp, headers=list(headers))
-            producer.poll(0)
-        assert producer.flush(_WAIT_SECONDS) == 0
-        assert not failures
+        try:
+            for topic, partition, key, value, timestamp, headers in records:
+                assert partition is not None
+                if topic not in known:
+                    producer.list_topics(topic, _WAIT_SECONDS)  # it may have been expanded since
+                    known.add(topic)
+                producer.produce(
+                    topic, value, key, partition, note, timestamp=timestamp, headers=list(headers)
+                )
+                producer.poll(0)
+            assert producer.flush(_WAIT_SECONDS) == 0
+            assert not failures
+        except BaseException:
+            _KEPT.forget()  # it may not be able to write any more
+            raise
 
     def _current_producer(self) -> Producer:
-        changes = self._changes
-        own = {"linger.ms": 5, "enable.idempotence": True, "delivery.report.only.error": True}
-        producer = self._producer or Producer({**self._servers, **own})
-        with self._lock:
-            if self._keeps_producer and changes == self._changes:
-                self._producer = producer
-        return producer
-
-    def _forget_producer(self) -> None:
-        """Let the next records be written by a producer that knows the topics as they are now."""
-        with self._lock:
-            self._changes += 1
-            self._producer = None
+        settings = {
+            **self._servers,
+            "linger.ms": 5,
+            "enable.idempotence": True,
+            "delivery.report.only.error": True,
+        }
+        if not self._keeps_producer:
+            return Producer(settings)
+        return _KEPT.get(str(self._servers["bootstrap.servers"]), settings)
 
     def get(self, topic: str) -> list[InputRecord]:
         """Return all committed records that are not deleted, partition by partition.
