@@ -16,6 +16,12 @@ _LARGE = 5 * FEWEST_PACKED
 """Spark SQL writes a quarter of them in one transaction to one partition."""
 _SMALL = FEWEST_PACKED // 4
 """A batch has the rest of a round in addition, at most as many records."""
+_OPTIONS = (
+    *("--log-level", "debug"),
+    # Spark's defaults: the test run lets Spark generate no code.
+    *("--conf", "spark.sql.codegen.wholeStage=true"),
+    *("--conf", "spark.sql.codegen.factoryMode=FALLBACK"),
+)
 _DOCUMENT = """
 application:
   id: counted
@@ -48,7 +54,7 @@ def test_results_of_packed_batches_are_exact(
         for number, size in enumerate((_LARGE, _SMALL)):
             before = len(application.log_lines()) if number else 0
             application.feed(_LARGE if size == _LARGE else _LARGE // 5)
-            with application.run(max_records=size, options=["--log-level", "debug"]) as process:
+            with application.run(max_records=size, options=_OPTIONS) as process:
                 assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
             lines = application.log_lines()[before:]
             packed = [line for line in lines if "records packed" in line]
