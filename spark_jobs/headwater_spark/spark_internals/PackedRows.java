@@ -4,11 +4,13 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.Partition;
 import org.apache.spark.PartitionEvaluatorFactory;
-import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator$;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
 import scala.jdk.javaapi.CollectionConverters;
@@ -25,16 +27,41 @@ public final class PackedRows {
     private static final String RECORDS = "org.apache.spark.sql.kafka010.KafkaSourceRDD";
     private static final String STREAM = "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD";
 
-    private final CodeAndComment code;
+    private final CodeAndComment packing;
     private final int recordsAtOnce;
     private final int bytesAtOnce;
+    private CodeAndComment rows;
+    private CodeAndComment evaluation;
+    private Object[] evaluated;
 
-    /** `text` is `PackedRecords.java`. It is compiled here, too: executors would fail each batch if they cannot. */
+    /** `text` is `PackedRecords.java`. */
     public PackedRows(String text, int recordsAtOnce, int bytesAtOnce) {
-        this.code = new CodeAndComment(text, scala.collection.immutable.Map$.MODULE$.empty());
+        this.packing = compiled(text);
         this.recordsAtOnce = recordsAtOnce;
         this.bytesAtOnce = bytesAtOnce;
+    }
+
+    /**
+     * Evaluate records before they are packed, with the code that Spark has generated for a plan.
+     *
+     * The plan reads an RDD with the rows that `text` (`RecordRows.java`) returns. It is not executed itself.
+     */
+    public void evaluate(String text, SparkPlan plan) throws ReflectiveOperationException {
+        if (!(plan instanceof WholeStageCodegenExec) || plan.children().size() != 1) {
+            throw new ReflectiveOperationException("Spark generates no code for " + plan.nodeName());
+        }
+        scala.Tuple2 generated = ((WholeStageCodegenExec) plan).doCodeGen();
+        this.rows = compiled(text);
+        this.evaluation = (CodeAndComment) generated._2();
+        CodeGenerator$.MODULE$.compile(evaluation);
+        this.evaluated = CollectionConverters.asJava(((CodegenContext) generated._1()).references()).toArray();
+    }
+
+    /** Return the code of a class. It is compiled here, too: executors would fail each batch if they cannot. */
+    private static CodeAndComment compiled(String text) {
+        CodeAndComment code = new CodeAndComment(text, scala.collection.immutable.Map$.MODULE$.empty());
         CodeGenerator$.MODULE$.compile(code);
+        return code;
     }
 
     /**
@@ -95,15 +122,23 @@ public final class PackedRows {
 
     /** Return the rows with the packed records of an RDD. */
     public RDD pack(RDD records, boolean readsValues) throws ReflectiveOperationException {
-        SparkContext context = records.context();
+        boolean areEvaluated = evaluation != null;
+        RDD input = areEvaluated ? mapped(mapped(records, rows, new Object[0]), evaluation, evaluated) : records;
+        return mapped(input, packing, new Object[] {
+            Integer.valueOf(recordsAtOnce), Integer.valueOf(bytesAtOnce), Boolean.valueOf(readsValues),
+            Boolean.valueOf(areEvaluated)
+        });
+    }
+
+    /** Return an RDD whose partitions are what the class in `code` makes of the partitions of `input`. */
+    private static RDD mapped(RDD input, CodeAndComment code, Object[] references)
+        throws ReflectiveOperationException {
         Object source = scala.util.Right$.MODULE$.apply(code); // instead of a broadcast
-        SQLMetric time = SQLMetrics.createMetric(context, "duration");
-        Object[] references =
-            new Object[] {Integer.valueOf(recordsAtOnce), Integer.valueOf(bytesAtOnce), Boolean.valueOf(readsValues)};
+        SQLMetric time = SQLMetrics.createMetric(input.context(), "duration");
         Constructor factory = Class.forName("org.apache.spark.sql.execution.WholeStageCodegenEvaluatorFactory")
             .getConstructors()[0];
         Object evaluators = factory.newInstance(new Object[] {source, time, references});
-        return records.mapPartitionsWithEvaluator(
+        return input.mapPartitionsWithEvaluator(
             (PartitionEvaluatorFactory) evaluators, scala.reflect.ClassTag$.MODULE$.apply(InternalRow.class));
     }
 }

@@ -2,16 +2,18 @@
 
 Spark's connector creates a row for each record, copies it twice, and writes it field by field for the
 Python worker. DataFrames have no other way. So the RDD of the connector's records is found in the driver's
-JVM, and its records are packed (`PackedRows.java`).
+JVM, and its records are packed (`PackedRows.java`). If Spark SQL evaluates the records, the code that Spark
+generates for it runs in between: over records, not over rows of the connector.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
+import structlog
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from headwater_spark.spark_internals.grouping import group_partitions
 from headwater_spark.spark_internals.java_classes import (
@@ -21,12 +23,26 @@ from headwater_spark.spark_internals.java_classes import (
 )
 from headwater_spark.spark_internals.jvm import java_gateway
 
+_log = structlog.get_logger(__name__)
 _SOURCE = Path(__file__).with_name("PackedRows.java")
 _CODE = Path(__file__).with_name("PackedRecords.java")
+_ROWS = Path(__file__).with_name("RecordRows.java")
 _PLANNED = "LogicalRDD"
 _RECORDS_AT_ONCE = 8192
 _BYTES_AT_ONCE = 4 * 1024 * 1024
 """Limits of a row. The last record may exceed the bytes: a row has at least one record."""
+
+
+@attrs.frozen
+class Evaluation:
+    """What Spark SQL evaluates before records are packed.
+
+    - `columns`: the columns that it reads, as DDL: the columns of `worker.task_input`.
+    - `evaluate`: returns rows with the same columns, or without the topic. No expression may fail.
+    """
+
+    columns: str
+    evaluate: Callable[[DataFrame], DataFrame]
 
 
 @attrs.frozen
@@ -46,12 +62,15 @@ class RecordPacking(OptionalParts):
 
     Args:
         schema: The fields of a row with packed records, as DDL.
+        evaluation: What Spark SQL evaluates before; None = records are packed as they are in Kafka.
     """
 
-    def __init__(self, schema: str) -> None:
+    def __init__(self, schema: str, evaluation: Evaluation | None = None) -> None:
         super().__init__("records not packed: Spark passes them on row by row")
         self._schema = schema
+        self._evaluation = evaluation
         self._parts: _JavaParts | None = None
+        self._has_packed = False
 
     def packed(
         self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool
@@ -63,7 +82,7 @@ class RecordPacking(OptionalParts):
 
         Args:
             rows: A DataFrame that is read once, with a row for each record of Kafka and no others. Its plan
-                is made here.
+                is made here. What it evaluates is not: `evaluation` is evaluated instead.
             groups: The group of each partition of a topic, in the order of their numbers: each group becomes
                 a Spark partition. None = each input partition becomes one.
             count: The number of groups.
@@ -78,25 +97,39 @@ class RecordPacking(OptionalParts):
         self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool
     ) -> DataFrame | None:
         gateway = java_gateway(rows.sparkSession)
-        parts = self._parts = self._parts or _create_parts(gateway, rows, self._schema)
+        parts = self._parts = self._parts or self._create_parts(gateway, rows)
         records = parts.packer.records(_rdd_of(rows))
         if records is not None and groups is not None:
             records = group_partitions(gateway, records, groups, count)
         if records is None:
             return None
         packed = parts.packer.pack(records, reads_values)
+        if not self._has_packed:
+            self._has_packed = True
+            _log.debug("records packed", evaluated=self._evaluation is not None)
         frame = parts.session.internalCreateDataFrame(packed, parts.fields, False)  # noqa: FBT003 - Java's own signature
         return DataFrame(frame, rows.sparkSession)
 
+    def _create_parts(self, gateway: Any, rows: DataFrame) -> _JavaParts:  # noqa: ANN401 - py4j has no types
+        session: Any = rows.sparkSession._jsparkSession.cloneSession()  # noqa: SLF001 - PySpark clones no session
+        session.conf().set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+        types = gateway.jvm.org.apache.spark.sql.types.StructType
+        packer = create_object(gateway, _SOURCE, _code(), _RECORDS_AT_ONCE, _BYTES_AT_ONCE)
+        if self._evaluation is not None:
+            columns = types.fromDDL(self._evaluation.columns)
+            plan = _evaluated_plan(rows.sparkSession, columns, self._evaluation.evaluate)
+            packer.evaluate(_ROWS.read_text(encoding="utf-8"), plan)
+        return _JavaParts(packer=packer, session=session, fields=types.fromDDL(self._schema))
 
-def _create_parts(gateway: Any, rows: DataFrame, schema: str) -> _JavaParts:  # noqa: ANN401 - py4j has no types
-    session: Any = rows.sparkSession._jsparkSession.cloneSession()  # noqa: SLF001 - PySpark clones no session
-    session.conf().set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
-    return _JavaParts(
-        packer=create_object(gateway, _SOURCE, _code(), _RECORDS_AT_ONCE, _BYTES_AT_ONCE),
-        session=session,
-        fields=gateway.jvm.org.apache.spark.sql.types.StructType.fromDDL(schema),
-    )
+
+def _evaluated_plan(
+    spark: SparkSession, columns: JavaObject, evaluate: Callable[[DataFrame], DataFrame]
+) -> JavaObject:
+    """Return the physical plan of what `evaluate` returns for an RDD with `columns`."""
+    session = spark._jsparkSession  # noqa: SLF001 - PySpark creates no DataFrame of an RDD of rows
+    no_rows = session.emptyDataFrame().queryExecution().toRdd()
+    frame = DataFrame(session.internalCreateDataFrame(no_rows, columns, False), spark)  # noqa: FBT003 - Java's own signature
+    return evaluate(frame)._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows no plans
 
 
 def _code() -> str:

@@ -22,7 +22,7 @@ FIELDS = ("topic", "partition", "count", "offset", "time", *_ITEMS, _HEADERS, *_
 
 Items are keys, values, and keys and values of headers. Their fields are the end of each item, the bytes of
 all items, and a bit for each present item. The bits are null if all items are present. The fields of headers
-are null if no record has headers.
+are null if no record has headers. The topic is null if Spark SQL has evaluated records of a single topic.
 """
 SCHEMA = ", ".join(
     f"{name} {'string' if name == TOPIC else 'int' if name in ('partition', 'count') else 'binary'}"

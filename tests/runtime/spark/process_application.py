@@ -62,10 +62,11 @@ class ProcessApplication:
     """None: in `folder`."""
     servers: str = ""
     """The bootstrap servers, if they are not the servers of `broker`."""
+    document: str = _DOCUMENT
 
     def set_up(self) -> None:
         """Write the document and create the topics."""
-        document = _DOCUMENT.replace("GUARANTEE", self.guarantee).replace("CONFIG", self.config)
+        document = self.document.replace("GUARANTEE", self.guarantee).replace("CONFIG", self.config)
         (self.folder / "document.yaml").write_text(document)
         self.topics.create(dict.fromkeys(("in", "passed", "counted"), self.partitions))
 
@@ -200,8 +201,11 @@ class ProcessApplication:
 
     def check_log(self) -> None:
         """Check that Spark did not warn of lost data."""
-        log = (self.folder / "run.log").read_text(errors="replace")
-        assert not [line for line in log.splitlines() if "may have been lost" in line]
+        assert not [line for line in self.log_lines() if "may have been lost" in line]
+
+    def log_lines(self) -> list[str]:
+        """Return all that was logged."""
+        return (self.folder / "run.log").read_text(errors="replace").splitlines()
 
     def last_counts(self, topic: str) -> dict[bytes | None, int]:
         """Return key → the last count in a topic."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from confluent_kafka import Producer
+from structlog.testing import capture_logs
 
 from headwater.compiler import compile_document
 from headwater.model.compiled import Backend
@@ -32,12 +33,23 @@ _RECORDS = 300
 
 
 @pytest.mark.usefixtures("generated_code")
-def test_both_back_ends_write_the_same_records(cluster: Cluster) -> None:
+@pytest.mark.parametrize("packed", [False, True], ids=["rows", "packed"])
+def test_both_back_ends_write_the_same_records(
+    cluster: Cluster,
+    request: pytest.FixtureRequest,
+    packed: bool,  # noqa: FBT001 - a parameter of pytest
+) -> None:
+    if packed:
+        request.getfixturevalue("packed_batches")
     source = cluster.unique("in")
     cluster.topics.create({source: _PARTITIONS})
     _feed(cluster.servers, source)
     config = {"processing.guarantee": "exactly_once_v2"}
-    native, tasks = (_sink(cluster, source, each) for each in (config, config | _ON_TASKS))
+    with capture_logs() as logs:
+        native, tasks = (_sink(cluster, source, each) for each in (config, config | _ON_TASKS))
+    assert {log["evaluated"] for log in logs if log["event"] == "records packed"} == (
+        {True, False} if packed else set()
+    )
     assert sum(map(len, native.values())) > _RECORDS / 4
     assert native == tasks
 

@@ -15,12 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from structlog.testing import capture_logs
 
+from headwater.compiler import compile_document
 from headwater.kafka import Connection
+from headwater.spec import load_text
 from headwater.toolchain.broker import local
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.input.sources import KafkaSource, read_ranges, read_stream, tick
+from headwater_spark.driver.input.sources import ROW_SCHEMA, KafkaSource, read_ranges, read_stream, tick
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.spark_internals import packing
-from headwater_spark.spark_internals.packing import RecordPacking
+from headwater_spark.spark_internals.packing import Evaluation, RecordPacking
 from headwater_spark.spark_internals.python_tasks import map_in_arrow, prepare_arrow_function
 from headwater_spark.worker.packed_records import FIELDS, SCHEMA, unpack_records
 from headwater_spark.worker.task_input import COLUMNS
@@ -35,6 +39,14 @@ _RECORDS = (
     "task int, topic string, partition int, offset bigint, time bigint, key binary, value binary, "
     "headers array<struct<key:string,value:binary>>"
 )
+_MAP = """
+application: {id: packed}
+topology:
+  - stream: {topic: IN, serdes: {key: string, value: string}}
+  - filter: {where: "offset % 3 <> 1"}
+  - mapValues: {value: "upper(value) || topic || string(timestamp)"}
+  - to: {topic: OUT, serdes: {key: string, value: string}}
+"""
 Headers = Sequence[tuple[str, bytes | None]]
 Record = tuple[bytes | None, bytes | None, int, Headers]
 Rows = Sequence[tuple[object, ...]]
@@ -90,10 +102,15 @@ def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _unpacked(
-    rows: DataFrame, groups: Sequence[int] | None = None, count: int = 0, *, reads_values: bool = True
+    rows: DataFrame,
+    groups: Sequence[int] | None = None,
+    count: int = 0,
+    *,
+    reads_values: bool = True,
+    evaluation: Evaluation | None = None,
 ) -> Rows:
     """Return the records behind `rows`, with the number of their Spark task, as they are in it."""
-    packed = RecordPacking(SCHEMA).packed(rows, groups, count, reads_values=reads_values)
+    packed = RecordPacking(SCHEMA, evaluation).packed(rows, groups, count, reads_values=reads_values)
     assert packed is not None
     unpacked = map_in_arrow(packed, prepare_arrow_function(_unpack, _RECORDS, FIELDS))
     return [tuple(row) for row in unpacked.collect()]
@@ -133,6 +150,118 @@ def test_records_of_several_mebibytes_are_the_same(
     found = _unpacked(read_ranges(spark, source, {(topic, 0): (0, 5)}))
     assert len(found) == 5
     assert found == _single(read_ranges(spark, source, {(topic, 0): (0, 5)}))
+
+
+def _evaluate_map(rows: DataFrame) -> DataFrame:
+    loaded = load_text(_MAP, "map.yaml")
+    assert not loaded.problems
+    (document,) = loaded.documents
+    (program,) = check_runnable(document).programs(compile_document(document, {"IN": 1, "OUT": 1}))
+    return evaluate_program(rows, program)
+
+
+@pytest.mark.usefixtures("generated_code")
+@pytest.mark.parametrize("records", _CASES.values(), ids=_CASES)
+def test_packed_records_that_spark_evaluates_are_the_same(
+    spark: SparkSession, topics: Topics, source: KafkaSource, records: Sequence[Record]
+) -> None:
+    (topic,) = source.topics
+    topics.create({topic: 1})
+    _send(topics, topic, records)
+    rows = _evaluate_map(read_ranges(spark, source, {(topic, 0): (0, len(records))}))
+    found = _unpacked(rows, evaluation=Evaluation(ROW_SCHEMA, _evaluate_map))
+    assert found == _single(rows)
+    assert [row[3] for row in found] == [each for each in range(len(records)) if each % 3 != 1]
+
+
+@pytest.mark.usefixtures("generated_code")
+def test_invalid_texts_that_spark_evaluates_are_the_same(
+    spark: SparkSession, topics: Topics, source: KafkaSource
+) -> None:
+    (topic,) = source.topics
+    topics.create({topic: 1})
+    texts = [b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"\x00", "straße".encode(), b""]
+    _send(topics, topic, [(text, text, _NOW, ()) for text in texts for _ in range(3)])
+    rows = _evaluate_map(read_ranges(spark, source, {(topic, 0): (0, 3 * len(texts))}))
+    found = _unpacked(rows, evaluation=Evaluation(ROW_SCHEMA, _evaluate_map))
+    assert len(found) == 2 * len(texts)
+    assert found == _single(rows)
+
+
+@pytest.mark.usefixtures("generated_code")
+def test_no_row_is_packed_if_spark_drops_all_records(
+    spark: SparkSession, topics: Topics, source: KafkaSource
+) -> None:
+    (topic,) = source.topics
+    topics.create({topic: 1})
+    _send(topics, topic, _plain(10))
+    evaluation = Evaluation(ROW_SCHEMA, lambda rows: rows.where(sql.col("key").isNull()))
+    assert _unpacked(read_ranges(spark, source, {(topic, 0): (0, 10)}), evaluation=evaluation) == []
+
+
+@pytest.mark.usefixtures("generated_code")
+def test_evaluated_records_of_several_topics_are_grouped(
+    spark: SparkSession, kafka: local.LocalBroker, topics: Topics, unique: Callable[[str], str]
+) -> None:
+    names = sorted((unique("left"), unique("right")))
+    topics.create(dict.fromkeys(names, 3))
+    for topic in names:
+        for partition in range(3):
+            _send(topics, topic, _plain(50), partition)
+    source = KafkaSource(
+        connection=Connection(bootstrap_servers=(kafka.bootstrap_servers,)),
+        topics=tuple(names),
+        start_offsets={},
+    )
+    ranges = {(topic, partition): (partition, 50) for topic in names for partition in range(3)}
+    rows = _evaluate_map(read_ranges(spark, source, ranges))
+    found = _unpacked(rows, [0, 1, 0], 2, evaluation=Evaluation(ROW_SCHEMA, _evaluate_map))
+    assert {(row[0], row[2]) for row in found} == {(0, 0), (1, 1), (0, 2)}
+    assert sorted(row[1:7] for row in found) == sorted(row[1:7] for row in _single(rows))
+
+
+@pytest.mark.usefixtures("generated_code")
+def test_an_error_of_an_expression_has_the_same_message(
+    spark: SparkSession, topics: Topics, source: KafkaSource
+) -> None:
+    (topic,) = source.topics
+    topics.create({topic: 1})
+    _send(topics, topic, _plain(10))
+
+    def evaluate(rows: DataFrame) -> DataFrame:
+        refused = sql.raise_error(sql.concat(sql.lit("refused: "), sql.col("value").cast("string")))
+        return rows.withColumn("value", sql.when(sql.col("offset") < 7, sql.col("value")).otherwise(refused))
+
+    rows = evaluate(read_ranges(spark, source, {(topic, 0): (0, 10)}))
+    reads: Sequence[Callable[[], Rows]] = (
+        lambda: _unpacked(rows, evaluation=Evaluation(ROW_SCHEMA, evaluate)),
+        lambda: _single(rows),
+    )
+    for read in reads:
+        with pytest.raises((PySparkException, Py4JError), match="refused: value 7"):
+            read()
+
+
+def test_records_are_not_packed_if_spark_generates_no_code(
+    spark: SparkSession, topics: Topics, source: KafkaSource
+) -> None:
+    """So it is in most tests of this run."""
+    (topic,) = source.topics
+    topics.create({topic: 1})
+    _send(topics, topic, _plain(1))
+    before = spark.conf.get("spark.sql.codegen.wholeStage")
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    try:
+        packing_ = RecordPacking(SCHEMA, Evaluation(ROW_SCHEMA, _evaluate_map))
+        rows = _evaluate_map(read_ranges(spark, source, {(topic, 0): (0, 1)}))
+        with capture_logs() as logs:
+            assert packing_.packed(rows, None, 1, reads_values=True) is None
+    finally:
+        spark.conf.set("spark.sql.codegen.wholeStage", str(before))
+    assert not packing_.is_possible
+    (log,) = logs
+    assert log["event"] == "records not packed: Spark passes them on row by row"
+    assert "Spark generates no code for Project" in log["reason"]
 
 
 def test_values_that_are_not_read_are_empty(spark: SparkSession, topics: Topics, source: KafkaSource) -> None:

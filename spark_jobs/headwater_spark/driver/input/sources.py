@@ -29,6 +29,8 @@ _TYPES: Mapping[str, str] = {
     "value": "binary",
     "headers": "array<struct<key:string,value:binary>>",
 }
+ROW_SCHEMA = ", ".join(f"{name} {_TYPES[name]}" for name in COLUMNS)
+"""The columns of rows with a record each, as DDL."""
 
 
 @attrs.frozen(kw_only=True)

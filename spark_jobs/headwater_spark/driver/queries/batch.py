@@ -9,23 +9,19 @@ from types import MappingProxyType
 
 import attrs
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
 
 from headwater_spark.driver.input.expansion import InputExpansion
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
-from headwater_spark.driver.queries.native import evaluate_program
-from headwater_spark.driver.queries.row_distribution import RowDistribution
+from headwater_spark.driver.queries.row_distribution import RowDistribution, select_task_rows
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.worker.messages import BatchRequest, BatchResult
-from headwater_spark.worker.task_input import TOPIC
 
-_VALUE = "value"
 _TICK_MS = 1000
 _POLL_SECONDS = 0.05
 _REPAIR_SECONDS = 5.0
@@ -210,15 +206,9 @@ class BatchProcessor:
     def task_rows(self, rows: DataFrame) -> DataFrame:
         """Return `rows` (columns of `worker.task_input`) as the tasks read them.
 
-        Call it once for a stream: Spark's analysis takes as long as a batch. Each field of a row that is not
-        needed would be copied twice in the JVM.
+        Call it once for a stream: Spark's analysis takes as long as a batch.
         """
-        spec = self._spec
-        if spec.native_program is not None:
-            rows = evaluate_program(rows, spec.native_program)
-        if not spec.reads_values:
-            rows = rows.withColumn(_VALUE, sql.when(sql.col(_VALUE).isNotNull(), sql.lit(b"")))
-        return rows if spec.row_topic is None else rows.drop(TOPIC)
+        return select_task_rows(rows, self._spec)
 
     def _process_whole(self, rows: DataFrame, batch: int) -> Offsets:
         """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""

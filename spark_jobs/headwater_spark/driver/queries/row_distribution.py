@@ -1,21 +1,25 @@
 """How the rows of a batch get to the Spark tasks: packed, grouped, shuffled or coalesced."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import attrs
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from headwater_spark.driver.input.sources import ROW_SCHEMA
 from headwater_spark.driver.placement.task_placement import PlacedTasks
+from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.spark_internals.grouping import RowGroups
-from headwater_spark.spark_internals.packing import RecordPacking
+from headwater_spark.spark_internals.packing import Evaluation, RecordPacking
 from headwater_spark.worker.messages import BatchRequest
 from headwater_spark.worker.packed_records import SCHEMA
 from headwater_spark.worker.task_input import TOPIC
 
 FEWEST_PACKED = 10_000
 """Packing saves about a microsecond per record, and takes some milliseconds per batch."""
+_VALUE = "value"
 
 
 @attrs.frozen(eq=False)
@@ -37,7 +41,10 @@ class RowDistribution:
     def __init__(self, spec: QuerySpec) -> None:
         self._spec = spec
         self._groups = RowGroups()
-        self._packing = RecordPacking(SCHEMA)
+        evaluation = None
+        if spec.native_program is not None:
+            evaluation = Evaluation(ROW_SCHEMA, partial(select_task_rows, spec=spec))
+        self._packing = RecordPacking(SCHEMA, evaluation)
 
     def distribute(
         self,
@@ -77,7 +84,7 @@ class RowDistribution:
 
     def _packed(self, rows: DataFrame, chosen: Sequence[int] | None, limit: int) -> DataFrame | None:
         """Return the packed records, grouped as `chosen`; None = Spark has to read row by row."""
-        if self._spec.ticks or self._spec.native_program is not None:
+        if self._spec.ticks:
             return None
         return self._packing.packed(rows, chosen, limit, reads_values=self._spec.reads_values)
 
@@ -97,6 +104,18 @@ class RowDistribution:
         if limit < request.tasks:
             rows = rows.coalesce(limit)  # the reading tasks, too
         return _shuffled_by_task(rows, request, limit, groups, ticks=self._spec.ticks)
+
+
+def select_task_rows(rows: DataFrame, spec: QuerySpec) -> DataFrame:
+    """Return `rows` (columns of `worker.task_input`) as the tasks read them.
+
+    Each field of a row that is not needed would be copied twice in the JVM.
+    """
+    if spec.native_program is not None:
+        rows = evaluate_program(rows, spec.native_program)
+    if not spec.reads_values:
+        rows = rows.withColumn(_VALUE, sql.when(sql.col(_VALUE).isNotNull(), sql.lit(b"")))
+    return rows if spec.row_topic is None else rows.drop(TOPIC)
 
 
 def _shuffled_by_task(

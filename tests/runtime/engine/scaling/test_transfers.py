@@ -1,4 +1,4 @@
-"""The partitions of moved entries, and the partition of the left key that subscriptions of foreign-key joins name."""
+"""Partitions of moved entries, and of the left key that subscriptions of foreign-key joins name."""
 
 import struct
 
