@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -62,26 +63,32 @@ def _batch(first: int, count: int, writer: bytes, size: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=list(COLUMNS[1:]))
 
 
-def _input(size: int) -> ColumnInput:
-    """Return the records of the writers, one writer after the other."""
+def _input(file: Path, size: int) -> ColumnInput:
+    """Return the records of the writers, one writer after the other, as a worker receives them."""
     at_once = min(_ROW_RECORDS, _ROW_BYTES // (size + 27))
     share = _RECORDS // _WRITERS
-    batches = [
+    batches = (
         _batch(writer * share + first, min(at_once, share - first), b"%d" % writer, size)
         for writer in range(_WRITERS)
         for first in range(0, share, at_once)
-    ]
-    return ColumnInput(("in", 0), batches)
+    )
+    with file.open("wb") as output:
+        first = next(batches)
+        with pa.ipc.new_stream(output, first.schema) as stream:
+            for batch in chain([first], batches):
+                stream.write_batch(batch)
+    with file.open("rb") as source, pa.ipc.open_stream(source) as stream:
+        return ColumnInput(("in", 0), list(stream))
 
 
 def _measure(size: int, cache: str, *, in_columns: bool) -> dict[str, object]:
-    if not in_columns:
-        merged_columns._MOST_BYTES = 0  # as for large batches
+    merged_columns._MOST_BYTES = sys.maxsize if in_columns else 0  # instead of what the records decide
+    merged_columns._MOST_BYTES_PER_RECORD = sys.maxsize
     with tempfile.TemporaryDirectory(prefix="headwater-merging-") as folder:
-        state = LocalState(Path(folder))
+        state = LocalState(Path(folder, "state"))
         task = Task(programs(COUNT, _SETTINGS[cache], {})[0], 0, state)
         before = resident("RssAnon")
-        input_ = _input(size)
+        input_ = _input(Path(folder, "rows"), size)
         received = resident("RssAnon") - before
         peak = Peak()
         watch = threading.Thread(target=peak.watch, daemon=True)

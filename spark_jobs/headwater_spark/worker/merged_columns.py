@@ -18,8 +18,8 @@ from headwater_spark.worker.task_input import COLUMNS, ColumnInput, TaskInput
 _HEADERS = COLUMNS[-1]
 _MOST_BYTES = 2**30
 """Larger input is merged record by record: an Arrow column has at most 2 GiB."""
-_MOST_BYTES_PER_RECORD = 700
-"""Larger records are merged one by one: columns would need twice the memory, and no less time."""
+_MOST_BYTES_PER_RECORD = 1_024
+"""On average. Larger records are merged one by one: columns need up to twice the memory, and no less time."""
 _ROWS_AT_ONCE = 16_384
 _BEFORE_ALL = -1
 """Earlier timestamps count as this one, as in `interleaving`."""

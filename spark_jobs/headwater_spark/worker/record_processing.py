@@ -13,7 +13,8 @@ All ways have the same results. The earlier ones cost less.
 
 A batch is processed as single records once the brokers have refused some of its output: in columns, the input
 record of an output record is unknown. Records of topics with several writers are merged by time first: in
-columns (`merged_columns`) if there are many, and each names its writer; otherwise as single records.
+columns (`merged_columns`) if there are many, they are not large, and each names its writer; otherwise as
+single records.
 """
 
 from collections.abc import Callable, Iterable

@@ -102,14 +102,14 @@ def test_large_columns_are_merged_one_by_one(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_large_records_are_merged_one_by_one() -> None:
-    """Columns would need twice the memory of single records, and no less time."""
+    """Columns need up to twice the memory of single records, and no less time."""
 
     def written(size: int) -> list[InputRecord]:
         return _written([(1, 5, b"k", b"v" * size, ()), (2, 3, b"k", b"v" * size, ())])
 
     assert _merged(written(500), 2) is not None
-    assert _merged(written(700), 2) is None
-    small, large = columns(written(1)), columns(_written([(1, 5, b"k", b"v" * 1_000, ())], 1))
+    assert _merged(written(1_000), 2) is None
+    small, large = columns(written(1)), columns(_written([(1, 5, b"k", b"v" * 1_100, ())], 1))
     assert merged_columns(PartitionedInput([small]), SHARED) is not None
     assert merged_columns(PartitionedInput([small, large]), SHARED) is None
 
