@@ -51,7 +51,7 @@ def run(*_: object) -> Iterator[Figure]:
 
 
 @attrs.define
-class _Peak:
+class Peak:
     """Samples the size of the heap continuously, as it is largest during a commit."""
 
     bytes_: int = 0
@@ -59,7 +59,7 @@ class _Peak:
 
     def watch(self) -> None:
         while not self._ended.wait(_SAMPLE_SECONDS):
-            self.bytes_ = max(self.bytes_, _resident("RssAnon"))
+            self.bytes_ = max(self.bytes_, resident("RssAnon"))
 
     def end(self) -> None:
         self._ended.set()
@@ -68,16 +68,16 @@ class _Peak:
 def _measure(keys: int) -> Iterator[Figure]:
     """Yield the memory beyond that of the empty process."""
     resource.setrlimit(resource.RLIMIT_DATA, (_LIMIT, _LIMIT))
-    before = _resident("RssAnon")
-    peak = _Peak()
+    before = resident("RssAnon")
+    peak = Peak()
     watch = threading.Thread(target=peak.watch, daemon=True)
     watch.start()
     with tempfile.TemporaryDirectory(prefix="headwater-memory-") as folder:
         for done in _filled(Path(folder), keys):
             on_disk = bytes_on_disk(Path(folder))
-            yield _figure(f"{done:,} keys, heap after a batch", _resident("RssAnon") - before)
+            yield _figure(f"{done:,} keys, heap after a batch", resident("RssAnon") - before)
             yield _figure(f"{done:,} keys, heap at most", peak.bytes_ - before, _LIMIT)
-            yield _figure(f"{done:,} keys, mapped part of the state file", _resident("RssFile"))
+            yield _figure(f"{done:,} keys, mapped part of the state file", resident("RssFile"))
             yield _figure(f"{done:,} keys, state file on disk", on_disk)
     peak.end()
     watch.join()
@@ -120,7 +120,7 @@ def bytes_on_disk(folder: Path) -> int:
     return sum(file.stat().st_blocks * 512 for file in folder.rglob("*"))
 
 
-def _resident(kind: str) -> int:
+def resident(kind: str) -> int:
     """Return bytes of a line of /proc/self/status. Raises `StopIteration` if there is none (not Linux)."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{kind}:"))

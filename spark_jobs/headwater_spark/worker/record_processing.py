@@ -13,11 +13,11 @@ All ways have the same results. The earlier ones cost less.
 
 A batch is processed as single records once the brokers have refused some of its output: in columns, the input
 record of an output record is unknown. Records of topics with several writers are merged by time first, as
-`interleaving` explains: in columns (`merged_columns`) if there are many, and the last header of each is the
-task that wrote it; otherwise as single records.
+`interleaving` explains: in columns (`merged_columns`) if there are many, they are not large, and the last
+header of each is the task that wrote it; otherwise as single records.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -40,6 +40,9 @@ from headwater_spark.worker.task_input import (
 _HEADERS = COLUMNS[-1]
 _MOST_BYTES = 2**30
 """Larger input is merged record by record: an Arrow column has at most 2 GiB."""
+_MOST_BYTES_PER_RECORD = 1_024
+"""On average. Larger records are merged one by one: columns need up to twice the memory, and no less time."""
+_ROWS_AT_ONCE = 16_384
 _BEFORE_ALL = -1
 """Earlier timestamps count as this one, as in `interleaving`."""
 
@@ -54,18 +57,22 @@ def merged_columns(input_: TaskInput, shared_topics: frozenset[str]) -> TaskInpu
         case ColumnInput(has_columns=True):
             return _merged_part(input_, shared_topics)
         case PartitionedInput(parts=parts):
-            merged = [_merged_part(part, shared_topics) for part in parts if part.has_columns]
-            found = [part for part in merged if part is not None]
-            return PartitionedInput(found) if len(found) == len(parts) else None
+            merged: list[ColumnInput] = []
+            for part in parts:
+                found = _merged_part(part, shared_topics) if part.has_columns else None
+                if found is None:
+                    return None
+                merged.append(found)
+            return PartitionedInput(merged)
     return None
 
 
 def _merged_part(part: ColumnInput, shared_topics: frozenset[str]) -> ColumnInput | None:
     if part.topic_partition[0] not in shared_topics:
         return part
-    if part.size > _MOST_BYTES:
+    if part.size > min(_MOST_BYTES, _MOST_BYTES_PER_RECORD * len(part)):
         return None
-    table = pa.Table.from_batches(part.batches).combine_chunks()
+    table = part.combine_batches()
     headers = table.column(_HEADERS).combine_chunks()
     if headers.null_count:
         return None
@@ -78,7 +85,13 @@ def _merged_part(part: ColumnInput, shared_topics: frozenset[str]) -> ColumnInpu
         return None
     order = _merged_order(writers, table.column("time").to_numpy())
     merged = table.drop_columns(_HEADERS).append_column(_HEADERS, _other_headers(headers, last))
-    return ColumnInput(part.topic_partition, merged.take(pa.array(order)).to_batches())
+    return ColumnInput(part.topic_partition, list(_taken(merged, order)))
+
+
+def _taken(table: pa.Table, order: Numbers) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in an order, in several batches: who converts them releases one after the other."""
+    for first in range(0, len(order), _ROWS_AT_ONCE):
+        yield from table.take(pa.array(order[first : first + _ROWS_AT_ONCE])).to_batches()
 
 
 def _writers_of(headers: pa.StructArray) -> Numbers | None:

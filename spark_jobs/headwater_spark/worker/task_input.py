@@ -163,6 +163,12 @@ class ColumnInput:
             self._lists = PartitionColumns(self.topic_partition, *lists)
         return [self._lists]
 
+    def combine_batches(self) -> pa.Table:
+        """Join the Arrow batches into one, which replaces them: no row is in memory twice. Return it."""
+        table = pa.Table.from_batches(self.batches).combine_chunks()
+        self.batches[:] = table.to_batches()
+        return table
+
     def columns(self) -> Iterator[Columns]:
         """Yield keys, values, timestamps and headers of each Arrow batch; the batches are kept."""
         for batch in self.batches:
@@ -196,7 +202,7 @@ def number_keys(columns: ColumnInput) -> KeyedColumns | None:
     """
     if any(len(batch.column("headers").values) for batch in columns.batches):
         return None
-    table = pa.Table.from_batches(columns.batches).select(COLUMNS[1:-1])
+    table = pa.Table.from_batches(columns.batches)
     times = table.column("time").to_numpy()
     if times.min() < 0 or times.max() > LATEST_TIME:
         return None
@@ -204,9 +210,10 @@ def number_keys(columns: ColumnInput) -> KeyedColumns | None:
     codes = pc.fill_null(keys.indices, NULL_KEY).to_numpy(zero_copy_only=False).astype(np.int64)
     topic = columns.topic_partition[0]
 
+    batches = list(columns.batches)
+
     def records(rows: Numbers) -> Sequence[InputRecord]:
-        taken = table.take(pa.array(rows))
-        return list(zip(repeat(topic), *(column.to_pylist() for column in taken.columns), repeat(())))
+        return [record for batch in _rows_of(batches, rows) for record in _records_of(batch, topic)]
 
     return KeyedColumns(
         topic=topic, keys=keys.dictionary.to_pylist(), codes=codes, times=times, records=records
@@ -228,19 +235,17 @@ def count_keys(columns: ColumnInput) -> KeyCounts | None:
         keys = pc.count_distinct(table.column("key")).as_py()
         if table.num_rows < _RECORDS_PER_KEY * keys:
             return None
-    table = table.append_column(_ROW, pa.array(range(table.num_rows), pa.int64()))
-    whole = table
+    whole = table.select(["key", "time"]).append_column(_ROW, pa.array(range(table.num_rows), pa.int64()))
     if table.column("key").null_count or table.column("value").null_count:
-        whole = table.filter(pc.and_(pc.is_valid(table.column("key")), pc.is_valid(table.column("value"))))
+        whole = whole.filter(pc.and_(pc.is_valid(table.column("key")), pc.is_valid(table.column("value"))))
     groups = (
         whole.group_by("key", use_threads=False)
         .aggregate([(_ROW, "max"), (_ROW, "count"), ("time", "max")])
         .sort_by(f"{_ROW}_max")
     )
-    last_rows = table.drop_columns(_ROW).take(groups.column(f"{_ROW}_max")).combine_chunks()
     last: Iterable[InputRecord] = (
         record
-        for batch in last_rows.to_batches()
+        for batch in _rows_of(columns.batches, groups.column(f"{_ROW}_max").to_numpy())
         for record in _records_of(batch, columns.topic_partition[0])
     )
     counts = (groups.column(name).to_pylist() for name in ("key", f"{_ROW}_count", "time_max"))
@@ -251,6 +256,16 @@ def count_keys(columns: ColumnInput) -> KeyCounts | None:
         latest=times["max"],
         header_bytes=sum(_header_bytes(batch.column("headers")) for batch in columns.batches),
     )
+
+
+def _rows_of(batches: Sequence[pa.RecordBatch], rows: Numbers) -> Iterator[pa.RecordBatch]:
+    """Yield some rows, whose numbers ascend. Arrow's `Table.take` would copy all batches into one before."""
+    ends = np.cumsum([batch.num_rows for batch in batches])
+    first = 0
+    for batch, end, last in zip(batches, ends, np.searchsorted(rows, ends), strict=True):
+        if first < last:
+            yield batch.take(pa.array(rows[first:last] - (end - batch.num_rows)))
+        first = last
 
 
 def _header_bytes(column: pa.Array) -> int:

@@ -167,6 +167,13 @@ class Topics:
     def _written(self, topic: str) -> int:
         return sum(self._ends(topic, IsolationLevel.READ_COMMITTED))
 
+    def appended(self, topic: str) -> int:
+        """Return the number of offsets, offsets of open transactions included; -1 while no broker answers."""
+        try:
+            return sum(self._ends(topic, IsolationLevel.READ_UNCOMMITTED))
+        except KafkaException:
+            return -1
+
     def is_settled(self, topic: str) -> bool:
         """Return whether all records are committed; partitions learn of a commit a little later.
 

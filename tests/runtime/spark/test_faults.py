@@ -1,32 +1,24 @@
 """SIGKILL and pauses at random moments: output is compared with the input record by record."""
 
 import random
-import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from enum import Enum
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.mark import ParameterSet
 
 from headwater.toolchain.broker import Broker
-from headwater.toolchain.broker.readiness import until
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import (
     TIMEOUT_SECONDS,
     ProcessApplication,
     kill,
     kill_all,
-    kill_worker,
 )
-from tests.runtime.spark.processes import all_ended, descendants, executors, jvm
-
-if TYPE_CHECKING:
-    import subprocess
+from tests.runtime.spark.process_faults import RESTART, Fault, cause_fault
+from tests.runtime.spark.processes import executors, jvm
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
 
@@ -35,22 +27,7 @@ _RECORDS, _SOAK_RECORDS = 1_200, 6_000
 _BATCH, _SMALL_BATCH = 400, 100
 """The most records of a batch."""
 _RECORDS_OF_A_FAULT = 300
-_RESTART = 75
-"""The exit code of a driver whose JVM is gone."""
-_JVM_SECONDS = 60.0
-"""How long the driver may run without its JVM, on a busy machine."""
 _LOCAL, _CLUSTER = "local[2]", "local-cluster[2,1,1024]"
-
-
-class Fault(Enum):
-    DRIVER = "the driver's process group is killed"
-    DISK = "the driver's process group is killed, and its checkpoint and state are lost"
-    JVM = "the JVM is killed alone"
-    WORKER = "a Python worker is killed"
-    EXECUTOR = "an executor is killed"
-    BROKER_KILL = "the broker is killed and started"
-    BROKER_PAUSE = "the broker is paused"
-
 
 Open = Callable[..., AbstractContextManager[ProcessApplication]]
 
@@ -110,7 +87,7 @@ def test_results_are_exact_after_kills_of_the_jvm_alone(
             application.await_counted(least, process)
             if process.poll() is None:
                 kill(jvm(process.pid))
-                assert process.wait(TIMEOUT_SECONDS) == _RESTART, application.log()
+                assert process.wait(TIMEOUT_SECONDS) == RESTART, application.log()
     application.finish()
     application.check_results()
 
@@ -202,42 +179,4 @@ def _suffer(
                 application.feed(_RECORDS_OF_A_FAULT)
                 application.await_counted(before + draw.randrange(1, _RECORDS_OF_A_FAULT // 2), process)
                 assert process.poll() is None, application.log()
-                _cause(remaining.pop(0), application, process, draw)
-
-
-def _kill_jvm(application: ProcessApplication, process: "subprocess.Popen[bytes]") -> None:
-    """Kill the JVM; the driver ends with a problem and an exit code, and no process is left."""
-    started, logged = [process.pid, *descendants(process.pid)], application.log_size()
-    assert kill(jvm(process.pid))
-    assert process.wait(_JVM_SECONDS) == _RESTART, application.log()
-    assert until(lambda: all_ended(started), _JVM_SECONDS)
-    report = application.log(logged)
-    assert "error[SparkEnded] Spark's JVM has ended." in report, report
-    assert "killed by SIGKILL" in report, report
-    assert "Traceback" not in report, report
-
-
-def _cause(
-    fault: Fault, application: ProcessApplication, process: "subprocess.Popen[bytes]", draw: random.Random
-) -> None:
-    match fault:
-        case Fault.DRIVER:
-            kill_all(process)
-        case Fault.DISK:
-            kill_all(process)
-            for name in ("checkpoint", "state"):
-                shutil.rmtree(application.folder / name)
-        case Fault.JVM:
-            _kill_jvm(application, process)
-        case Fault.WORKER:
-            kill_worker(process)
-        case Fault.EXECUTOR:
-            found = until(lambda: any(map(kill, executors(process.pid)[:1])), _JVM_SECONDS)
-            assert found, application.log()
-        case Fault.BROKER_KILL:
-            application.broker.kill()
-            application.broker.start()
-        case Fault.BROKER_PAUSE:
-            application.broker.pause()
-            time.sleep(draw.uniform(0.5, 12))
-            application.broker.resume()
+                cause_fault(remaining.pop(0), application, process, draw)

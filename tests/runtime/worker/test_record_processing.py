@@ -273,6 +273,31 @@ def test_large_columns_are_merged_one_by_one(monkeypatch: pytest.MonkeyPatch) ->
     assert merged_columns(input_, SHARED) is None
 
 
+def test_large_records_are_merged_one_by_one() -> None:
+    """Columns need up to twice the memory of single records, and no less time."""
+
+    def written(size: int) -> list[InputRecord]:
+        return _written([(1, 5, b"k", b"v" * size, ()), (2, 3, b"k", b"v" * size, ())])
+
+    assert _merged(written(500), 2) is not None
+    assert _merged(written(1_000), 2) is None
+    small, large = columns(written(1)), columns(_written([(1, 5, b"k", b"v" * 1_100, ())], 1))
+    assert merged_columns(PartitionedInput([small]), SHARED) is not None
+    assert merged_columns(PartitionedInput([small, large]), SHARED) is None
+
+
+def test_columns_are_not_in_memory_more_than_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batches of the input are joined, and merged records can be released in parts."""
+    monkeypatch.setattr(record_processing, "_ROWS_AT_ONCE", 2)
+    records = _written([(at % 2, at, b"k", b"v", ()) for at in range(5)])
+    input_ = columns(records, 1)
+    merged = merged_columns(input_, SHARED)
+    assert isinstance(merged, ColumnInput)
+    assert [batch.num_rows for batch in merged.batches] == [2, 2, 1]
+    assert [batch.num_rows for batch in input_.batches] == [5]
+    assert input_.records() == records
+
+
 def test_output_columns_get_the_header_of_the_task() -> None:
     headers: list[Headers] = [(), (("trace", b"1"),)]
     parts: list[Columns] = [([b"a", b"b"], [b"1", None], [3, 4], headers), ([b"c"], [b"3"], [5], [()])]

@@ -1,0 +1,198 @@
+"""Workers, executors, drivers and brokers fail while a batch is processed whose records are packed.
+
+The other tests of faults have small batches, which Spark passes on row by row.
+"""
+
+import logging
+import os
+import random
+import signal
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.queries import row_distribution
+from headwater_spark.spark_internals.packing import RecordPacking
+from tests.runtime.spark.applications import TIMEOUT_SECONDS, Cluster, RunningApplication
+from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.process_application import TIMEOUT_SECONDS as PROCESS_SECONDS
+from tests.runtime.spark.process_application import ProcessApplication
+from tests.runtime.spark.process_faults import Fault, cause_fault
+from tests.runtime.spark.processes import python_workers
+
+_log = logging.getLogger(__name__)
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
+
+_GUARANTEES = ("exactly_once_v2", "at_least_once")
+_RECORDS, _KEYS = 40_000, 50
+"""Records of a batch, more than `FEWEST_PACKED`."""
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.002
+"""A batch writes its records in some tenths of a second."""
+
+
+_COUNT = """
+  - stream: {topic: IN, as: read, serdes: {key: string, value: string}}
+  - to: {topic: PASSED}
+  - selectKey: {from: read, key: value}
+  - groupByKey:
+  - count: {materialized: counts}
+  - toStream:
+  - to: {topic: OUT, serdes: {key: string, value: long}}
+"""
+"""Spark SQL does not evaluate the first sub-topology, as it has two sinks."""
+_REPARTITION = "counts-repartition"
+_WRITTEN = [
+    pytest.param("", "exactly_once_v2", id="second sub-topology, exactly once"),
+    pytest.param(_REPARTITION, "at_least_once", id="first sub-topology, at least once"),
+    pytest.param("", "at_least_once", id="second sub-topology, at least once", marks=pytest.mark.soak),
+    pytest.param(
+        _REPARTITION, "exactly_once_v2", id="first sub-topology, exactly once", marks=pytest.mark.soak
+    ),
+]
+
+
+class _ObservedPacking(RecordPacking):
+    """Records in `batches` whether records were packed."""
+
+    batches: list[bool]
+
+    def packed(
+        self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool
+    ) -> DataFrame | None:
+        found = super().packed(rows, groups, count, reads_values=reads_values)
+        self.batches.append(found is not None)
+        return found
+
+
+@pytest.mark.parametrize(("written", "guarantee"), _WRITTEN)
+def test_records_are_counted_as_guaranteed_after_a_kill_of_the_workers_in_a_packed_batch(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, written: str, guarantee: str
+) -> None:
+    """They are killed when they have written a part of the batch. The second sub-topology merges writers."""
+    batches: list[bool] = []
+    monkeypatch.setattr(_ObservedPacking, "batches", batches, raising=False)
+    monkeypatch.setattr(row_distribution, "RecordPacking", _ObservedPacking)
+    passed = cluster.unique("passed")
+    cluster.topics.create({passed: 2})
+    config = {"processing.guarantee": guarantee}
+    with cluster.application(_COUNT, config, partitions=2, PASSED=passed) as running:
+        topic = running.topic(written) if written else running.sink
+        fed = 0
+        for _ in range(_ATTEMPTS):
+            for partition in range(2):
+                running.feed(*[b"%d" % (at % _KEYS) for at in range(_RECORDS // 2)], partition=partition)
+            fed += _RECORDS
+            before = 0 if fed == _RECORDS else cluster.topics.appended(topic)
+            running.restart()
+            is_killed = _kill_workers_in_batch(cluster.topics, topic, before)
+            running.application.wait_until_idle()
+            if is_killed:
+                break
+        assert is_killed, "each batch was written before the workers were stopped"
+        _check_counts(running, fed, exactly_once=guarantee == "exactly_once_v2")
+    assert len(batches) >= 3, "a batch of each sub-topology, and a repeated one"
+    assert all(batches)
+
+
+def _kill_workers_in_batch(topics: Topics, topic: str, before: int) -> bool:
+    """Kill all Python workers when a part of a batch is in the topic; return False if all of it is."""
+    due = time.monotonic() + TIMEOUT_SECONDS
+    while topics.appended(topic) <= before:
+        assert time.monotonic() < due, "no batch was processed"
+        time.sleep(_PAUSE_SECONDS)
+    workers = python_workers(os.getpid())
+    _signal(workers, signal.SIGSTOP)
+    is_in_batch = topics.appended(topic) < before + _RECORDS
+    _signal(workers, signal.SIGKILL if is_in_batch else signal.SIGCONT)
+    return is_in_batch
+
+
+def _signal(processes: Sequence[int], number: signal.Signals) -> None:
+    for each in processes:
+        with suppress(ProcessLookupError):
+            os.kill(each, number)
+
+
+def _check_counts(running: RunningApplication, fed: int, *, exactly_once: bool) -> None:
+    """Check that each record is counted once, or at least once and again for the killed batch only."""
+    found: dict[bytes | None, list[int]] = defaultdict(list)
+    for record in running.cluster.topics.get(running.sink):
+        found[record[4]].append(int.from_bytes(record[5] or b"", "big"))
+    expected = fed // _KEYS
+    if exactly_once:
+        assert found == {b"%d" % key: list(range(1, expected + 1)) for key in range(_KEYS)}
+        return
+    last = {key: counts[-1] for key, counts in found.items()}
+    assert len(last) == _KEYS
+    assert min(last.values()) >= expected, last
+    # Both tasks were killed: their records are written to the repartition topic again, or counted again.
+    assert sum(last.values()) <= fed + _RECORDS, last
+
+
+_FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1"))
+_SERIES = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "2"))
+_NUMBER, _BATCH = 10, 20_000
+_CLUSTER = "local-cluster[2,1,1024]"
+_FAULTS = (Fault.EXECUTOR, Fault.WORKER, Fault.BROKER_KILL, Fault.DRIVER, Fault.BROKER_PAUSE)
+
+
+@pytest.fixture
+def application(
+    own_broker: Callable[[], Broker],
+    spark_jars: tuple[str, ...],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> Iterator[ProcessApplication]:
+    with own_broker() as broker:
+        topics = Topics(broker.bootstrap_servers)
+        created = ProcessApplication(broker, topics, tmp_path, spark_jars, request.param)
+        created.set_up()
+        yield created
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(_FIRST, _FIRST + _SERIES))
+@pytest.mark.parametrize("application", _GUARANTEES, indirect=True)
+def test_every_record_is_processed_as_guaranteed_after_faults_in_packed_batches(
+    application: ProcessApplication, seed: int
+) -> None:
+    """Executors, Python workers and the driver are killed, the broker is killed or paused."""
+    draw = random.Random(seed)  # noqa: S311 - the same series in each run
+    faults = [_FAULTS[each % len(_FAULTS)] for each in range(_NUMBER)]
+    draw.shuffle(faults)
+    in_batch: Counter[Fault] = Counter()
+    while faults:
+        application.feed(2 * _BATCH)
+        with application.run(_CLUSTER, until_idle=False, max_records=_BATCH) as process:
+            while faults and process.poll() is None:
+                before = application.topics.appended("passed")
+                after = before + draw.randrange(1, _BATCH)
+                application.feed(_BATCH)
+                assert until(
+                    lambda after=after: (
+                        application.topics.appended("passed") >= after  # type: ignore[misc]
+                        or process.poll() is not None
+                    ),
+                    PROCESS_SECONDS,
+                ), application.log()
+                assert process.poll() is None, application.log()
+                in_batch[faults[0]] += not application.topics.is_settled("passed")
+                cause_fault(faults.pop(0), application, process, draw)
+    with application.run(_CLUSTER, max_records=_BATCH) as process:
+        assert process.wait(PROCESS_SECONDS) == 0, application.log()
+    _log.info("seed %d, faults in open transactions: %s", seed, in_batch)
+    assert "not packed" not in (application.folder / "run.log").read_text(errors="replace")
+    if application.guarantee == "exactly_once_v2":
+        application.check_results()
+    else:
+        application.check_at_least_once(_NUMBER, _BATCH)
+    application.check_changelog()
+    application.check_log()
