@@ -6,6 +6,7 @@ from tests.advice.trials import (
     CHANGELOG,
     COPY,
     COUNT,
+    PINNED_TO_8,
     REPARTITION,
     begin,
     changed,
@@ -123,7 +124,20 @@ def _ids(trial: Trial) -> set[str]:
 
 SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
 
+
+def _count_removed() -> Trial:
+    """Return a stack whose document no longer has the explicit count with which it was set up."""
+    trial = set_up(PINNED_TO_8)
+    trial.step("repartition")["repartition"].pop("partitions")
+    return trial
+
+
 COUNTS = (
+    Advice(
+        says="If the document declared 8 partitions for orders-by-k-repartition before",
+        make=_count_removed,
+        follow=lambda t: t.step("repartition")["repartition"].update(partitions=8),
+    ),
     # a source topic was expanded
     Advice(
         says="To keep the state, stop the application and run `headwater reshard`",

@@ -1,6 +1,8 @@
 """Fixes about the setup of an application, its lifecycle, and lost topics."""
 
-from tests.advice.trial import Advice, Trial, steps
+from copy import deepcopy
+
+from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
     COUNT,
@@ -78,7 +80,34 @@ def _delete_all(trial: Trial) -> None:
         trial.delete(name)
 
 
+def _undone(change: Follow) -> Trial:
+    """Return a stack with manual setup that has run with a change, and whose documents are as before it."""
+    trial = manual()
+    before = deepcopy(trial.documents)
+    change(trial)
+    trial.up()
+    trial.documents = before
+    return trial
+
+
+def _adopt_again(trial: Trial) -> None:
+    trial.switch(adopt=True)
+
+
 LIFECYCLE = (
+    Advice(
+        says="was released or had this id before, the topics are in use: set `setup.adopt: true`",
+        make=lambda: _undone(lambda t: t.settings().update(lifecycle="released")),
+        follow=_adopt_again,
+    ),
+    Advice(
+        says="was released or had this id before, the topics are in use: set `setup.adopt: true`",
+        make=lambda: changed(
+            _undone(steps(lambda t: t.documents.clear(), _rename)),
+            lambda t: t.settings().update(renamedFrom="sales"),
+        ),
+        follow=_adopt_again,
+    ),
     Advice(
         says="set `setup.adopt: true` for one `pulumi up`",
         make=_foreign,

@@ -35,6 +35,7 @@ ADVICE = (
 )
 
 EXPLAINS = (
+    "Nothing, if both are in use already",
     "A star at the end of a name stands for all names with this prefix",
     "Until then it stays as it is",
     "Its user needs permission AlterConfigs on the topic",

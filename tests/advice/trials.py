@@ -25,6 +25,9 @@ topology:
   - toStream:
   - to: orders-out
 """
+PINNED_TO_8 = COUNT.replace(
+    "  - groupByKey: {name: by-k}", "  - repartition: {name: by-k, partitions: 8}\n  - groupByKey:"
+)
 COPY = """
 application: {id: orders, kafkaStreams: "4.3", config: {}}
 topology:

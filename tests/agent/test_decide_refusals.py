@@ -216,7 +216,7 @@ def test_deleted_source_is_reported_and_smaller_source_is_over_partitioning() ->
     simulation.pass_time(60_000)
     problems = simulation.app().problems
     assert {problem.code for problem in problems} == {ProblemCode.OVER_PARTITIONED}
-    assert "were they re-created?" in problems[0].summary
+    assert "were they re-created" in problems[0].summary
     assert "Expand orders and returns to 4 partitions" in problems[0].fix
 
 

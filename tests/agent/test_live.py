@@ -280,7 +280,7 @@ def test_deleted_source_is_missing_and_smaller_source_is_error_with_fix(applicat
             )
         )
         problem = agent.state.applications[applications.totals_app].problems[0]
-        assert "were they re-created?" in problem.summary
+        assert "were they re-created" in problem.summary
         assert problem.fix
         assert applications.cluster.partitions(applications.changelog) == 3
         applications.cluster.expand(applications.orders, 3)

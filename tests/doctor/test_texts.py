@@ -21,6 +21,7 @@ from headwater.doctor.stack import Lock, PolicyFacts, StackFacts, policy_finding
 from headwater.model.cluster import RegisteredBroker, RegisteredBrokers
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.report.doctor import doctor_json, doctor_rich
+from headwater_spark.spark_internals.supported import SUPPORTED_VERSIONS
 
 _GOLDEN = Path(__file__).parent / "golden"
 _WIDTH = 110
@@ -304,6 +305,14 @@ def test_json_fits_the_published_schema(part: Callable[[], Iterator[Iterable[Fin
             if check["status"] != "ok":
                 broken = {**document, "checks": [{**check, "fix": None}]}
                 assert not Draft202012Validator(schema).is_valid(broken)
+
+
+@pytest.mark.parametrize("version", SUPPORTED_VERSIONS)
+def test_the_connector_fits_each_supported_version_of_spark(version: str) -> None:
+    packages = {**MACHINE.spark_packages, "pyspark": _package(">=4.2.0,<4.4", version)}
+    findings = list(machine_findings(attrs.evolve(MACHINE, spark_packages=packages)))
+    assert not has_errors(findings)
+    assert [each.text for each in findings if each.check == "spark-connector"] == ["4.2.0 is downloaded"]
 
 
 def test_json_has_one_entry_for_each_check() -> None:

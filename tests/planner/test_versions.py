@@ -15,6 +15,7 @@ from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from headwater.planner import Plan, plan
 from headwater.planner.drift import find_drift
 from headwater.planner.upgrade import compile_recorded, with_recorded_versions
+from headwater.planner.upgrade.changes import NO_DOWNGRADES
 from headwater.report import problems_text
 from tests.compiler.applications import document
 from tests.planner.simulated_cluster import (
@@ -196,3 +197,22 @@ def test_a_warning_names_the_version_that_a_document_should_name(golden: Callabl
 def test_no_warning_where_the_version_is_named_or_the_default() -> None:
     assert _unnamed(OLD, is_named=True) == []
     assert _unnamed(DEFAULT_VERSION) == []
+
+
+@pytest.mark.parametrize("form", ["with calls", "with a text"])
+def test_an_earlier_version_is_no_rolling_restart(form: str) -> None:
+    new, old = _compiled(NEW, BEFORE), _compiled(OLD, BEFORE)
+    cluster = SimulatedCluster.set_up(new)
+    earlier = {"orders": new} if form == "with calls" else {}
+    (part,) = plan([old], cluster.snapshot, cluster.records, NO_LIMITS, earlier=earlier).applications
+    assert part.notes == (
+        f"Kafka Streams 4.3.1 to 3.9.2: a rolling restart is not safe: {NO_DOWNGRADES}",
+        "stop all instances, and delete their local state before one starts with the earlier version",
+    )
+
+
+def test_another_patch_is_no_downgrade() -> None:
+    new, old = (_compiled(KafkaStreamsVersion(4, 1, patch), BEFORE) for patch in (2, 1))
+    cluster = SimulatedCluster.set_up(new)
+    (part,) = plan([old], cluster.snapshot, cluster.records, NO_LIMITS, earlier={"orders": new}).applications
+    assert part.notes == ("Kafka Streams 4.1.2 to 4.1.1: a rolling restart is safe",)

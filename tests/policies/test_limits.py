@@ -52,6 +52,18 @@ def test_settings_that_remove_records_are_limited() -> None:
     assert not errors(planned("blastRadius: {removingSettings: 1}", cluster).problems)
 
 
+@pytest.mark.parametrize(("limit", "is_advised"), [(0, False), (1, True)])
+def test_one_application_after_another_is_advised_only_if_the_limit_allows_any_change(
+    limit: int,
+    is_advised: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    cluster = delete_topics(
+        SimulatedCluster.set_up(shop()), "orders-counts-changelog", "orders-Hourly-changelog"
+    )
+    (problem,) = errors(planned(f"blastRadius: {{recreatedTopics: {limit}}}", cluster).problems)
+    assert ("one after another" in problem.fix) is is_advised
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "(.*a){12}", "([a-z]+)*[0-9]"])
 def test_patterns_with_nested_repetitions_are_matched_in_linear_time(pattern: str) -> None:

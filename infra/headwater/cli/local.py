@@ -99,7 +99,8 @@ def kafka(tool: str, arguments: tuple[str, ...]) -> None:
     """Run one of Kafka's command line tools on the broker, with its own options.
 
     TOOL is topics (`kafka-topics.sh`), configs, acls, console-producer, console-consumer, consumer-groups,
-    streams-groups, groups, get-offsets or delete-records. Each one lists its options with --help.
+    streams-groups, groups, get-offsets, delete-records or streams-application-reset. Each one lists its
+    options with --help.
 
     \b
     Examples:

@@ -192,11 +192,12 @@ def _check_spark(facts: MachineFacts) -> Finding:
 
 
 def _check_connector(facts: MachineFacts) -> Finding:
+    """Check the connector. `make spark-versions` runs applications with it and each supported PySpark."""
     check = _check_of("spark-connector")
-    spark = facts.spark_packages["pyspark"].installed
-    if spark is not None and _release_line(spark) != _release_line(facts.connector):
+    spark = facts.spark_packages["pyspark"]
+    if spark.installed is not None and not spark.is_fitting:
         return check.error(
-            f"Spark's Kafka connector {facts.connector} does not fit PySpark {spark}.",
+            f"Spark's Kafka connector {facts.connector} does not fit PySpark {spark.installed}.",
             why="Classes of both differ: queries fail when they start.",
             fix=f"Run `{_SPARK}`, or name a fitting connector with `headwater run --jars`.",
         )
@@ -207,8 +208,3 @@ def _check_connector(facts: MachineFacts) -> Finding:
         why="`headwater run` downloads it at the first start, which fails without Maven or Maven Central.",
         fix=_with_maven(facts.maven, "headwater toolchain spark"),
     )
-
-
-def _release_line(version: str) -> list[str]:
-    """Return the release line of a version: its first two numbers."""
-    return version.split(".")[:2]

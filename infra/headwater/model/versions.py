@@ -43,6 +43,10 @@ class KafkaStreamsVersion:
         """Return whether the release is later than all supported ones."""
         return (self.major, self.minor) > (SUPPORTED[-1].major, SUPPORTED[-1].minor)
 
+    def is_downgraded_to(self, after: "KafkaStreamsVersion") -> bool:
+        """Return whether `after` is an earlier release; another patch of the same release is none."""
+        return (self.major, self.minor) > (after.major, after.minor)
+
     def __str__(self) -> str:
         return f"{self.release}.{self.patch}"
 

@@ -11,6 +11,7 @@ from headwater.model.compiled import CompiledApplication, SubTopology
 from headwater.model.problems import PLAN, Caller, Problem
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Lifecycle, Sink
+from headwater.model.versions import read_any_version
 from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
 from headwater.planner.document_settings import document_settings, setting_changes
 from headwater.planner.phrases import counted, few
@@ -34,6 +35,7 @@ from headwater.planner.topic_actions import (
     topic_actions,
 )
 from headwater.planner.transfers import Transfers
+from headwater.planner.upgrade.changes import NO_DOWNGRADES
 from headwater.planner.waves import waves
 
 
@@ -184,10 +186,7 @@ def _complete_plan(
 def _notes_of(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:
     if application.record is None:
         yield f"first setup ({application.config.setup_mode.value})"
-    upgrade = application.upgrade
-    if upgrade is not None:
-        restart = "is safe" if upgrade.is_rolling else f"is not safe: {upgrade.obstacle}"
-        yield f"Kafka Streams {upgrade.before} to {upgrade.after}: a rolling restart {restart}"
+    yield from _version_note(application)
     profile = application.compiled.application.cluster_profile
     if profile is not None:
         is_recognized = application.compiled.application.is_profile_recognized
@@ -200,6 +199,22 @@ def _notes_of(application: ActiveApplication, actions: Sequence[TopicAction]) ->
         changed = sum(action.kind is ActionKind.ADOPT and bool(action.changes) for action in actions)
         settings = f", settings of {changed} changed as listed" if changed else ", settings unchanged"
         yield f"{counted(adopted, 'topic')} that Headwater did not create: adopted{settings}"
+
+
+def _version_note(application: ActiveApplication) -> Iterator[str]:
+    """Yield whether instances of the recorded and of the declared version may run at the same time.
+
+    What another version builds is not known for documents without calls, but an earlier one is never safe.
+    """
+    upgrade, after = application.upgrade, application.compiled.application.kafka_streams
+    recorded = read_any_version(application.record.kafka_streams) if application.record else None
+    if upgrade is not None:
+        restart = "is safe" if upgrade.is_rolling else f"is not safe: {upgrade.obstacle}"
+        yield f"Kafka Streams {upgrade.before} to {upgrade.after}: a rolling restart {restart}"
+    elif recorded is not None and recorded.is_downgraded_to(after):
+        yield f"Kafka Streams {recorded} to {after}: a rolling restart is not safe: {NO_DOWNGRADES}"
+    if recorded is not None and recorded.is_downgraded_to(after) and application.compiled.is_stateful:
+        yield "stop all instances, and delete their local state before one starts with the earlier version"
 
 
 def _running_note(application: ActiveApplication) -> Iterator[str]:

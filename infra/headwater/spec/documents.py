@@ -128,8 +128,10 @@ def _overlapping_ids(shorter: str, short: RawDocument, longer: str, long: RawDoc
         found=f"`{shorter}` ({_location_text(short)}) and `{longer}` ({_location_text(long)})",
         why=f"A store `{rest}-x` of `{shorter}` and a store `x` of `{longer}` have the same changelog topic. "
         f"Kafka's reset tool for `{shorter}` also deletes the topics of `{longer}`.",
-        fix="Rename one of them. If both are in use already, set `application.setup.allowIdOverlap: true` in "
-        "one.",
+        fix="Nothing, if both are in use already. Otherwise rename one of them."
+        if acknowledged
+        else "Rename one of them. If both are in use already, set `application.setup.allowIdOverlap: true` "
+        "in one.",
         location=_location_in(long),
         severity=Severity.WARNING if acknowledged else Severity.ERROR,
     )

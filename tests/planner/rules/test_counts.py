@@ -63,7 +63,7 @@ def test_too_many_partitions_are_always_an_error(
 def test_re_created_sources_with_fewer_partitions_and_a_manual_expansion_are_distinguished() -> None:
     cluster = SimulatedCluster.set_up(application())
     (with_fewer_sources, *_) = cluster.plan(application(sources={"orders-in": 2})).problems
-    assert "its sources now have fewer" in with_fewer_sources.summary
+    assert "its sources have fewer" in with_fewer_sources.summary
     cluster.change(REPARTITION, partitions=5)
     (expanded,) = cluster.plan(application()).problems
     assert "another client expanded it" in expanded.summary

@@ -16,6 +16,7 @@ from tests.planner.simulated_cluster import (
     SimulatedCluster,
     application,
 )
+from tests.planner.simulated_stacks import Cluster, Stack
 
 
 def cluster_with_all_topics() -> SimulatedCluster:
@@ -103,3 +104,14 @@ def test_an_unsafe_expansion_that_a_run_needs_is_not_reported() -> None:
     setup = Setup(allow_unsafe_expansion=True)
     compiled = application(sources={"orders-in": 6}, config=config, setup=setup)
     assert not cluster.plan(compiled).problems
+
+
+def test_ids_of_one_stack_do_not_overlap_with_its_own_records_when_its_state_is_lost() -> None:
+    both = (
+        application(id_="orders", stateful=False),
+        application(id_="orders-eu", stateful=False, setup=Setup(allow_id_overlap=True)),
+    )
+    cluster = Cluster()
+    Stack.on(cluster, "first").up(*both)
+    plan = Stack.on(cluster, "first", "another id").plan(*both)
+    assert {each.code for each in plan.problems} == {ProblemCode.MANAGED_BY_ANOTHER_STACK}

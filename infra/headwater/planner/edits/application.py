@@ -9,6 +9,7 @@ from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 from headwater.planner.phrases import counted, listed
+from headwater.planner.upgrade.changes import NO_DOWNGRADES
 from headwater.planner.upgrade.data import data_notes, sent_topology
 from headwater.planner.upgrade.notes import notes, unseen_differences
 from headwater.planner.upgrade.topology import Versions, is_one_group
@@ -44,8 +45,7 @@ def application_obstacle(
     """Return what of id, version and protocol before the edit forbids a rolling restart; None = not known."""
     new = after.kafka_streams
     reasons = {
-        "Kafka Streams does not support downgrades": version is not None
-        and (version.major, version.minor) > (new.major, new.minor),
+        NO_DOWNGRADES: version is not None and version.is_downgraded_to(new),
         "the application id changes": id_ != after.id,
         "the group protocol changes": protocol is not None and protocol is not after.protocol,
     }

@@ -184,8 +184,8 @@ def exceeded(policy: Policy, effect: Effect, limit: int, number: int) -> Problem
         expected=f"at most {_many_phrase(limit, noun)}",
         found=_many_phrase(number, noun),
         why=policy.message or _WHY.get(effect, _TOO_MANY_CHANGES),
-        fix=f"Check the plan. If it is intended, raise `{_setting_of(policy, effect)}` for this run, or "
-        "change the applications one after another.",
+        fix=f"Check the plan. If it is intended, raise `{_setting_of(policy, effect)}` for this run"
+        f"{', or change the applications one after another' if limit else ''}.",
         location=policy.at,
         severity=policy.severity,
     )

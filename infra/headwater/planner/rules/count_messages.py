@@ -121,11 +121,36 @@ def _internal_fix(application: CountedApplication, state: CountedTopic, have: in
     if state.live_records == 0:
         return f"The topic is empty: {deletion}"
     if was_set_up(state, have):  # its records were distributed over all these partitions
-        return f"{_more_tasks_fix(application, state, have)}If the data is not needed, {deletion}"
+        return (
+            f"{_declared_count_fix(application, state, have)}{_more_tasks_fix(application, state, have)}"
+            f"If the data is not needed, {deletion}"
+        )
     first = "" if moves_keys(application) else f"{_more_tasks_fix(application, state, have)}Or: "
     is_changelog = isinstance(state.declared, InternalTopic) and state.declared.kind is TopicKind.CHANGELOG
     kept = f"{_COPY} {deletion} {_RESTORE}" if is_changelog else f"{_DRAIN} {deletion}"
     return f"{first}{kept}"
+
+
+def _declared_count_fix(application: CountedApplication, state: CountedTopic, have: int) -> str:
+    """Return how to declare the count again that an earlier document may have had."""
+    repartition = next(
+        (
+            other.name
+            for other in application.internal
+            if isinstance(other.declared, InternalTopic)
+            and isinstance(state.declared, InternalTopic)
+            and other.declared.kind is TopicKind.REPARTITION
+            and other.declared.subtopology == state.declared.subtopology
+            and other.live_partitions == have
+        ),
+        None,
+    )
+    if repartition is None or application.has_explicit_count(state):
+        return ""
+    return (
+        f"If the document declared {have} partitions for {repartition} before (`repartition` with "
+        "`partitions`), declare them again. Otherwise: "
+    )
 
 
 def _more_tasks_fix(application: CountedApplication, state: CountedTopic, have: int) -> str:
@@ -170,7 +195,10 @@ def _cause_of(application: CountedApplication, state: CountedTopic, have: int) -
     if before is None:
         return ": Headwater did not set it up" if application.caller.knows_setup else ""
     if was_set_up(state, have):
-        return f": it was set up with {before}, and its sources now have fewer (were they re-created?)"
+        return (
+            f": it was set up with {before}, and its sources have fewer (were they re-created, or did the "
+            "document declare its count?)"
+        )
     return f": it was set up with {before}, and another client expanded it"
 
 

@@ -32,14 +32,15 @@ def already_set_up(application: ActiveApplication) -> Iterator[Problem]:
         return
     yield application.problem(
         ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP,
-        f"Internal topics of {application.id} exist although Headwater did not set them up.",
+        f"Internal topics of {application.id} exist, and the stack has no record of their setup.",
         expected="no internal topic exists before Headwater sets it up",
         found=f"{counted(len(foreign), 'topic')}: {listed(state.name for state in foreign)}",
         why="They may hold the state of a running application, or an earlier application left them behind. "
         "With `internal.topics.setup: manual` a user must decide.",
         fix="If the stack's state was restored or its backend is new, or if the application ran without "
-        "Headwater, the topics are in use: set `setup.adopt: true` for one `pulumi up`, which manages them "
-        "as they are. Delete them only if no application uses them and their data is not needed.",
+        "Headwater, was released or had this id before, the topics are in use: set `setup.adopt: true` for "
+        "one `pulumi up`, which manages them as they are. Delete them only if no application uses them and "
+        "their data is not needed.",
     )
 
 
@@ -148,8 +149,10 @@ def id_overlap(run: Run) -> Iterator[Problem]:
     """
     if run.ownership is None:
         return
+    declared = {application.id for application in run.active}
+    others = [each for each in run.ownership.foreign if each.application_id not in declared]
     for application in run.active:
-        for record in run.ownership.foreign:
+        for record in others:
             ids = sorted((application.id, record.application_id), key=len)
             if ids[1].startswith(f"{ids[0]}-"):
                 yield _overlapping_id(application, record, *ids)
@@ -167,7 +170,9 @@ def _overlapping_id(
         found=f"`{application.id}` here, and `{record.application_id}` in stack {record.stack.name}",
         why=f"A store `{rest}-x` of `{shorter}` and a store `x` of `{longer}` have the same changelog topic. "
         f"Kafka's reset tool for `{shorter}` also deletes the topics of `{longer}`.",
-        fix=f"Give `{application.id}` another id before its first setup. If both are in use already, set "
+        fix="Nothing, if both are in use already."
+        if is_accepted
+        else f"Give `{application.id}` another id before its first setup. If both are in use already, set "
         "`application.setup.allowIdOverlap: true`.",
         severity=Severity.WARNING if is_accepted else Severity.ERROR,
     )

@@ -36,6 +36,10 @@ class State(StrEnum):
     LOST = "lost"
 
 
+NO_DOWNGRADES = "Kafka Streams does not support downgrades"
+"""Why instances must not be restarted one after another with an earlier release."""
+
+
 @attrs.frozen(kw_only=True)
 class Change:
     """One difference between two versions.

@@ -15,7 +15,14 @@ from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.records import SetupRecord
 from headwater.model.topology import Application, Lifecycle, TopologyDocument
 from headwater.model.versions import BEFORE_VERSIONS, KafkaStreamsVersion, read_any_version, read_version
-from headwater.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
+from headwater.planner.upgrade.changes import (
+    NO_DOWNGRADES,
+    ApplicationUpgrade,
+    Change,
+    ChangeKind,
+    State,
+    Upgrade,
+)
 from headwater.planner.upgrade.data import data_notes, group_refusals
 from headwater.planner.upgrade.notes import how_to_keep, notes, unseen_differences
 from headwater.planner.upgrade.topology import (
@@ -85,8 +92,8 @@ def _not_compared(
             application=application.id,
             expected=f"a version up to {to}",
             found=str(application.kafka_streams),
-            why="Kafka Streams does not support downgrades: an earlier version may not read local state and "
-            "internal topics of a later one.",
+            why=f"{NO_DOWNGRADES}: an earlier version may not read local state and internal topics of a "
+            "later one.",
             fix="Leave the document out: Headwater knows no later version."
             if application.kafka_streams.is_newer
             else f"Choose a version from {application.kafka_streams} with `--to`, or leave the document out.",
@@ -183,6 +190,8 @@ def _find_obstacle(versions: Versions, changes: Sequence[Change]) -> str:
         return "instances of both versions would have different tasks"
     if any(change.kind is ChangeKind.PARTITIONS for change in changes):
         return "internal topics need other partition counts"
+    if versions.before.application.kafka_streams.is_downgraded_to(versions.after.application.kafka_streams):
+        return NO_DOWNGRADES
     return ""
 
 

@@ -264,6 +264,7 @@ TOOLS: Final[Mapping[str, str]] = MappingProxyType(
         "groups": "org.apache.kafka.tools.GroupsCommand",
         "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
         "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+        "streams-application-reset": "org.apache.kafka.tools.StreamsResetter",
     }
 )
 """Tools that take `--bootstrap-server`: `topics` is `kafka-topics.sh`. The values are main classes."""
