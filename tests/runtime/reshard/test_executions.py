@@ -26,7 +26,7 @@ from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_clust
 from headwater_spark.driver.reshard.state_copy import source_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
-from headwater_spark.engine.scaling.transfers import named_partition, subscription_to
+from headwater_spark.engine.serdes.internal_topics import named_partition, subscription_to
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.resharded_application import (
     DOCUMENT,
