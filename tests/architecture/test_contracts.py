@@ -93,6 +93,14 @@ def test_every_forbidden_import_is_found(contract: str) -> None:
 
 
 @pytest.mark.parametrize("contract", _of_type("forbidden"))
+def test_each_module_is_listed_once(contract: str) -> None:
+    """A module that is listed twice may replace one that has to be listed."""
+    options = _options(contract)
+    for names in (options["source_modules"], options["forbidden_modules"]):
+        assert sorted(set(names)) == sorted(names)
+
+
+@pytest.mark.parametrize("contract", _of_type("forbidden"))
 def test_forbidden_modules_exist(contract: str) -> None:
     """A contract that forbids a misspelled module forbids nothing."""
     assert not [name for name in _options(contract)["forbidden_modules"] if not find_spec(name)]

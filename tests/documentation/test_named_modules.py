@@ -1,18 +1,26 @@
-"""CONTRIBUTING.md and ARCHITECTURE.md name files that exist."""
+"""CONTRIBUTING.md, ARCHITECTURE.md and the decision records name files that exist."""
 
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 _ROOT = Path(__file__).parents[2]
+_PAGES = (
+    "CONTRIBUTING.md",
+    "ARCHITECTURE.md",
+    *(f"docs/adr/{each.name}" for each in (_ROOT / "docs/adr").iterdir()),
+)
+_OF_USERS = {"infra/__init__.py"}
+"""Files of a user that a decision record is about."""
 _NAMED_FILE = re.compile(r"`([\w./-]+\.(?:py|java|json|yml|yaml|md)|[\w./-]+/)`")
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "ARCHITECTURE.md"])
-def test_guides_name_files_that_exist(page: str) -> None:
-    files = _files_of_repository()
+@pytest.mark.parametrize("page", sorted(_PAGES))
+def test_guides_and_decisions_name_files_that_exist(page: str) -> None:
+    files = [*_files_of_repository(), *_OF_USERS]
     lines = (_ROOT / page).read_text(encoding="utf-8").splitlines()
     assert [name for line in lines for name in _missing_files(line, files)] == []
 
@@ -50,6 +58,7 @@ def _is_named(file: str, name: str) -> bool:
     return f"/{name}" in f"/{file}" if name.endswith("/") else f"/{file}".endswith(f"/{name}")
 
 
+@cache
 def _files_of_repository() -> list[str]:
     """Return tracked and new files, without deleted and ignored files."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]

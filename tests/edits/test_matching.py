@@ -1,6 +1,6 @@
 """Which store or repartition topic of a topology continues which one of the topology before an edit."""
 
-from headwater.planner.edits.matching import Matcher, matches
+from headwater.planner.edits.matching import TopologyItems, match_items
 from tests.edits.sides import COUNT, GENERATED, REDUCE, side
 
 HEAD = 'application: {id: app, kafkaStreams: "4.3"}\ntopology:\n'
@@ -10,7 +10,7 @@ NAMED = f"{HEAD}  - stream: {{topic: in}}\n  - groupByKey:\n  - count: {{materia
 def continued(before: str, after: str) -> dict[str, str]:
     """Return store, or repartition topic, before → its name after the edit."""
     (old,), (new,) = side(before).of.values(), side(after).of.values()
-    return {name: now for (_, name), now in matches(Matcher(old), Matcher(new)).items()}
+    return {name: now for (_, name), now in match_items(TopologyItems(old), TopologyItems(new)).items()}
 
 
 def test_the_same_topology_continues_everything() -> None:

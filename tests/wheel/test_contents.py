@@ -24,7 +24,6 @@ _FOLDERS = {
 """Folder of the repository → folder of the wheel; the first one that fits."""
 _FOR_TESTS = (
     "headwater/toolchain/test_programs.py",
-    "headwater/toolchain/test_programs.py",
     "headwater/toolchain/go/actionlint/",
     "headwater/toolchain/go/helm/",
     "headwater/toolchain/go/hosts/",

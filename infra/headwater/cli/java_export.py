@@ -1,8 +1,8 @@
 """Run the program of the library for Kafka Streams that calls an application and writes its document.
 
 The application is foreign code: it may print, exit, start threads or never return. The result is in files,
-its output is discarded except for the end, and after the timeout its processes are killed. Why code could not
-be exported is a problem.
+its output is discarded except for the end, and after the timeout its processes are killed. If code could not
+be exported, `export_problem` says why.
 """
 
 import os
@@ -30,6 +30,15 @@ _SECONDS_OF_READER = 5
 _NESTED = ("BOOT-INF/", "WEB-INF/")
 """Folders of the classes and jars inside an executable jar of Spring Boot, or inside a web application."""
 _WRITTEN = "written"
+
+_WHY = "Without the topology there is no document. Nothing was written."
+_MOST_FRAMES = 8
+_CALLERS = (
+    "at io.headwater.streams.topology.",
+    "at java.base/java.lang.reflect.",
+    "at java.base/jdk.internal.reflect.",
+)
+_OLDEST, _NEWEST = SUPPORTED[0].release, SUPPORTED[-1].release
 
 
 @attrs.frozen(kw_only=True)
@@ -158,16 +167,6 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def _read_text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
-
-
-_WHY = "Without the topology there is no document. Nothing was written."
-_MOST_FRAMES = 8
-_CALLERS = (
-    "at io.headwater.streams.topology.",
-    "at java.base/java.lang.reflect.",
-    "at java.base/jdk.internal.reflect.",
-)
-_OLDEST, _NEWEST = SUPPORTED[0].release, SUPPORTED[-1].release
 
 
 def no_java() -> Problem:

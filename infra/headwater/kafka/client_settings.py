@@ -1,6 +1,6 @@
-"""Settings of a connection for librdkafka, the Pulumi provider, Java clients, and tokens for Amazon MSK.
+"""Settings of a connection for librdkafka, the Pulumi provider and Java; tokens for Amazon MSK; loggers.
 
-Without a logger, librdkafka writes to standard error. The loggers here are outside the hierarchy of
+Without a logger, librdkafka writes to standard error. Its loggers here are outside the hierarchy of
 `logging`, so that no configuration of the root logger sends their lines to standard error.
 """
 

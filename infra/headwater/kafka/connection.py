@@ -26,6 +26,51 @@ _MECHANISMS = {
     "AWS-IAM": "AWS_MSK_IAM",
 }
 
+_SEPARATOR = re.compile(r"(?<!\\)[ \t\f]*[=: \t\f][ \t\f]*")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")
+_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
+
+
+@attrs.frozen(kw_only=True)
+class Connection(ConnectionSettings):
+    """Settings that are read from a source and written in the form that each client needs."""
+
+    def checked(self) -> "Connection":
+        """Return itself; raises `ProblemsError` (InvalidConfig) for settings that are wrong or missing."""
+        problems = connection_problems(self)
+        if problems:
+            raise ProblemsError(problems)
+        return self
+
+    def confluent(self) -> dict[str, Any]:
+        """Return librdkafka's settings; raises `ProblemsError`."""
+        return client_settings.confluent(self.checked())
+
+    def java(self) -> Mapping[str, str]:
+        """Return the Java client's properties, secrets in the clear; raises `ProblemsError`."""
+        return client_settings.java(self.checked())
+
+    def provider(self) -> dict[str, Any]:
+        """Return the arguments of `pulumi_kafka.Provider`, secrets in the clear; raises `ProblemsError`."""
+        return client_settings.provider(self.checked())
+
+    @classmethod
+    def from_environment(
+        cls, environment: Mapping[str, str], names: Mapping[str, str] = NO_NAMES
+    ) -> "Connection":
+        """Read `HEADWATER_*` variables, else `KAFKA_*` ones (`environment_fields`); raises `ProblemsError`.
+
+        `names`: variable → how problems name it, for values that the user set as something else.
+        """
+        return cls(**environment_fields(environment, names)).checked()
+
+    @classmethod
+    def from_properties(cls, text: str) -> "Connection":
+        """Read the text of a Java `client.properties` file; raises `ProblemsError`."""
+        return cls(**properties_fields(text)).checked()
+
 
 def environment_fields(environment: Mapping[str, str], names: Mapping[str, str] = NO_NAMES) -> dict[str, Any]:
     """Return the fields of `Connection`; raises `ProblemsError` for values that cannot be read.
@@ -111,10 +156,12 @@ class _Variables:
         self.problems: list[Problem] = []
 
     def name(self, setting: str) -> str:
+        """Return the variable that has a setting."""
         own = f"HEADWATER_{setting}"
         return own if self._environment.get(own) else f"KAFKA_{setting}"
 
     def shown(self, setting: str) -> str:
+        """Return how problems name the variable of a setting."""
         name = self.name(setting)
         return self._names.get(name, name)
 
@@ -149,13 +196,6 @@ class _Variables:
                 )
             )
         return value.lower() in _TRUE
-
-
-_SEPARATOR = re.compile(r"(?<!\\)[ \t\f]*[=: \t\f][ \t\f]*")
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")
-_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 
 
 def read_properties(text: str) -> dict[str, str]:
@@ -251,42 +291,3 @@ def _pem_store(properties: Mapping[str, str], store: str) -> str | None:
             ]
         )
     return pem_text(location, f"ssl.{store}.location")
-
-
-@attrs.frozen(kw_only=True)
-class Connection(ConnectionSettings):
-    """Settings that are read from a source and written in the form that each client needs."""
-
-    def checked(self) -> "Connection":
-        """Return itself; raises `ProblemsError` (InvalidConfig) for settings that are wrong or missing."""
-        problems = connection_problems(self)
-        if problems:
-            raise ProblemsError(problems)
-        return self
-
-    def confluent(self) -> dict[str, Any]:
-        """Return librdkafka's settings; raises `ProblemsError`."""
-        return client_settings.confluent(self.checked())
-
-    def java(self) -> Mapping[str, str]:
-        """Return the Java client's properties, secrets in the clear; raises `ProblemsError`."""
-        return client_settings.java(self.checked())
-
-    def provider(self) -> dict[str, Any]:
-        """Return the arguments of `pulumi_kafka.Provider`, secrets in the clear; raises `ProblemsError`."""
-        return client_settings.provider(self.checked())
-
-    @classmethod
-    def from_environment(
-        cls, environment: Mapping[str, str], names: Mapping[str, str] = NO_NAMES
-    ) -> "Connection":
-        """Read `HEADWATER_*` variables, else `KAFKA_*` ones (`environment_fields`); raises `ProblemsError`.
-
-        `names`: variable → how problems name it, for values that the user set as something else.
-        """
-        return cls(**environment_fields(environment, names)).checked()
-
-    @classmethod
-    def from_properties(cls, text: str) -> "Connection":
-        """Read the text of a Java `client.properties` file; raises `ProblemsError`."""
-        return cls(**properties_fields(text)).checked()

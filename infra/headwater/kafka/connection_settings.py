@@ -12,6 +12,14 @@ import attrs
 
 from headwater.model.problems import Problem, ProblemCode
 
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM")
+_SECRETLY = " as a Pulumi secret or an environment variable, never in a document."
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+_HIGHEST_PORT = 65_535
+_HARMLESS = re.compile(r"(?:[A-Za-z_]+://)?[A-Za-z0-9._-]*(?::[0-9]*)?/?")
+"""What an address may be to be printed, although it is wrong: no `user:password`."""
+
 
 def _redact_value(value: object) -> str:
     return "None" if value is None else "***"
@@ -71,15 +79,6 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM")
-_SECRETLY = " as a Pulumi secret or an environment variable, never in a document."
-_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
-_HIGHEST_PORT = 65_535
-_HARMLESS = re.compile(r"(?:[A-Za-z_]+://)?[A-Za-z0-9._-]*(?::[0-9]*)?/?")
-"""What an address may be to be printed, although it is wrong: no `user:password`."""
 
 
 def connection_problems(connection: ConnectionSettings) -> tuple[Problem, ...]:

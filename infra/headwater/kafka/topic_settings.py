@@ -1,4 +1,4 @@
-"""The settings of topics: the request, the values of its answer, and the defaults of brokers that follow."""
+"""The settings of topics: the request, the values in its answer, and the brokers' defaults that they show."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -23,6 +23,11 @@ _TOPIC = b"\x02"
 _ALL = b"\x00"
 _MOST_KNOWN = 8
 """Different values of a setting that are compared with the bytes of the next topic."""
+
+# The library annotates the enum and gives its number.
+_SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+_UNITS = {".hours": 3_600_000, ".minutes": 60_000}
+_MILLISECONDS = ".ms"
 
 
 def describe_topic_configs(names: Iterable[str]) -> bytes:
@@ -105,12 +110,6 @@ class _Entries:
 def _config_entry(name: str, value: str | None, source: int, synonyms: dict[str, ConfigEntry]) -> ConfigEntry:
     # The library annotates the enum and gives its number.
     return ConfigEntry(name, value, source=source, synonyms=synonyms)  # type: ignore[arg-type]
-
-
-# The library annotates the enum and gives its number.
-_SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-_UNITS = {".hours": 3_600_000, ".minutes": 60_000}
-_MILLISECONDS = ".ms"
 
 
 @attrs.frozen

@@ -49,6 +49,21 @@ _SECRET = re.compile(
 _USER_INFO = re.compile(r"//.*@", re.DOTALL)
 _QUERY = re.compile(r"(://[^?#]*)[?#].*", re.DOTALL)
 
+_NO_CONTENT = (Location, Problem, UnknownDetails)
+_EXPRESSIONS = frozenset(
+    {
+        *("where", "key", "value", "each", "add", "remove", "init", "merge", "foreign_key", "timestamp"),
+        *("topic_expression", "extractor"),
+    }
+)
+"""The fields of calls that are expressions."""
+
+_COMMENT = re.compile(r"--|/\*")
+_RAW = re.compile(r"""\br['"]""", re.IGNORECASE)
+_QUOTED = r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|`[^`]*`?"""
+_PART = re.compile(rf"{_QUOTED}|\s+|\w+|.", re.DOTALL)
+_BRACKETS = "()[],"
+
 
 @attrs.frozen
 class SettingChange:
@@ -182,16 +197,6 @@ def _value_text(value: str | None) -> str:
     return SET if is_digest(value) else value
 
 
-_NO_CONTENT = (Location, Problem, UnknownDetails)
-_EXPRESSIONS = frozenset(
-    {
-        *("where", "key", "value", "each", "add", "remove", "init", "merge", "foreign_key", "timestamp"),
-        *("topic_expression", "extractor"),
-    }
-)
-"""The fields of calls that are expressions."""
-
-
 def topology_content(document: TopologyDocument | None) -> str:
     """Return the calls, the described nodes or the exported nodes of a document, empty if it has none.
 
@@ -285,13 +290,6 @@ def _read_fields(value: object, replaced: Mapping[str, object]) -> list[Any]:
 
 def _with_content(values: Iterable[object]) -> Iterable[object]:
     return (each for each in values if not isinstance(each, _NO_CONTENT))
-
-
-_COMMENT = re.compile(r"--|/\*")
-_RAW = re.compile(r"""\br['"]""", re.IGNORECASE)
-_QUOTED = r"""'(?:\\.|[^'\\])*'?|"(?:\\.|[^"\\])*"?|`[^`]*`?"""
-_PART = re.compile(rf"{_QUOTED}|\s+|\w+|.", re.DOTALL)
-_BRACKETS = "()[],"
 
 
 def normalize_expression(expression: str) -> str:

@@ -185,14 +185,24 @@ def _label_of(name: str, application_id: str) -> str:
     return name.removeprefix(f"{application_id}-")
 
 
-_STYLES = {
-    Role.SOURCE: "fill:#e2e8f0,stroke:#64748b,color:#0f172a",
-    Role.PATTERN: "fill:#e2e8f0,stroke:#64748b,color:#0f172a,stroke-dasharray:4",
-    Role.REPARTITION: "fill:#bfdbfe,stroke:#2563eb,color:#0f172a",
-    Role.FK_SUBSCRIPTION: "fill:#ddd6fe,stroke:#7c3aed,color:#0f172a",
-    Role.CHANGELOG: "fill:#fde68a,stroke:#d97706,color:#0f172a",
-    Role.SINK: "fill:#bbf7d0,stroke:#16a34a,color:#0f172a",
+_FILLS = {
+    Role.SOURCE: "#e2e8f0",
+    Role.PATTERN: "#e2e8f0",
+    Role.REPARTITION: "#bfdbfe",
+    Role.FK_SUBSCRIPTION: "#ddd6fe",
+    Role.CHANGELOG: "#fde68a",
+    Role.SINK: "#bbf7d0",
 }
+_STROKES = {
+    Role.SOURCE: "#64748b",
+    Role.PATTERN: "#64748b",
+    Role.REPARTITION: "#2563eb",
+    Role.FK_SUBSCRIPTION: "#7c3aed",
+    Role.CHANGELOG: "#d97706",
+    Role.SINK: "#16a34a",
+}
+_TEXT_COLOR = "#0f172a"
+_DASHED = (Role.PATTERN,)
 
 
 def mermaid(graph: Graph) -> str:
@@ -214,7 +224,12 @@ def _mermaid_lines(graph: Graph) -> Iterator[str]:
     for part in graph.parts:
         yield from _mermaid_edges(part, parts[part.application, part.id], topics)
     used = {topic.role for topic in graph.topics.values()} | {Role.CHANGELOG}
-    yield from (f"classDef {_mermaid_class(role)} {style}" for role, style in _STYLES.items() if role in used)
+    yield from (f"classDef {_mermaid_class(role)} {_mermaid_style(role)}" for role in Role if role in used)
+
+
+def _mermaid_style(role: Role) -> str:
+    dashes = ",stroke-dasharray:4" if role in _DASHED else ""
+    return f"fill:{_FILLS[role]},stroke:{_STROKES[role]},color:{_TEXT_COLOR}{dashes}"
 
 
 def _mermaid_part(part: PartBox, node: str) -> Iterator[str]:
@@ -256,16 +271,6 @@ def _escape_mermaid(text: str) -> str:
     )
 
 
-_COLORS = {
-    Role.SOURCE: "#e2e8f0",
-    Role.PATTERN: "#e2e8f0",
-    Role.REPARTITION: "#bfdbfe",
-    Role.FK_SUBSCRIPTION: "#ddd6fe",
-    Role.CHANGELOG: "#fde68a",
-    Role.SINK: "#bbf7d0",
-}
-
-
 def dot(graph: Graph) -> str:
     """Return a `digraph` whose node ids are topic names and `application/sub-topology id`."""
     return "\n".join(["digraph headwater {", *(f"  {line}" for line in _dot_lines(graph)), "}", ""])
@@ -305,7 +310,7 @@ def _dot_store(part: PartBox, store: StoreBox) -> Iterator[str]:
 
 
 def _dot_topic(topic: TopicBox) -> str:
-    return f'fillcolor="{_COLORS[topic.role]}" label={_quote_dot(topic.label, topic.count)}'
+    return f'fillcolor="{_FILLS[topic.role]}" label={_quote_dot(topic.label, topic.count)}'
 
 
 def _dot_id(part: PartBox) -> str:

@@ -1,9 +1,10 @@
 """Checks of a document that its schema cannot make: its handles, and the configs of its application.
 
-`from` and `with` must name an earlier result; without `from` the step before must have one. The compiler
-checks what a handle is (stream, table, grouped stream and so on). Kafka Streams refuses some values of
-configs, and does not know some keys. Configs of internal topics (`topic.`) are checked by
-`topic_config_problems`.
+Handles: `from` and `with` must name an earlier result; without `from` the step before must have one. The
+compiler checks what a handle is (stream, table, grouped stream and so on).
+
+Configs: Kafka Streams refuses some values, and does not know some keys. Configs of internal topics (`topic.`)
+are checked by `topic_config_problems`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,9 +29,15 @@ _ON_TOPOLOGY = frozenset(
     {"addSource", "addProcessor", "addSink", "connectProcessorAndStateStores", "addReadOnlyStateStore"}
 )
 """Calls on the `Topology`: they do not take or return a result."""
-_TAKING = frozenset(operators()) - _SOURCES - _ON_TOPOLOGY - {"addStateStore", "addGlobalStore"}
-_FEW, _MOST = 12, 200
+_WITH_INPUT = frozenset(operators()) - _SOURCES - _ON_TOPOLOGY - {"addStateStore", "addGlobalStore"}
+_MOST_LISTED, _MOST_COMPARED = 12, 200
 """How many handles are listed, and how many of the latest are compared with a mistyped one."""
+
+_TOPIC_PREFIX = "topic."
+_UNCHECKED_PREFIXES = (_TOPIC_PREFIX, "client.tag.", "metrics.context.", "__", "internal.")
+"""Prefixes of keys with free names, of keys that are checked elsewhere, and of Kafka's undocumented keys."""
+_REGISTRY_URL = "schema.registry.url"
+"""`headwater run` and the serdes of schema registries read it; its values are not checked."""
 
 Path = tuple[PathPart, ...]
 
@@ -58,16 +65,16 @@ class _Handles:
                 continue
             ((operator, options),) = step.items()
             at, options = (*path, index, operator), options if isinstance(options, dict) else {}
-            if operator in _TAKING:
-                yield from self._input(operator, options, at, preceding)
-            yield from self._refers(operator, options, at)
+            if operator in _WITH_INPUT:
+                yield from self._check_input(operator, options, at, preceding)
+            yield from self._check_references(operator, options, at)
             if operator == "split":
-                yield from self._branches(options, at)
-            yield from self._defines(options, at)
+                yield from self._check_branches(options, at)
+            yield from self._define_handle(options, at)
             if operator not in _ON_TOPOLOGY:
                 preceding = operator
 
-    def _input(
+    def _check_input(
         self, operator: str, options: dict[str, Any], at: Path, preceding: str | None
     ) -> Iterator[Problem]:
         if "from" in options or (preceding is not None and preceding not in _WITHOUT_RESULT):
@@ -82,16 +89,16 @@ class _Handles:
             fix="Add `from` with the handle of its input.",
         )
 
-    def _refers(self, operator: str, options: dict[str, Any], at: Path) -> Iterator[Problem]:
+    def _check_references(self, operator: str, options: dict[str, Any], at: Path) -> Iterator[Problem]:
         for key in ("from", "with"):
             handle = options.get(key)
             if isinstance(handle, str) and handle not in self._known:
-                known = [shorten_text(name) for name in islice(reversed(self._known), _MOST)]
+                known = [shorten_text(name) for name in islice(reversed(self._known), _MOST_COMPARED)]
                 meant, shown = nearest(handle, known), shorten_text(handle)
                 yield from self._problem(
                     (*at, key),
                     f"`{operator}` refers to the handle `{shown}`, which no earlier step defines.",
-                    expected=one_of(known[:_FEW]) if known else "a handle of an earlier step",
+                    expected=one_of(known[:_MOST_LISTED]) if known else "a handle of an earlier step",
                     found=f"`{shown}`",
                     why="A step can only use a result of an earlier step.",
                     fix=f"Did you mean `{meant}`?"
@@ -99,7 +106,7 @@ class _Handles:
                     else f"Add `as: {shown}` to the step that it refers to.",
                 )
 
-    def _branches(self, options: dict[str, Any], at: Path) -> Iterator[Problem]:
+    def _check_branches(self, options: dict[str, Any], at: Path) -> Iterator[Problem]:
         branches = options.get("branches")
         named = enumerate(branches if isinstance(branches, list) else ())
         positions = [((*at, "branches", index), branch) for index, branch in named]
@@ -108,9 +115,9 @@ class _Handles:
                 then = branch.get("then")
                 if isinstance(then, list):
                     yield from self.problems(then, (*path, "then"), "branch")
-                yield from self._defines(branch, path)
+                yield from self._define_handle(branch, path)
 
-    def _defines(self, options: dict[str, Any], at: Path) -> Iterator[Problem]:
+    def _define_handle(self, options: dict[str, Any], at: Path) -> Iterator[Problem]:
         handle = options.get("as")
         if not isinstance(handle, str):
             return
@@ -141,13 +148,6 @@ class _Handles:
                 fix=fix,
                 location=location,
             )
-
-
-_TOPIC = "topic."
-_FREE = (_TOPIC, "client.tag.", "metrics.context.", "__", "internal.")
-"""Prefixes of keys with free names, of keys that are checked elsewhere, and of Kafka's undocumented keys."""
-_REGISTRY = "schema.registry.url"
-"""`headwater run` and the serdes of schema registries read it; its values are not checked."""
 
 
 def config_problems(raw: RawDocument) -> tuple[Problem, ...]:
@@ -200,8 +200,10 @@ def _unknown_keys(raw: RawDocument) -> Iterator[Problem]:
 
 def _is_known(key: str) -> bool:
     name, owners = split_key(key)
-    is_own = key in _own_keys() or key == _REGISTRY
-    return is_own or key.startswith(_FREE) or any(name in config_names(owner) for owner in owners)
+    is_own = key in _own_keys() or key == _REGISTRY_URL
+    return (
+        is_own or key.startswith(_UNCHECKED_PREFIXES) or any(name in config_names(owner) for owner in owners)
+    )
 
 
 def _unknown_key(raw: RawDocument, key: str) -> Problem:
@@ -253,9 +255,9 @@ def _similar_keys(key: str) -> Iterator[str]:
     if prefix:
         yield from (prefix + known for known in config_names(owners[0]))
         return
-    yield from (*HEADWATER_CONFIGS, _REGISTRY)
+    yield from (*HEADWATER_CONFIGS, _REGISTRY_URL)
     known = dict.fromkeys(known for owner in Owner for known in config_names(owner))
     yield from known
-    yield from (_TOPIC + known for known in topic_configs())
+    yield from (_TOPIC_PREFIX + known for known in topic_configs())
     for prefix, owner in PREFIXES.items():  # a misspelled prefix
         yield from (prefix + known for known in config_names(owner) if key.endswith(known))

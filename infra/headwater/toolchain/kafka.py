@@ -15,6 +15,10 @@ OTHER_VERSIONS = ("3.9.2", "4.2.2", "4.3.1", "4.4.0")
 """Versions of brokers that only tests run; the wheel does not contain their lists of jars."""
 PINNED_VERSIONS = tuple(sorted((KAFKA_VERSION, *OTHER_VERSIONS)))
 _JARS = MavenJars("kafka", "Kafka", KAFKA_VERSION)
+
+STREAMS_VERSION = "4.4.0"
+"""The newest supported version; a test compares it with the versions of documents."""
+_STREAMS_JARS = MavenJars("streams", "Kafka Streams", STREAMS_VERSION)
 CLASS_DATA_FILE = "broker.jsa"
 
 
@@ -86,11 +90,6 @@ def _jars_of(version: str) -> MavenJars:
 
 def _needed_programs(cache: Cache, jars: MavenJars) -> tuple[machine.Program, ...]:
     return (machine.JAVA,) if cache.find(jars.entry) else (machine.JAVA, machine.MAVEN)
-
-
-STREAMS_VERSION = "4.4.0"
-"""The newest supported version; a test compares it with the versions of documents."""
-_STREAMS_JARS = MavenJars("streams", "Kafka Streams", STREAMS_VERSION)
 
 
 def needed_streams_programs(cache: Cache) -> Iterator[machine.Program]:

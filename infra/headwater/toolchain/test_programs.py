@@ -17,7 +17,7 @@ from headwater.toolchain.commands import Progress, ToolchainError, run_logged
 from headwater.toolchain.go_modules import GoModule
 
 PROMETHEUS_VERSION = "3.11.3"
-_ON_PATH = machine.Program(
+_PROMTOOL_ON_PATH = machine.Program(
     title="promtool",
     executable="promtool",
     version_command=("--version",),
@@ -65,10 +65,18 @@ _SPARK_OPERATOR = GoModule(
     duration="5 seconds",
 )
 
+REGISTRY_VERSION = "3.0.9"
+_REGISTRY_SHA256 = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
+_REGISTRY_ARTIFACT = f"io.apicurio:apicurio-registry-app:{REGISTRY_VERSION}:tar.gz:all"
+_MAVEN_GET = "org.apache.maven.plugins:maven-dependency-plugin:2.8:get"
+_MAVEN_REPOSITORY = "repository"
+_REGISTRY_START_SECONDS = 240
+_REGISTRY_JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
 
 def ensure_promtool() -> Path:
     """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
-    found = machine.inspect(_ON_PATH)
+    found = machine.inspect(_PROMTOOL_ON_PATH)
     if found.executable is not None and found.sufficient:
         return found.executable
     return _ensure_program(_PROMTOOL, PROMETHEUS_VERSION) / "promtool"
@@ -142,26 +150,15 @@ def _ensure_program(module: GoModule, version: str) -> Path:
     return cache.ensure(f"{module.name}-{version}-{module.fingerprint}", build, Progress())
 
 
-if __name__ == "__main__":  # before the tests, which have a time limit
-    ensure_promtool()
-    ensure_actionlint()
-    ensure_helm()
-    ensure_pulumi_yaml()
-    ensure_pulumi_hosts()
-    ensure_spark_operator()
-
-
-REGISTRY_VERSION = "3.0.9"
-_SHA256 = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
-_ARTIFACT = f"io.apicurio:apicurio-registry-app:{REGISTRY_VERSION}:tar.gz:all"
-_GET = "org.apache.maven.plugins:maven-dependency-plugin:2.8:get"
-_REPOSITORY = "repository"
-_START_SECONDS = 240
-_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-
-
 def ensure_schema_registry() -> Path:
-    """Return the registry's runnable jar, downloaded on first use; raises `ToolchainError`."""
+    """Return the runnable jar of Apicurio Registry, which serves the API of Confluent's schema registry.
+
+    It is downloaded on first use, alone: some mirrors do not have the parents of its POM, which `MavenJars`
+    would need.
+
+    Raises:
+        ToolchainError: Maven is not installed, or the download failed.
+    """
     cache = Cache()
 
     def fetch(folder: Path, shown: Progress) -> None:
@@ -171,8 +168,8 @@ def ensure_schema_registry() -> Path:
         ) as show:
             run_logged(
                 [
-                    *(maven, _GET, f"-Dartifact={_ARTIFACT}", "-Dtransitive=false"),
-                    *(f"-Dmaven.repo.local={folder / _REPOSITORY}", "--batch-mode"),
+                    *(maven, _MAVEN_GET, f"-Dartifact={_REGISTRY_ARTIFACT}", "-Dtransitive=false"),
+                    *(f"-Dmaven.repo.local={folder / _MAVEN_REPOSITORY}", "--batch-mode"),
                     *("--no-transfer-progress", "-Dstyle.color=never"),
                 ],
                 log=cache.root / "logs" / "schema-registry.log",
@@ -182,22 +179,22 @@ def ensure_schema_registry() -> Path:
             )
             _unpack_archive(folder)
 
-    entry = f"schema-registry-{REGISTRY_VERSION}-{fingerprint(_SHA256)}"
+    entry = f"schema-registry-{REGISTRY_VERSION}-{fingerprint(_REGISTRY_SHA256)}"
     folder = cache.ensure(entry, fetch, Progress())
     return next(folder.glob("*-runner.jar"))
 
 
 def _unpack_archive(folder: Path) -> None:
     """Unpack the archive: in a local repository of its own it is the only one."""
-    (archive,) = (folder / _REPOSITORY).rglob("*-all.tar.gz")
-    if hashlib.sha256(archive.read_bytes()).hexdigest() != _SHA256:
+    (archive,) = (folder / _MAVEN_REPOSITORY).rglob("*-all.tar.gz")
+    if hashlib.sha256(archive.read_bytes()).hexdigest() != _REGISTRY_SHA256:
         raise ToolchainError(
             f"Maven downloaded an {archive.name} that differs from the locked one.\n"
             "  Check the mirrors in ~/.m2/settings.xml. With a new version, update its checksum."
         )
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
-    shutil.rmtree(folder / _REPOSITORY)
+    shutil.rmtree(folder / _MAVEN_REPOSITORY)
 
 
 @contextmanager
@@ -209,10 +206,12 @@ def running_schema_registry(log: Path) -> Iterator[str]:
     address = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")
     url = f"http://{HOST}:{port}/apis/ccompat/v7"
     with log.open("wb") as output:
-        process = subprocess.Popen([java, *_OPTIONS, *address, "-jar", jar], stdout=output, stderr=output)
+        process = subprocess.Popen(
+            [java, *_REGISTRY_JAVA_OPTIONS, *address, "-jar", jar], stdout=output, stderr=output
+        )
     try:
         if (
-            not until(lambda: process.poll() is not None or _is_answering(url), _START_SECONDS)
+            not until(lambda: process.poll() is not None or _is_answering(url), _REGISTRY_START_SECONDS)
             or process.poll()
         ):
             raise ToolchainError(f"The schema registry did not start. Its log: {log}")
@@ -228,3 +227,12 @@ def _is_answering(url: str) -> bool:
             return True
     except OSError:  # HTTPError is one
         return False
+
+
+if __name__ == "__main__":  # before the tests, which have a time limit
+    ensure_promtool()
+    ensure_actionlint()
+    ensure_helm()
+    ensure_pulumi_yaml()
+    ensure_pulumi_hosts()
+    ensure_spark_operator()

@@ -4,6 +4,8 @@ For the numbers per key, the records of the only source go directly to a `count`
 updates back until the batch ends: only the last update of each key leaves the cache. For windows, the times
 of the records are needed, too (`KeyedColumns`). The records then need not become Python objects;
 `worker.task_input` counts them, and numbers their keys, as columns.
+
+This module imports no numpy: the process from which Spark forks workers loads it, and numpy starts threads.
 """
 
 from collections.abc import Callable, Iterable, Sequence

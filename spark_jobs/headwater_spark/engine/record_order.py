@@ -148,6 +148,7 @@ def _read_heads(records: Iterable[InputRecord], read: ReadHead[HeadT]) -> Iterat
 
 
 def _smallest_heads(queues: Mapping[TopicPartition, Iterator[HeadT]]) -> Iterator[HeadT]:
+    """Yield the heads of all partitions, always the head with the smallest timestamp."""
     heads = []
     for topic_partition, rest in queues.items():
         first = next(rest, None)
@@ -236,7 +237,11 @@ def _topic_partition(columns: PartitionColumns) -> TopicPartition:
 def _processed_numbers(
     partitions: Sequence[PartitionColumns], awaited: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, int]:
-    """Return partition → number of processed records; `partitions` are in order."""
+    """Return partition → number of processed records; `partitions` are in order.
+
+    Processing ends after the awaited partition that is processed to its end first. `last` is the position of
+    its last record: the largest timestamp of the partition, and its rank.
+    """
     last: tuple[int, int] | None = None
     lengths = {each.topic_partition: len(each) for each in partitions}
     if any(not lengths.get(partition) for partition in awaited):

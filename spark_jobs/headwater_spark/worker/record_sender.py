@@ -26,14 +26,35 @@ from headwater_spark.worker import clients
 
 EARLIEST_MS: Final = 1
 """The smallest timestamp that can be written: librdkafka replaces 0 by the current time."""
+_DIFFERENT_RECORD = KafkaError._INVALID_DIFFERENT_RECORD  # noqa: SLF001 - the library's own codes begin with an underscore
 REFUSALS: Final = frozenset(
     {
         KafkaError.INVALID_TIMESTAMP,
         KafkaError.MSG_SIZE_TOO_LARGE,
         KafkaError.INVALID_RECORD,
-        KafkaError._INVALID_DIFFERENT_RECORD,  # noqa: SLF001 - the library's public name
+        _DIFFERENT_RECORD,
     }
 )
+
+_SETTINGS: Mapping[str, Any] = {
+    "partitioner": "murmur2_random",  # Java's default partitioner
+    "linger.ms": 5,
+    "retry.backoff.ms": 10,  # a transaction right after another one waits for its markers
+    "batch.size": 262_144,
+    "message.max.bytes": 1_048_588,  # the brokers' default; librdkafka's own is a little smaller
+    "queue.buffering.max.messages": 500_000,
+    "queue.buffering.max.kbytes": 262_144,
+    "delivery.report.only.error": True,
+}
+_SINGLE: Mapping[str, Any] = {
+    "batch.num.messages": 1,
+    # With a callback of its own for each record, a report that is missing would leak memory.
+    "delivery.report.only.error": False,
+}
+_POLL_EVERY = 10_000
+_POLL_SECONDS = 0.05
+_ANY_PARTITION = -1
+OnDelivery = Callable[[KafkaError | None, Message], None]
 _MAX_ATTEMPTS: Final = 30
 
 
@@ -108,28 +129,6 @@ def _format_timestamp(time_ms: int) -> str:
         return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
         return f"{time_ms} ms"
-
-
-_SETTINGS: Mapping[str, Any] = {
-    "partitioner": "murmur2_random",  # Java's default partitioner
-    "linger.ms": 5,
-    "retry.backoff.ms": 10,  # a transaction right after another one waits for its markers
-    "batch.size": 262_144,
-    "message.max.bytes": 1_048_588,  # the brokers' default; librdkafka's own is a little smaller
-    "queue.buffering.max.messages": 500_000,
-    "queue.buffering.max.kbytes": 262_144,
-    "delivery.report.only.error": True,
-}
-_SINGLE: Mapping[str, Any] = {
-    "batch.num.messages": 1,
-    # With a callback of its own for each record, a report that is missing would leak memory.
-    "delivery.report.only.error": False,
-}
-_DIFFERENT_RECORD = KafkaError._INVALID_DIFFERENT_RECORD  # noqa: SLF001 - the library's own codes begin with an underscore
-_POLL_EVERY = 10_000
-_POLL_SECONDS = 0.05
-_ANY_PARTITION = -1
-OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
 def producer_settings(*, single: bool) -> Mapping[str, Any]:

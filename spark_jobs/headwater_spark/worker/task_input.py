@@ -28,10 +28,6 @@ Rows of a query without ticks that reads a single topic have no column for it.
 TOPIC = COLUMNS[0]
 _ROW = "row"
 _topic_partition = itemgetter(0, 1)
-_topic_offset = itemgetter(0, 2)
-_topic_partition_offset = itemgetter(0, 1, 2)
-
-
 _LARGE_BATCH = 1_000
 _RECORDS_PER_KEY = 2
 """From here on, counts per key cost less than records (`count_keys`)."""

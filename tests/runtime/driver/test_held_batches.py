@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -21,7 +22,7 @@ class _Batches(BatchProcessor):
     """Notes its batches; the first one ends when the test lets it."""
 
     def __init__(self) -> None:
-        spec: Any = None
+        spec: Any = SimpleNamespace(native_program=None)
         super().__init__(spec)
         self.begun: list[int] = []
         self.has_begun, self.may_end = Event(), Event()

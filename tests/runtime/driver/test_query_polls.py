@@ -39,6 +39,7 @@ class _StreamingQuery:
 class _Spec:
     name: str = "query"
     backoffs: list[int | None] = attrs.field(factory=list)
+    native_program = None
 
     @property
     def batches(self) -> "_Spec":

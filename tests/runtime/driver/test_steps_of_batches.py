@@ -27,6 +27,7 @@ class _Spec:
     """What is returned one after the other; then None."""
     reported: list[Offsets] = attrs.field(factory=list)
     ticks = False
+    native_program = None
     exactly_once: bool = False
 
     @property

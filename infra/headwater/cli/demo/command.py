@@ -40,6 +40,8 @@ _NOISE = re.compile(
 )
 _RESOURCE = re.compile(r"^ [ +~=-]{1,2} +\S+:\S+ ")
 
+_WIDTH_OF_FILES = 120
+
 
 @attrs.frozen
 class Result:
@@ -141,9 +143,6 @@ def _colored(line: str) -> Text:
     colored.highlight_regex(r"warning\[\w+\]", "bold yellow")
     colored.highlight_regex(rf"^ *({ACTIONS})\b", "cyan")
     return colored
-
-
-_WIDTH_OF_FILES = 120
 
 
 @click.command()

@@ -197,17 +197,18 @@ def _call_in_a_branch(step: Step) -> Problem:
 def is_processor_api(operator: Operator) -> bool:
     """Return whether a call is one on a `Topology`.
 
-    `addStateStore` with processors and `addGlobalStore` with a source name are, too.
+    `addStateStore` with processors and `addGlobalStore` with a source name are calls on a `Topology`, too.
     """
     if isinstance(operator, op.AddStateStore):
         return bool(operator.processors)
     if isinstance(operator, op.AddGlobalStore):
         return operator.source_name is not None
-    return type(operator) in _CALLS
+    return type(operator) in _CALLS_ON_TOPOLOGY
 
 
 def add_to_topology(topology: TopologyUnderConstruction, step: Step) -> None:
-    _CALLS[type(step.operator)](topology, step.operator, step.at)
+    """Make a call on a `Topology` (`is_processor_api`)."""
+    _CALLS_ON_TOPOLOGY[type(step.operator)](topology, step.operator, step.at)
 
 
 def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Location) -> None:
@@ -273,7 +274,7 @@ def _build_store(topology: TopologyUnderConstruction, builder: StoreBuilder, at:
     return built_store(builder)
 
 
-_CALLS: Mapping[type, Callable[[TopologyUnderConstruction, Any, Location], None]] = {
+_CALLS_ON_TOPOLOGY: Mapping[type, Callable[[TopologyUnderConstruction, Any, Location], None]] = {
     op.AddSource: _add_source,
     op.AddProcessor: _add_processor,
     op.AddSink: _add_sink,

@@ -59,6 +59,11 @@ _KINDS: Mapping[ChangelogKind, str] = {
     ChangelogKind.WINDOWED_DUPLICATES: "window",
 }
 
+_MINUTE = 60_000
+_OF_HISTORY = ((60_000, 3, 2_000), (300_000, 5, 20_000), (3_600_000, 12, _MINUTE))
+"""Longest history retention, divisor, least interval (`RocksDbVersionedKeyValueBytesStoreSupplier`)."""
+_SEGMENTED = ("window", "timestampedWindow", "session")
+
 
 @attrs.frozen
 class Layout:
@@ -166,12 +171,6 @@ def _default_serde(config: Mapping[str, str], part: str) -> str:
     return f"{name} ({', '.join(settings)})" if settings else name
 
 
-_MINUTE = 60_000
-_OF_HISTORY = ((60_000, 3, 2_000), (300_000, 5, 20_000), (3_600_000, 12, _MINUTE))
-"""Longest history retention, divisor, least interval (`RocksDbVersionedKeyValueBytesStoreSupplier`)."""
-_SEGMENTED = ("window", "timestampedWindow", "session")
-
-
 def closing_stores(nodes: NodeTopology) -> Mapping[str, StreamAggregate]:
     """Return store → its aggregation, of stores whose windows are emitted when they close."""
     return {
@@ -183,7 +182,7 @@ def closing_stores(nodes: NodeTopology) -> Mapping[str, StreamAggregate]:
 
 
 def default_is_in_memory(config: Mapping[str, str]) -> bool:
-    """Return the type of stores whose type the topology does not name (`TopologyConfig`)."""
+    """Return whether stores are in memory whose type the topology does not name (`TopologyConfig`)."""
     suppliers = config.get("dsl.store.suppliers.class")
     if suppliers is not None:
         return suppliers.strip().endswith("InMemoryDslStoreSuppliers")

@@ -40,8 +40,8 @@ class Item:
     order: int
 
 
-class Matcher:
-    """The items of one topology, and the operators around them."""
+class TopologyItems:
+    """The stores and repartition topics of one topology, and the operators around them."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -125,7 +125,7 @@ class Matcher:
         )
 
 
-def matches(old: Matcher, new: Matcher) -> Mapping[tuple[bool, str], str]:
+def match_items(old: TopologyItems, new: TopologyItems) -> Mapping[tuple[bool, str], str]:
     """Return (is a store, name before) → name afterwards of stores and repartition topics that continue."""
     pairs: dict[tuple[bool, str], str] = {}
     waiting_old, waiting_new = list(old.items), list(new.items)
@@ -183,8 +183,8 @@ def _group_items(
 
 
 def _pair_similar(
-    old: Matcher,
-    new: Matcher,
+    old: TopologyItems,
+    new: TopologyItems,
     waiting_old: list[Item],
     waiting_new: list[Item],
     pair: Callable[[Item, Item], None],
@@ -228,13 +228,13 @@ class Sides:
     live: ClusterSnapshot | None = None
 
     @cached_property
-    def _matchers(self) -> tuple[Matcher, Matcher]:
-        return Matcher(self.before), Matcher(self.after)
+    def _items_of_sides(self) -> tuple[TopologyItems, TopologyItems]:
+        return TopologyItems(self.before), TopologyItems(self.after)
 
     @cached_property
     def continued(self) -> Mapping[tuple[bool, str], str]:
         """(Is a store, name before) → name afterwards."""
-        return matches(*self._matchers)
+        return match_items(*self._items_of_sides)
 
     @cached_property
     def partitioner_changes(self) -> Mapping[tuple[bool, str], PartitionerChange]:
@@ -244,7 +244,7 @@ class Sides:
     @cached_property
     def _items_by_name(self) -> tuple[Mapping[tuple[bool, str], Item], ...]:
         return tuple(
-            {(item.is_store, item.name): item for item in matcher.items} for matcher in self._matchers
+            {(item.is_store, item.name): item for item in side.items} for side in self._items_of_sides
         )
 
     def _items(self, name: str, *, is_store: bool) -> tuple[Item | None, Item | None]:

@@ -22,7 +22,20 @@ from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.worker import clients
 from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds, read_records
 
+_log = structlog.get_logger(__name__)
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_POLL_SECONDS = 1.0
+_SHORTEST_POLL_SECONDS = 0.05
+_END_SECONDS = 0.1
+_FIRST_RENEWAL_SECONDS = 0.5
+"""Then a client that became active at the same moment has written its record."""
+_RENEWAL_SECONDS = 2.0
+_READ_SECONDS = 2.0
+"""Short: after a request without an answer, enough time must be left before the record expires."""
+_WRITE_SECONDS = 10.0
+_END_OFFSET_SECONDS = 1.0
+_DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
 @attrs.frozen
@@ -56,20 +69,6 @@ class LockedFile:
             return ""
         text = f"{boot_id}\n{socket.gethostname()}\n{self.device}\n{self.inode}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-_log = structlog.get_logger(__name__)
-_POLL_SECONDS = 1.0
-_SHORTEST_POLL_SECONDS = 0.05
-_END_SECONDS = 0.1
-_FIRST_RENEWAL_SECONDS = 0.5
-"""Then a client that became active at the same moment has written its record."""
-_RENEWAL_SECONDS = 2.0
-_READ_SECONDS = 2.0
-"""Short: after a request without an answer, enough time must be left before the record expires."""
-_WRITE_SECONDS = 10.0
-_END_OFFSET_SECONDS = 1.0
-_DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
 class ActiveClient:

@@ -165,7 +165,7 @@ class ProcessorExpansion:
             except (state_move.OtherAttemptError, KafkaException) as error:
                 failure = state_move.describe_failure(self._topics.document.application.id, error)
                 stopping.wait(self._status.note_failure([failure]))
-                if state_move.is_lost(error):
+                if state_move.has_other_attempt(error):
                     stopping.wait(state_move.pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
 
     def _expand(self, target: int) -> None:

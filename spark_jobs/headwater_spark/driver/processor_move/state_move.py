@@ -68,14 +68,14 @@ def check_attempt(move: Move, cluster: MoveCluster) -> None:
             raise OtherAttemptError
 
 
-def is_lost(error: OtherAttemptError | KafkaException) -> bool:
+def has_other_attempt(error: OtherAttemptError | KafkaException) -> bool:
     """Return whether another client has begun an attempt, or has opened the producer."""
     return isinstance(error, OtherAttemptError) or error.args[0].code() in _FENCED
 
 
 def describe_failure(application: str, error: OtherAttemptError | KafkaException) -> Problem:
     """Return the problem of an attempt that has failed."""
-    if is_lost(error):
+    if has_other_attempt(error):
         return problems.another_client_expands(application)
     return problems.kafka_failed(application, str(error.args[0]))
 

@@ -1,4 +1,4 @@
-"""Idle queries: which inputs they watch for new records (`input.watch`), and the wait until all are."""
+"""Which inputs idle queries watch for new records (`input.watch`), and the wait until no query has any."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +23,8 @@ _MAX_WAIT_SECONDS = 10.0
 _MAX_WAIT_FOR_TOPIC_SECONDS = 1.0
 """With patterns: only Spark notices a new topic that matches."""
 _MAX_WAIT_FOR_TICK_SECONDS = 0.1
+
+_COMMIT_SECONDS, _COMMIT_POLL_SECONDS = 30.0, 1.0
 
 
 @attrs.frozen
@@ -60,9 +62,6 @@ def watch_inputs(watch: InputWatch, signals: InputSignals, specs: QuerySpecs) ->
     for name, signal in found.items():
         watch.add(name, WatchedInput(specs, name), signal)
     return found
-
-
-_COMMIT_SECONDS, _COMMIT_POLL_SECONDS = 30.0, 1.0
 
 
 class AwaitedQuery(Protocol):

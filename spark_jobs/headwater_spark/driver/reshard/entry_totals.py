@@ -23,11 +23,17 @@ Hashes = NDArray[np.uint64]
 DIGEST_VERSION = 1
 """Executions with another version compute other digests. Change it with the digests."""
 _OTHER_KEY = "other hash of 16"
-_FIRST, _SECOND = (np.uint64(each) for each in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53))
+_FIRST_FACTOR, _SECOND_FACTOR = (np.uint64(each) for each in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53))
 _SHIFT = np.uint64(33)
 _DELETED = np.uint64(0)
 """The digest of a record that deletes an entry."""
 _NO_HASHES: Hashes = np.empty(0, np.uint64)
+
+_MOST_PENDING = 500_000
+"""So many records, or as many as are kept, are collected before all but the last of each key are removed."""
+_MASK = 0xFFFF_FFFF_FFFF_FFFF
+_SIGN = 1 << 63
+_NO_RECORDS = (_NO_HASHES, _NO_HASHES, _NO_HASHES, np.empty(0, np.int32), np.empty(0, np.bool_))
 
 
 @attrs.frozen(eq=False)
@@ -120,17 +126,10 @@ def content_hashes(contents: Sequence[bytes], *, is_other: bool = False) -> Hash
 
 
 def _mix_bits(hashes: Hashes) -> Hashes:
-    """Return hashes of which each bit depends on all bits of the given ones."""
-    hashes = (hashes ^ hashes >> _SHIFT) * _FIRST
-    hashes = (hashes ^ hashes >> _SHIFT) * _SECOND
+    """Return hashes whose bits each depend on all bits of the given hashes (`fmix64` of MurmurHash3)."""
+    hashes = (hashes ^ hashes >> _SHIFT) * _FIRST_FACTOR
+    hashes = (hashes ^ hashes >> _SHIFT) * _SECOND_FACTOR
     return hashes ^ hashes >> _SHIFT
-
-
-_RECORDS = 500_000
-"""So many records, or as many as are kept, are collected before all but the last of each key are removed."""
-_MASK = 0xFFFF_FFFF_FFFF_FFFF
-_SIGN = 1 << 63
-_NONE = (_NO_HASHES, _NO_HASHES, _NO_HASHES, np.empty(0, np.int32), np.empty(0, np.bool_))
 
 
 @attrs.frozen
@@ -172,7 +171,7 @@ class LastRecords:
     """The last record of each key of one partition."""
 
     def __init__(self) -> None:
-        self._kept: tuple[NDArray[Any], ...] = _NONE
+        self._kept: tuple[NDArray[Any], ...] = _NO_RECORDS
         self._pending: list[tuple[NDArray[Any], ...]] = []
         self._number = 0
 
@@ -184,7 +183,7 @@ class LastRecords:
         columns = entries.hashes, entries.others, entries.digests(), partitions.astype(np.int32), expiring
         self._pending.append(columns)
         self._number += len(entries.keys)
-        if self._number >= max(_RECORDS, len(self._kept[0])):
+        if self._number >= max(_MOST_PENDING, len(self._kept[0])):
             self._merge()
 
     def __len__(self) -> int:
@@ -256,7 +255,7 @@ def summed_totals(totals: Iterable[Mapping[int, EntryTotals]], partitions: int) 
 
 
 def _last_of_each(hashes: Hashes, others: Hashes) -> NDArray[np.intp]:
-    """Return where the last record of each key is; two keys may have one hash, but not two."""
+    """Return the positions of the last records of keys; two keys may share one of their hashes, not both."""
     order = np.argsort(hashes, kind="stable")
     is_last = _is_last(hashes[order])
     if ((others[order][:-1] != others[order][1:]) & ~is_last[:-1]).any():
@@ -267,7 +266,7 @@ def _last_of_each(hashes: Hashes, others: Hashes) -> NDArray[np.intp]:
 
 
 def _is_last(sorted_: Hashes) -> NDArray[np.bool_]:
-    """Return which one is the last of its equals."""
+    """Return for each hash whether the next one differs."""
     found = np.ones(len(sorted_), np.bool_)
     found[:-1] = sorted_[:-1] != sorted_[1:]
     return found
@@ -328,6 +327,4 @@ def incomplete_partitions(
 
 
 def _describe_totals(totals: EntryTotals) -> str:
-    return (
-        f"{totals.entries + totals.expiring:,} entries, digest {totals.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"
-    )
+    return f"{totals.entries + totals.expiring:,} entries, digest {totals.digest & _MASK:016x}"

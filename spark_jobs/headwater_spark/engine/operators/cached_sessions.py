@@ -23,9 +23,61 @@ from headwater_spark.engine.stores.uncounted import KeyRange
 from headwater_spark.engine.stores.windows import SessionBytes
 
 
+def cached_sessions(
+    behavior: StreamAggregate, window: SessionWindow, context: OperatorContext, general: Process
+) -> Process:
+    """Return the function of an aggregation; `general` is called if other stores share the cache."""
+    gap, grace = window.gap_ms, window.grace_ms
+    functions = functions_of(behavior.aggregation, context)
+    init, add, merge = functions.init, functions.add, functions.merge
+    store = context.store(behavior.store, SessionBytes)
+    if not isinstance(store.below, Cached):
+        raise TypeError(f"{behavior.store} has no cache")
+    stores, sessions_of_batch = store.below.cache.stores, BatchSessions(store, store.below)
+    of_key, update = sessions_of_batch.of_key, sessions_of_batch.update
+    cached_keys, touch_range = sessions_of_batch.cached_keys, sessions_of_batch.touch_range
+    serialize_key, serialize = store.key_serde.serialize, store.value_serde.serialize
+    deserialize, current = store.value_serde.deserialize, context.task.current
+    stored_until, visible_ms = store.observed, store.visible_ms
+    observed, name, drop = context.clock(), context.node.name, context.task.drop
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if len(stores) != 1:
+            general(key, value, timestamp, headers)
+            return
+        if key is None:
+            drop(name, NO_KEY)
+            return
+        observed.now = max(observed.now, timestamp)
+        key_bytes = serialize_key(key)
+        known = of_key(key_bytes)
+        start = end = timestamp
+        total, connected = init(), list[Session]()
+        oldest, latest_start = stored_until.now - visible_ms, timestamp + gap
+        for session in known.sessions[bisect_left(known.times, timestamp - gap) :]:
+            if session.start <= latest_start and (
+                session.time >= oldest or session.entry_key in cached_keys()
+            ):
+                connected.append(session)
+                total = merge(key, total, deserialize(session.value))
+                start, end = min(start, session.start), max(end, session.time)
+        touch_range(known, timestamp - gap)
+        if end < observed.now - grace - gap:
+            drop(name, CLOSED)
+            return
+        at = (timestamp, headers, current.record)
+        if start != timestamp or end != timestamp:
+            for session in connected:
+                update(known, key_bytes, session.time, session.start, None, at)
+        total = add(key, value, total)
+        update(known, key_bytes, end, start, None if total is None else serialize(total), at)
+
+    return process
+
+
 @attrs.define(eq=False)
-class Entry:
-    """A session; `time` is its end."""
+class Session:
+    """A session in the store; `time` is its end."""
 
     entry_key: bytes
     time: int
@@ -34,21 +86,21 @@ class Entry:
 
 
 @attrs.frozen(eq=False)
-class Entries:
-    """The entries of a key, by time, then start.
+class KeySessions:
+    """The sessions of a key, by time, then start.
 
-    `times` are the times of `each`. `all_times` and `all_keys` belong to all entries that were there in this
-    batch, as deleted ones remain in the cache.
+    `times` are the times of `sessions`. `all_times` and `all_keys` belong to all entries that were there in
+    this batch, as deleted ones remain in the cache.
     """
 
     times: list[int]
-    each: list[Entry]
+    sessions: list[Session]
     all_times: list[int]
     all_keys: list[bytes]
 
 
-class BatchEntries:
-    """The entries of the keys that a batch has searched for.
+class BatchSessions:
+    """The sessions of the keys that a batch has searched for.
 
     Updates of entries that were never written below the cache are not compared with what is there.
     """
@@ -57,7 +109,7 @@ class BatchEntries:
         self._store = store
         self._overlay = store.below.lowest
         self._batch = self._overlay.batch
-        self._of_keys: dict[bytes, Entries] = {}
+        self._of_keys: dict[bytes, KeySessions] = {}
         self._unwritten: set[bytes] = set()
         self._put = _make_putter(cached)
         self._cached = cached
@@ -74,8 +126,8 @@ class BatchEntries:
 
         cached.write_with(write, read)
 
-    def of_key(self, key: bytes) -> Entries:
-        """Return the entries of a key: all that may be visible."""
+    def of_key(self, key: bytes) -> KeySessions:
+        """Return the sessions of a key: all that may be visible."""
         if self._overlay.batch != self._batch:
             self._batch = self._overlay.batch
             self._of_keys.clear()
@@ -84,15 +136,15 @@ class BatchEntries:
         if known is None:
             found = [self._stored(*pair) for pair in self._store.stored_entries(key)]
             times = [entry.time for entry in found]
-            known = Entries(times, found, times.copy(), [entry.entry_key for entry in found])
+            known = KeySessions(times, found, times.copy(), [entry.entry_key for entry in found])
             self._of_keys[key] = known
         return known
 
     def update(  # noqa: PLR0917 - called for each record
-        self, entries: Entries, key: bytes, time: int, start: int, value: bytes | None, context: Context
+        self, known: KeySessions, key: bytes, time: int, start: int, value: bytes | None, context: Context
     ) -> None:
-        """Put the value of an entry of `key`, whose entries are `entries`; None = delete it."""
-        times, each = entries.times, entries.each
+        """Put the value of a session of `key`, whose sessions are `known`; None = delete it."""
+        times, each = known.times, known.sessions
         at = len(times)
         if times and time <= times[-1]:
             at = bisect_left(times, time)
@@ -106,19 +158,19 @@ class BatchEntries:
                 each[at].value = value
         else:
             entry_key = self._store.entry_key(key, start, time)
-            self._register(entries, entry_key, time)
+            self._register(known, entry_key, time)
             if value is not None:
                 times.insert(at, time)
-                each.insert(at, Entry(entry_key, time, start, value))
+                each.insert(at, Session(entry_key, time, start, value))
         self._put(entry_key, value, context)
 
     def cached_keys(self) -> Collection[bytes]:
         """Return the keys of all entries that are in the cache now."""
         return self._written if self._cached.cache.limit >= 0 else self._sizes
 
-    def touch_range(self, entries: Entries, first: int) -> None:
+    def touch_range(self, known: KeySessions, first: int) -> None:
         """Touch the entries from time `first` on, also deleted ones, if they are in the cache."""
-        times, keys = entries.all_times, entries.all_keys
+        times, keys = known.all_times, known.all_keys
         begin = bisect_left(times, first)
         if begin == len(times):
             return
@@ -130,22 +182,22 @@ class BatchEntries:
             if entry_key in sizes:
                 touch(entry_key)
 
-    def _register(self, entries: Entries, entry_key: bytes, time: int) -> None:
-        keys = entries.all_keys
+    def _register(self, known: KeySessions, entry_key: bytes, time: int) -> None:
+        keys = known.all_keys
         at = len(keys)
         if keys and entry_key <= keys[-1]:
             at = bisect_left(keys, entry_key)
             if keys[at] == entry_key:
                 return
         keys.insert(at, entry_key)
-        entries.all_times.insert(at, time)
+        known.all_times.insert(at, time)
         self._unwritten.add(entry_key)
 
-    def _stored(self, entry_key: bytes, value: bytes) -> Entry:
+    def _stored(self, entry_key: bytes, value: bytes) -> Session:
         time, start = (
             int.from_bytes(entry_key[at : (at + TIME) or None], "big") for at in (-2 * TIME, -TIME)
         )
-        return Entry(entry_key, time, start, value)
+        return Session(entry_key, time, start, value)
 
 
 def _make_putter(cached: Cached) -> Put:
@@ -175,55 +227,3 @@ def _make_putter(cached: Cached) -> Put:
             cache.make_room(entries)
 
     return put
-
-
-def cached_sessions(
-    behavior: StreamAggregate, window: SessionWindow, context: OperatorContext, general: Process
-) -> Process:
-    """Return the function of an aggregation; `general` is called if other stores share the cache."""
-    gap, grace = window.gap_ms, window.grace_ms
-    functions = functions_of(behavior.aggregation, context)
-    init, add, merge = functions.init, functions.add, functions.merge
-    store = context.store(behavior.store, SessionBytes)
-    if not isinstance(store.below, Cached):
-        raise TypeError(f"{behavior.store} has no cache")
-    stores, entries_of_batch = store.below.cache.stores, BatchEntries(store, store.below)
-    of_key, update = entries_of_batch.of_key, entries_of_batch.update
-    cached_keys, touch_range = entries_of_batch.cached_keys, entries_of_batch.touch_range
-    serialize_key, serialize = store.key_serde.serialize, store.value_serde.serialize
-    deserialize, current = store.value_serde.deserialize, context.task.current
-    stored_until, visible_ms = store.observed, store.visible_ms
-    observed, name, drop = context.clock(), context.node.name, context.task.drop
-
-    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
-        if len(stores) != 1:
-            general(key, value, timestamp, headers)
-            return
-        if key is None:
-            drop(name, NO_KEY)
-            return
-        observed.now = max(observed.now, timestamp)
-        key_bytes = serialize_key(key)
-        entries = of_key(key_bytes)
-        start = end = timestamp
-        total, connected = init(), list[Entry]()
-        oldest, latest_start = stored_until.now - visible_ms, timestamp + gap
-        for session in entries.each[bisect_left(entries.times, timestamp - gap) :]:
-            if session.start <= latest_start and (
-                session.time >= oldest or session.entry_key in cached_keys()
-            ):
-                connected.append(session)
-                total = merge(key, total, deserialize(session.value))
-                start, end = min(start, session.start), max(end, session.time)
-        touch_range(entries, timestamp - gap)
-        if end < observed.now - grace - gap:
-            drop(name, CLOSED)
-            return
-        at = (timestamp, headers, current.record)
-        if start != timestamp or end != timestamp:
-            for session in connected:
-                update(entries, key_bytes, session.time, session.start, None, at)
-        total = add(key, value, total)
-        update(entries, key_bytes, end, start, None if total is None else serialize(total), at)
-
-    return process

@@ -25,6 +25,8 @@ RECORD = ("key", "value", *RECORD_METADATA)
 FOLD = ("key", "total", "value", *RECORD_METADATA)
 PAIR = ("key", "left", "right", *RECORD_METADATA)
 
+_CLASS_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
 
 @attrs.frozen
 class NodeExpression:
@@ -45,10 +47,10 @@ def expressions_of(node: Node) -> Iterator[NodeExpression]:
             text = node.writes.topic_expression if node.writes is not None else None
             yield NodeExpression("topicExpression", text, RECORD)
     elif isinstance(node, ProcessorNode):
-        yield from _EXPRESSIONS.get(type(node.behavior), _none)(node.behavior)
+        yield from _EXPRESSIONS.get(type(node.behavior), _no_expressions)(node.behavior)
 
 
-def _none(_behavior: Value) -> Iterator[NodeExpression]:
+def _no_expressions(_behavior: Value) -> Iterator[NodeExpression]:
     return iter(())
 
 
@@ -149,12 +151,9 @@ def class_of(node: Node) -> tuple[bool, str | None]:
     return False, None
 
 
-_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-
-
 def is_class_name(text: str) -> bool:
     """Return whether a text has the form `module:Class`."""
-    return _NAME.fullmatch(text) is not None
+    return _CLASS_NAME.fullmatch(text) is not None
 
 
 def load_class(name: str) -> Any:  # noqa: ANN401 - an object of the user

@@ -34,6 +34,10 @@ _AROUND_KEY: dict[str, tuple[int, int]] = {
 """Kind of store → bytes before and after the key in a changelog entry's key (`stores`)."""
 _SUBSCRIPTION = "subscription"
 
+_KEYS_AT_ONCE = 10_000
+"""So many keys are in memory, also if all entries of a store are checked by one batch."""
+_READ_BY_KEY = frozenset({"keyValue", "timestampedKeyValue"})
+
 
 class NotMovable(Enum):
     """Why the entries of a store cannot move."""
@@ -154,16 +158,11 @@ def _foreign_key(entry_key: bytes) -> bytes:
     return entry_key[_LENGTH : _LENGTH + int.from_bytes(entry_key[:_LENGTH], "big")]
 
 
-_KEYS_AT_ONCE = 10_000
-"""So many keys are in memory, also if all entries of a store are checked by one batch."""
-_READ_BY_KEY = frozenset({"keyValue", "timestampedKeyValue"})
-
-
 def can_delete_later(program: Program) -> bool:
     """Return whether entries of keys that a task does not read any more have no effect on its results.
 
-    So it is if all stores are read by the keys of records only. Windows that are closed, suppressed results,
-    records without a partner and the stores of users' processors are found by reading ranges.
+    That holds if all stores are read by the keys of records only. Ranges are read to find closed windows,
+    suppressed results, records without a partner, and the entries of users' processors.
     """
     users = {
         store
@@ -180,10 +179,10 @@ class MovedEntries:
     """The entries of one task whose keys belong to other processors.
 
     Args:
-        stores: Those of the sub-topology, all of which can delete later.
+        stores: The stores of the sub-topology, for which `can_delete_later` holds.
         state: The local state of the task.
         processor: The number of the task.
-        processors: The present ones.
+        processors: The present processors of the application.
     """
 
     def __init__(

@@ -19,6 +19,8 @@ from headwater_spark.engine.serdes.internal_topics import (
 
 NO_OWNER = -1
 
+_LENGTH = 4
+
 
 def entry_owners(
     store: MovedStore, entry_keys: Sequence[bytes | None], *numbers: Processors
@@ -43,9 +45,6 @@ def entry_owner_arrays(
         is_entry = np.array([key is not None for key in entry_keys])
         return [np.where(is_entry, owners, NO_OWNER) for owners in found]
     return found
-
-
-_LENGTH = 4
 
 
 @attrs.frozen

@@ -123,7 +123,8 @@ def subscription_serde(left_key: Serde) -> Plain:
 def names_processor(subscription: bytes) -> bool:
     """Return whether a subscription names the processor that gets the response.
 
-    Those of applications with `processors` name none. Others were written before the document declared them.
+    Subscriptions of applications with `processors` name none, unless they were written before the document
+    declared `processors`.
     An empty value is no subscription of Kafka Streams.
     """
     return bool(subscription) and subscription[0] & ~_HASH_IS_NULL != VERSION_WITHOUT_PARTITION

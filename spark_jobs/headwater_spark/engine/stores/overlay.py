@@ -20,6 +20,19 @@ Changes = Mapping[str, Mapping[bytes, bytes | None]]
 _FIRST_CHUNK = 8
 _UNREAD = b"\0unread"  # compared by identity
 
+_LARGEST_CHUNK = 1024
+_NOT_WRITTEN = b""
+
+_SEQUENCE_BITS = 31
+_LAST_SEQUENCE = 2**_SEQUENCE_BITS - 1
+_TIME_AND_SEQUENCE_BYTES = 12
+_SEQUENCE_BYTES = 4
+
+StoredValues = Callable[[bytes], Iterable[Pair]]
+"""Key → its entries in the store that may be visible, in order."""
+_Values = tuple[list[int], list[bytes]]
+"""Times with sequence numbers, and values."""
+
 
 class Overlay:
     """`OrderedBytes` that keeps writes in memory and reads other keys from `base`.
@@ -121,10 +134,6 @@ def _make_getter(
     return get
 
 
-_LARGEST_CHUNK = 1024
-_NOT_WRITTEN = b""
-
-
 class EntryOrder:
     """Finds the first key of a range in a store, faster than `Overlay.range`.
 
@@ -182,17 +191,6 @@ class EntryOrder:
             self._chunk = min(2 * self._chunk, _LARGEST_CHUNK)
 
 
-_SEQUENCE_BITS = 31
-_LAST_SEQUENCE = 2**_SEQUENCE_BITS - 1
-_TIME_AND_SEQUENCE = 12
-_SEQUENCE = 4
-
-StoredValues = Callable[[bytes], Iterable[Pair]]
-"""Key → its entries in the store that may be visible, in order."""
-_Values = tuple[list[int], list[bytes]]
-"""Times with sequence numbers, and values."""
-
-
 class BatchValues:
     """Finds the values of a key in a range of time. A key is read from the store once in a batch.
 
@@ -237,8 +235,8 @@ class BatchValues:
         orders: list[int] = []
         values: list[bytes] = []
         for entry_key, value in self._stored(key):
-            time = int.from_bytes(entry_key[-_TIME_AND_SEQUENCE:-_SEQUENCE], "big")
-            sequence = int.from_bytes(entry_key[-_SEQUENCE:], "big")
+            time = int.from_bytes(entry_key[-_TIME_AND_SEQUENCE_BYTES:-_SEQUENCE_BYTES], "big")
+            sequence = int.from_bytes(entry_key[-_SEQUENCE_BYTES:], "big")
             orders.append(time << _SEQUENCE_BITS | sequence)
             values.append(value)
         self._of_keys[key] = orders, values

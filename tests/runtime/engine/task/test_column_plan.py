@@ -235,11 +235,16 @@ def test_batches_are_skipped_after_failures() -> None:
 @pytest.mark.parametrize(
     ("total_format", "init", "add", "total"),
     [
-        ("float", "0.0", "total + value", "16777216.0"),
-        ("double", "0", "total + value", "16777219.0"),
+        ("float", "0.0", "total + value", "1.6777216E7"),
+        ("double", "0", "total + value", "1.6777219E7"),
         ("json", "[]", "total if [value] in total else [*total, (value,)]", "[[16777216],[1]]"),
         ("json", "{}", "{**total, value: len(total)}", '{"16777216":0,"1":2}'),
-        ("uuid", "'A' * 32", "total[:-1] + str(value)[-1]", '"aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaa1"'),
+        (
+            "uuid",
+            "'AAAAAAAA-AAAA-AAAA-AAAA-AAAAAAAAAAAA'",
+            "total[:-1] + str(value)[-1]",
+            '"aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaa1"',
+        ),
     ],
 )
 def test_each_record_reads_the_total_as_the_store_returns_it(

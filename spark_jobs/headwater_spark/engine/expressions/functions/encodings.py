@@ -17,18 +17,8 @@ from headwater_spark.engine.expressions.functions.table import Function, strict
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.serdes.java_texts import with_java_numbers
 
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
+_PATH_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 """A step of the path of `get_json_object`."""
-
-
-def _data(value: Value) -> bytes:
-    return value if type(value) is bytes else to_text(value).encode()
-
-
-def sha2(value: Value, bits: Value) -> Value:
-    digest = _SHA2.get(to_whole(bits))
-    return digest(_data(value)).hexdigest() if digest is not None else None
-
 
 _SHA2 = {
     0: hashlib.sha256,
@@ -39,9 +29,19 @@ _SHA2 = {
 }
 
 
+def _to_bytes(value: Value) -> bytes:
+    """Return the bytes of a value; a text is encoded as UTF-8, other values as their text."""
+    return value if type(value) is bytes else to_text(value).encode()
+
+
+def sha2(value: Value, bits: Value) -> Value:
+    digest = _SHA2.get(to_whole(bits))
+    return digest(_to_bytes(value)).hexdigest() if digest is not None else None
+
+
 def unbase64(value: Value) -> Value:
     try:
-        return base64.b64decode(_data(value), validate=True)
+        return base64.b64decode(_to_bytes(value), validate=True)
     except ValueError:
         raise EvaluationError("a STRING is not valid base64") from None
 
@@ -54,7 +54,8 @@ def unhex(value: Value) -> Value:
         return None
 
 
-def _parsed(value: Value) -> Value:
+def _parse_json(value: Value) -> Value:
+    """Return the value that a text of JSON has; null if it is not JSON."""
     try:
         return json.loads(to_text(value))
     except (ValueError, RecursionError):
@@ -63,11 +64,11 @@ def _parsed(value: Value) -> Value:
 
 def get_json_object(value: Value, path: Value) -> Value:
     """Return the value at a path such as `$.a.b[0]`; null if it does not exist or the text is not JSON."""
-    found, at, text = _parsed(value), 1, to_text(path)
+    found, at, text = _parse_json(value), 1, to_text(path)
     if not text.startswith("$"):
         return None
     while at < len(text):
-        step = _STEP.match(text, at)
+        step = _PATH_STEP.match(text, at)
         if step is None:
             return None
         name = step[1] if step[1] is not None else step[3]
@@ -79,14 +80,16 @@ def get_json_object(value: Value, path: Value) -> Value:
         at = step.end()
     if found is None or type(found) is str:
         return found
-    return _text(found)
+    return _write_json(found)
 
 
-def _text(value: Value) -> str:
-    return with_java_numbers(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_moment))
+def _write_json(value: Value) -> str:
+    return with_java_numbers(
+        json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_format_time)
+    )
 
 
-def _moment(value: Value) -> str:
+def _format_time(value: Value) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
     if isinstance(value, date):
@@ -99,7 +102,7 @@ def to_json(value: Value) -> Value:
     if type(value) not in {dict, list}:
         raise EvaluationError("`to_json` requires a STRUCT or an ARRAY")
     try:
-        return _text(_without_nulls(value))
+        return _write_json(_without_nulls(value))
     except TypeError:
         raise EvaluationError("`to_json` has a value that JSON cannot represent") from None
 
@@ -113,21 +116,21 @@ def _without_nulls(value: Value) -> Value:
 
 
 def json_array_length(value: Value) -> Value:
-    found = _parsed(value)
+    found = _parse_json(value)
     return len(found) if type(found) is list else None
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    "md5": strict(lambda value: hashlib.md5(_data(value), usedforsecurity=False).hexdigest(), 1),
-    "sha": strict(lambda value: hashlib.sha1(_data(value), usedforsecurity=False).hexdigest(), 1),
-    "sha1": strict(lambda value: hashlib.sha1(_data(value), usedforsecurity=False).hexdigest(), 1),
+    "md5": strict(lambda value: hashlib.md5(_to_bytes(value), usedforsecurity=False).hexdigest(), 1),
+    "sha": strict(lambda value: hashlib.sha1(_to_bytes(value), usedforsecurity=False).hexdigest(), 1),
+    "sha1": strict(lambda value: hashlib.sha1(_to_bytes(value), usedforsecurity=False).hexdigest(), 1),
     "sha2": strict(sha2, 2),
-    "crc32": strict(lambda value: zlib.crc32(_data(value)), 1),
-    "base64": strict(lambda value: base64.b64encode(_data(value)).decode(), 1),
+    "crc32": strict(lambda value: zlib.crc32(_to_bytes(value)), 1),
+    "base64": strict(lambda value: base64.b64encode(_to_bytes(value)).decode(), 1),
     "unbase64": strict(unbase64, 1),
     "unhex": strict(unhex, 1),
     "get_json_object": strict(get_json_object, 2),
-    "parse_json": strict(_parsed, 1),
+    "parse_json": strict(_parse_json, 1),
     "to_json": strict(to_json, 1),
     "json_array_length": strict(json_array_length, 1),
 }

@@ -46,6 +46,16 @@ from headwater.model.behaviors import (
 from headwater.model.nodes import ChangelogKind, RepartitionTopic
 from headwater.model.operators import JoinType
 
+_MERGE = "KTABLE-MERGE-"
+_FK = "KTABLE-FK-JOIN-"
+_FK_REGISTRATION = _FK + "SUBSCRIPTION-REGISTRATION-"
+_FK_RESPONSE = _FK + "SUBSCRIPTION-RESPONSE-"
+_FK_RESOLVER = _FK + "SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-"
+_FK_PROCESSOR = _FK + "SUBSCRIPTION-PROCESSOR-"
+_FK_STORE = _FK + "SUBSCRIPTION-STATE-STORE-"
+_FK_OUTPUT = _FK + "OUTPUT-"
+_FK_SINK = "KTABLE-SINK-"
+
 
 def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: Table) -> Handle:
     """`KStreamImpl#doStreamTableJoin`: only the stream is repartitioned, if its key may have changed."""
@@ -122,9 +132,6 @@ def join_stream_with_global_table(builder: Builder, on: Stream, call: op.Join, t
     return Stream(name, on.sources, node, on.repartition_required, with_serdes(on.record, call.serdes))
 
 
-MERGE = "KTABLE-MERGE-"
-
-
 def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Handle:
     """`KTableImpl#doJoin`: the result has its own store only if a `Materialized` is passed.
 
@@ -134,8 +141,8 @@ def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Han
     record = with_serdes(with_store_serdes(on.record, call.materialized), call.serdes)
     store = None
     if call.materialized is not None:
-        store = key_value_store(builder.store_name(call.materialized, MERGE), call.materialized, record)
-    merge = builder.named(call.name, MERGE)
+        store = key_value_store(builder.store_name(call.materialized, _MERGE), call.materialized, record)
+    merge = builder.named(call.name, _MERGE)
     sources = builder.copartition(on.sources | other.sources)
     this_join = builder.suffixed(call.name, "-join-this", "KTABLE-JOINTHIS-")
     other_join = builder.suffixed(call.name, "-join-other", "KTABLE-JOINOTHER-")
@@ -164,11 +171,11 @@ def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Han
     if store is not None:
         return Table(merge, sources, node, View.of(store.name), old_values, record)
     values = JoinedView(kind, left, right, call.value)
-    view = View(_seen_through(this_stores, other_stores), values)
+    view = View(_order_stores(this_stores, other_stores), values)
     return Table(merge, sources, node, view, old_values, record)
 
 
-def _seen_through(this_stores: tuple[str, ...], other_stores: tuple[str, ...]) -> tuple[str, ...]:
+def _order_stores(this_stores: tuple[str, ...], other_stores: tuple[str, ...]) -> tuple[str, ...]:
     """Return the stores of both sides in the order of `KTableKTableAbstractJoinValueGetterSupplier`.
 
     Each side of the merge collects them in a hash set, and the merge collects both sets in another one.
@@ -177,19 +184,9 @@ def _seen_through(this_stores: tuple[str, ...], other_stores: tuple[str, ...]) -
     return string_order_from(2 * len(stores), stores)
 
 
-PREFIX = "KTABLE-FK-JOIN-"
-REGISTRATION = PREFIX + "SUBSCRIPTION-REGISTRATION-"
-RESPONSE = PREFIX + "SUBSCRIPTION-RESPONSE-"
-RESOLVER = PREFIX + "SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-"
-PROCESSOR = PREFIX + "SUBSCRIPTION-PROCESSOR-"
-STORE = PREFIX + "SUBSCRIPTION-STATE-STORE-"
-OUTPUT = PREFIX + "OUTPUT-"
-SINK = "KTABLE-SINK-"
-
-
 @attrs.frozen
-class _Names:
-    """The names, in the order in which they take indices."""
+class _ForeignKeyNames:
+    """The names of a join by a foreign key, in the order in which they take indices."""
 
     registration_topic: str
     send: str
@@ -213,29 +210,29 @@ def join_by_foreign_key(builder: Builder, on: Table, call: op.Join, foreign: Tab
     foreign.view.materialize()
     on.old_values.enable()
     foreign.old_values.enable()
-    names = _take_names(builder, call.name)
-    result_store = builder.store_name(call.materialized, OUTPUT)
+    names = _take_foreign_key_names(builder, call.name)
+    result_store = builder.store_name(call.materialized, _FK_OUTPUT)
     for topic in (names.registration_topic, names.response_topic):
         builder.foreign_key_topics.append(RepartitionTopic(topic, is_foreign_key=True, at=builder.at))
-    join = _Join(builder, call, on, foreign, names, call.type.kind)
+    join = _ForeignKeyJoin(builder, call, on, foreign, names, call.type.kind)
     return join.resolve(join.answer(join.subscribe()), result_store)
 
 
 @attrs.frozen
-class _Join:
-    """Adds the nodes of one join to the graph, in the order of its messages."""
+class _ForeignKeyJoin:
+    """Adds the nodes of one join by a foreign key to the graph, in the order of its messages."""
 
     builder: Builder
     call: op.Join
     on: Table
     foreign: Table
-    names: _Names
+    names: _ForeignKeyNames
     kind: JoinKind
 
     def subscribe(self) -> GraphNode:
         """Add the nodes that send subscriptions to the right side; return the node that reads them there."""
         builder, names, on, foreign = self.builder, self.names, self.on, self.foreign
-        asks = self._subscriptions
+        subscriptions = self._subscriptions
         sends = ForeignKeySend(
             self.kind,
             self.call.foreign_key,
@@ -246,13 +243,15 @@ class _Join:
         send = builder.add(names.send, ProcessorDeclaration(names.send, behavior=sends), on.node)
         sink = builder.add(
             names.registration_sink,
-            SinkDeclaration(names.registration_topic, writes=SinkSettings(asks, foreign_key="subscription")),
+            SinkDeclaration(
+                names.registration_topic, writes=SinkSettings(subscriptions, foreign_key="subscription")
+            ),
             send,
         )
         source = builder.add(
             names.registration_source,
             InternalSourceDeclaration(
-                names.registration_topic, SourceSettings(asks, foreign_key="subscription")
+                names.registration_topic, SourceSettings(subscriptions, foreign_key="subscription")
             ),
             sink,
         )
@@ -330,19 +329,19 @@ class _Join:
         return RecordFormat(self.foreign.record.key, self.on.record.key)
 
 
-def _take_names(builder: Builder, name: str | None) -> _Names:
-    return _Names(
-        registration_topic=builder.suffixed(name, "-subscription-registration", REGISTRATION) + "-topic",
-        send=builder.suffixed(name, "-subscription-registration-processor", REGISTRATION),
-        registration_sink=builder.suffixed(name, "-subscription-registration-sink", SINK),
+def _take_foreign_key_names(builder: Builder, name: str | None) -> _ForeignKeyNames:
+    return _ForeignKeyNames(
+        registration_topic=builder.suffixed(name, "-subscription-registration", _FK_REGISTRATION) + "-topic",
+        send=builder.suffixed(name, "-subscription-registration-processor", _FK_REGISTRATION),
+        registration_sink=builder.suffixed(name, "-subscription-registration-sink", _FK_SINK),
         registration_source=builder.suffixed(name, "-subscription-registration-source", TABLE_SOURCE),
-        store=builder.suffixed(name, "-subscription-store", STORE),
-        receive=builder.suffixed(name, "-subscription-receive", PROCESSOR),
-        join_foreign=builder.suffixed(name, "-subscription-join-foreign", PROCESSOR),
-        foreign_side=builder.suffixed(name, "-foreign-join-subscription", PROCESSOR),
-        response_topic=builder.suffixed(name, "-subscription-response", RESPONSE) + "-topic",
-        response_sink=builder.suffixed(name, "-subscription-response-sink", SINK),
+        store=builder.suffixed(name, "-subscription-store", _FK_STORE),
+        receive=builder.suffixed(name, "-subscription-receive", _FK_PROCESSOR),
+        join_foreign=builder.suffixed(name, "-subscription-join-foreign", _FK_PROCESSOR),
+        foreign_side=builder.suffixed(name, "-foreign-join-subscription", _FK_PROCESSOR),
+        response_topic=builder.suffixed(name, "-subscription-response", _FK_RESPONSE) + "-topic",
+        response_sink=builder.suffixed(name, "-subscription-response-sink", _FK_SINK),
         response_source=builder.suffixed(name, "-subscription-response-source", TABLE_SOURCE),
-        resolver=builder.suffixed(name, "-subscription-response-resolver", RESOLVER),
-        result=builder.suffixed(name, "-result", OUTPUT),
+        resolver=builder.suffixed(name, "-subscription-response-resolver", _FK_RESOLVER),
+        result=builder.suffixed(name, "-result", _FK_OUTPUT),
     )
