@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator$;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
+import org.apache.spark.sql.execution.CodegenSupport;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.metric.SQLMetric;
@@ -44,11 +45,18 @@ public final class PackedRows {
     /**
      * Evaluate records before they are packed, with the code that Spark has generated for a plan.
      *
-     * The plan reads an RDD with the rows that `text` (`RecordRows.java`) returns. It is not executed itself.
+     * The plan reads `input`, in place of an RDD with the rows that `text` (`RecordRows.java`) returns. It is not
+     * executed itself. Fails if Spark generates no code, or only for a part of the plan: then the code would read the
+     * rows of the other part.
      */
-    public void evaluate(String text, SparkPlan plan) throws ReflectiveOperationException {
-        if (!(plan instanceof WholeStageCodegenExec) || plan.children().size() != 1) {
+    public void evaluate(String text, SparkPlan plan, RDD input) throws ReflectiveOperationException {
+        if (!(plan instanceof WholeStageCodegenExec)) {
             throw new ReflectiveOperationException("Spark generates no code for " + plan.nodeName());
+        }
+        SparkPlan whole = ((WholeStageCodegenExec) plan).child();
+        List read = CollectionConverters.asJava(((CodegenSupport) whole).inputRDDs());
+        if (read.size() != 1 || read.get(0) != input) {
+            throw new ReflectiveOperationException("Spark generates code only for a part of " + whole.nodeName());
         }
         scala.Tuple2 generated = ((WholeStageCodegenExec) plan).doCodeGen();
         this.rows = compiled(text);

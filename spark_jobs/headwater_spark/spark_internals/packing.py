@@ -117,18 +117,18 @@ class RecordPacking(OptionalParts):
         packer = create_object(gateway, _SOURCE, _code(), _RECORDS_AT_ONCE, _BYTES_AT_ONCE)
         if self._evaluation is not None:
             columns = types.fromDDL(self._evaluation.columns)
-            plan = _evaluated_plan(rows.sparkSession, columns, self._evaluation.evaluate)
-            packer.evaluate(_ROWS.read_text(encoding="utf-8"), plan)
+            no_rows = rows.sparkSession._jsparkSession.emptyDataFrame().queryExecution().toRdd()  # noqa: SLF001 - PySpark shows no RDD of rows
+            plan = _evaluated_plan(rows.sparkSession, no_rows, columns, self._evaluation.evaluate)
+            packer.evaluate(_ROWS.read_text(encoding="utf-8"), plan, no_rows)
         return _JavaParts(packer=packer, session=session, fields=types.fromDDL(self._schema))
 
 
 def _evaluated_plan(
-    spark: SparkSession, columns: JavaObject, evaluate: Callable[[DataFrame], DataFrame]
+    spark: SparkSession, rdd: JavaObject, columns: JavaObject, evaluate: Callable[[DataFrame], DataFrame]
 ) -> JavaObject:
     """Return the physical plan of what `evaluate` returns for an RDD with `columns`."""
     session = spark._jsparkSession  # noqa: SLF001 - PySpark creates no DataFrame of an RDD of rows
-    no_rows = session.emptyDataFrame().queryExecution().toRdd()
-    frame = DataFrame(session.internalCreateDataFrame(no_rows, columns, False), spark)  # noqa: FBT003 - Java's own signature
+    frame = DataFrame(session.internalCreateDataFrame(rdd, columns, False), spark)  # noqa: FBT003 - Java's own signature
     return evaluate(frame)._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows no plans
 
 

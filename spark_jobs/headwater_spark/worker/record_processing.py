@@ -143,8 +143,7 @@ def _merge_part(part: ColumnInput, shared_topics: frozenset[str]) -> ColumnInput
         return part
     if part.size > min(_MOST_BYTES, _MOST_BYTES_PER_RECORD * len(part)):
         return None
-    table = part.combine_batches()
-    headers = table.column(_HEADERS).combine_chunks()
+    headers = pa.concat_arrays([batch.column(_HEADERS) for batch in part.batches])
     if headers.null_count:
         return None
     lengths = pc.list_value_length(headers).to_numpy().astype(np.int64)
@@ -154,6 +153,7 @@ def _merge_part(part: ColumnInput, shared_topics: frozenset[str]) -> ColumnInput
     writers = _writers_of(headers.flatten().take(pa.array(last)))
     if writers is None:
         return None
+    table = part.combine_batches()  # not before: single records would not release the batches one by one
     order = _order_by_time(writers, table.column("time").to_numpy())
     merged = table.drop_columns(_HEADERS).append_column(_HEADERS, _drop_last_headers(headers, last))
     return ColumnInput(part.topic_partition, list(_reorder_rows(merged, order)))

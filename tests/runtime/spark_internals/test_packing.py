@@ -264,6 +264,47 @@ def test_records_are_not_packed_if_spark_generates_no_code(
     assert "Spark generates no code for Project" in log["reason"]
 
 
+@pytest.mark.usefixtures("generated_code")
+def test_records_are_not_packed_if_spark_generates_code_for_a_part_of_the_program(
+    spark: SparkSession, topics: Topics, source: KafkaSource
+) -> None:
+    """Spark interprets functions with lambdas: the code after the filter would read what it drops."""
+    (topic,) = source.topics
+    topics.create({topic: 1})
+    _send(topics, topic, _plain(1))
+
+    def evaluate(rows: DataFrame) -> DataFrame:
+        is_named = sql.exists("headers", lambda header: header["key"] == "name")
+        return rows.where(is_named).withColumn(
+            "value", sql.upper(sql.col("value").cast("string")).cast("binary")
+        )
+
+    packing_ = RecordPacking(SCHEMA, Evaluation(ROW_SCHEMA, evaluate))
+    rows = evaluate(read_ranges(spark, source, {(topic, 0): (0, 1)}))
+    with capture_logs() as logs:
+        assert packing_.packed(rows, None, 1, reads_values=True) is None
+    assert not packing_.is_possible
+    (log,) = logs
+    assert "Spark generates code only for a part of Project" in log["reason"]
+
+
+@pytest.mark.usefixtures("generated_code")
+@pytest.mark.parametrize("columns", [COLUMNS, COLUMNS[1:]], ids=["all columns", "without the topic"])
+def test_records_that_spark_does_not_change_are_the_same(
+    spark: SparkSession, topics: Topics, source: KafkaSource, columns: Sequence[str]
+) -> None:
+    """So it is in a sub-topology that passes bytes on."""
+    (topic,) = source.topics
+    topics.create({topic: 1})
+    _send(topics, topic, _CASES["headers"])
+    ranges = {(topic, 0): (0, len(_CASES["headers"]))}
+    evaluation = Evaluation(ROW_SCHEMA, lambda rows: rows.select(*columns))
+    found = _unpacked(read_ranges(spark, source, ranges), evaluation=evaluation)
+    with_topic = len(columns) == len(COLUMNS)
+    expected = _single(read_ranges(spark, source, ranges))
+    assert found == [row if with_topic else (row[0], None, *row[2:]) for row in expected]
+
+
 def test_values_that_are_not_read_are_empty(spark: SparkSession, topics: Topics, source: KafkaSource) -> None:
     (topic,) = source.topics
     topics.create({topic: 1})

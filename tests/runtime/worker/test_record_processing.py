@@ -256,6 +256,14 @@ def test_records_that_do_not_name_their_writer_are_merged_one_by_one(headers: He
         assert _merged([first, (*last[:6], ()), (*last[:6], (*headers, *headers))], 3) is None
 
 
+def test_columns_that_are_merged_one_by_one_stay_in_batches() -> None:
+    """Each batch is released when its records are created, so they are not in memory twice."""
+    *others, last = _written([(1, at, b"k", b"v", ()) for at in range(4)])
+    input_ = columns([*others, (*last[:6], ())], 1)
+    assert merged_columns(input_, SHARED) is None
+    assert [batch.num_rows for batch in input_.batches] == [1, 1, 1, 1]
+
+
 def test_only_columns_of_shared_topics_are_merged() -> None:
     input_ = columns(_written([(1, 5, b"k", b"v", ())]))
     assert merged_columns(input_, frozenset({"other"})) is input_
