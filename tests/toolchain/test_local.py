@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -120,6 +121,34 @@ def test_kafkas_own_programs_run_on_the_local_broker(run: Run, kafka_distributio
     without = _kafka("topics", "--list")
     assert without.returncode == 1
     assert "headwater local up" in without.stderr
+
+
+@pytest.mark.broker
+def test_the_reset_tool_deletes_internal_topics_and_resets_offsets(
+    run: Run, kafka_distribution: KafkaDistribution
+) -> None:
+    server = local.up(kafka_distribution, port=0).bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": server})
+    kept, internal = {"orders", "shop-report"}, {"shop-counts-changelog", "shop-by-city-repartition"}
+    created = admin.create_topics([NewTopic(name, num_partitions=1) for name in kept | internal])
+    for each in created.values():
+        each.result()
+    producer = Producer({"bootstrap.servers": server})
+    for _ in range(3):
+        producer.produce("orders", b"an order")
+    assert producer.flush(_SECONDS) == 0
+    consumer = Consumer({"bootstrap.servers": server, "group.id": "shop"})
+    consumer.commit(offsets=[TopicPartition("orders", 0, 2)], asynchronous=False)
+
+    done = _kafka("streams-application-reset", "--application-id", "shop", "--input-topics", "orders")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    [committed] = consumer.committed([TopicPartition("orders", 0)], timeout=_SECONDS)
+    consumer.close()
+    assert committed.offset == 0
+    assert until(lambda: not internal & admin.list_topics(timeout=_SECONDS).topics.keys(), _SECONDS)
+    assert admin.list_topics(timeout=_SECONDS).topics.keys() >= kept
+    run("down")
 
 
 def test_a_given_bootstrap_server_wins() -> None:
