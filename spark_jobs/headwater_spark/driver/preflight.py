@@ -66,8 +66,16 @@ class RunnableDocument:
         return build_programs(self.document, self.nodes, compiled, self.schemas, schema_of)
 
 
-def check_runnable(document: TopologyDocument, folder: Path = Path()) -> RunnableDocument:
+LatestSchemas = Callable[[Iterable[str], Application], Mapping[str, str]]
+"""Formats with a schema registry, application → the latest schema of each format."""
+
+
+def check_runnable(
+    document: TopologyDocument, folder: Path = Path(), latest_schemas: LatestSchemas | None = None
+) -> RunnableDocument:
     """Return `document` with its nodes and schemas; schema files are relative to `folder`.
+
+    `latest_schemas` is used in place of the application's schema registry.
 
     Raises:
         ProblemsError: The document cannot run.
@@ -77,7 +85,8 @@ def check_runnable(document: TopologyDocument, folder: Path = Path()) -> Runnabl
     for name, kind in schema_files(nodes, document.application.config).items():
         text = _read_schema_file(folder, name)
         schemas[name] = _compile_file(name, text, document.application) if kind == "protobuf" else text
-    schemas |= _latest_schemas(registered_formats(nodes, document.application.config), document.application)
+    latest = latest_schemas or _latest_schemas
+    schemas |= latest(registered_formats(nodes, document.application.config), document.application)
     if wrong := (
         *errors(nodes.problems),
         *problems_of(document, nodes, schemas),
