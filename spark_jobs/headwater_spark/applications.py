@@ -152,7 +152,7 @@ def run(
     Raises:
         ProblemsError: The document, the topics, the session or the connection prevents a start.
     """
-    typed, folder = _load_given_document(document)
+    typed, folder = load_given_document(document)
     options = RunOptions(
         file=folder,
         connection=connection(
@@ -191,7 +191,7 @@ def run(
         return RunningStreams(application, resources.pop_all())
 
 
-def _load_given_document(document: Document) -> tuple[TopologyDocument, Path]:
+def load_given_document(document: Document) -> tuple[TopologyDocument, Path]:
     """Return the typed document, and the folder that the paths of its schema files are relative to."""
     if isinstance(document, str | Path):
         file = Path(document)

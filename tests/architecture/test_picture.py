@@ -16,6 +16,7 @@ _INTERFACES = {
     "headwater_spark.processor_expansion": "headwater_spark.driver",
     "headwater_spark.processors": "headwater_spark.engine",
     "headwater_spark.stream_threads": "headwater_spark.driver",
+    "headwater_spark.testing": "headwater_spark.commands",
 }
 """Public interfaces for users' classes → the package that they belong to."""
 

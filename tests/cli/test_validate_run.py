@@ -25,7 +25,7 @@ topology:
 def validate(headwater: Headwater, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Validate:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "shop_rules.py").write_text(
-        "def keep(record):\n    return record\n\nclass Broken:\n    pass\n"
+        "RATE = 1.2\n\ndef keep(record):\n    return record\n\nclass Broken:\n    pass\n"
     )
     (tmp_path / "shop_broken.py").write_text("import no_such_package\n")
     (tmp_path / "shop_program.py").write_text("raise SystemExit(0)\n")
@@ -51,6 +51,8 @@ def test_a_document_that_can_run_is_valid(validate: Validate) -> None:
         ("true", "shop_rules:missing", "NotRunnable", "shop_rules has no missing"),
         ("true", "shop_broken:keep", "NotRunnable", "No module named 'no_such_package'"),
         ("true", "shop_program:keep", "NotRunnable", "shop_program ends the process"),
+        ("true", "shop_rules:RATE", "NotRunnable", "an object of the type float"),
+        ("true", "shop_rules:Broken", "NotRunnable", "a class without the method init, process, close"),
     ],
 )
 def test_what_prevents_a_start_is_an_error_with_its_line(

@@ -179,6 +179,23 @@ def test_the_values_of_the_guide_are_accepted(render: Render) -> None:
     assert {("Deployment", "kafka-agent"), ("Deployment", "sums-app")} <= names
 
 
+def test_files_are_next_to_the_document_and_restart_the_application(render: Render) -> None:
+    def rendered(text: str) -> tuple[Mapping[str, str], str]:
+        applications = {"a": {"document": _DOCUMENT, "files": {"order.avsc": text}}}
+        resources = render(
+            {"agent": {"enabled": False}, "runtime": {"image": _RUNTIME, "applications": applications}}
+        )
+        pod = _of_kind("Deployment", resources)["spec"]["template"]
+        return _of_kind("ConfigMap", resources)["data"], pod["metadata"]["annotations"][
+            "headwater.io/document"
+        ]
+
+    (data, before), (_, after) = rendered('{"type": "string"}\n'), rendered('"long"\n')
+    assert data["order.avsc"] == '{"type": "string"}\n'
+    assert yaml.safe_load(data["application.yaml"]) == _DOCUMENT
+    assert before != after
+
+
 def test_documents_are_written_as_they_are(render: Render) -> None:
     documents = _of_kind("ConfigMap", render({"agent": _AGENT}))["data"]
     assert yaml.safe_load(documents["orders.yaml"]) == _DOCUMENT
@@ -235,6 +252,10 @@ def test_a_changed_document_restarts_its_application_only(render: Render) -> Non
         ({"agent": {**_AGENT, "image": {"repository": "a", "digest": "latest"}}}, "digest"),
         ({"agent": _AGENT, "runtime": {"applications": {"Orders": {"document": _TEXT}}}}, "Orders"),
         ({"agent": _AGENT, "runtime": {"applications": {"a": {"mode": "pod"}}}}, "document"),
+        (
+            {"agent": _AGENT, "runtime": {"applications": {"a": {"document": {}, "files": {"a/b": "c"}}}}},
+            "a/b",
+        ),
         (_application(memory="1Gi"), "Set runtime.applications.a.memory (1Gi) to at least 1624Mi"),
         (_application(heap="3g"), "Set runtime.applications.a.memory (3Gi) to at least 3672Mi"),
         (_application(heap="500m", memory="1099Mi"), "(1099Mi) to at least 1100Mi"),

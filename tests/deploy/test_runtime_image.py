@@ -52,7 +52,8 @@ def _started(program: str, tmp_path: Path, arguments: list[str], **variables: st
 
 def test_the_lock_contains_what_the_runtime_needs(golden: Golden) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    texts = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    extras = project["optional-dependencies"]
+    texts = [*project["dependencies"], *extras["spark"], *extras["protobuf"]]
     direct = {Requirement(text).name for text in texts} - _NOT_FOR_THE_RUNTIME
     golden(_CONTAINER / "runtime-requirements.txt", locked(closure(direct)))
 

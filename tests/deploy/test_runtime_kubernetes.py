@@ -129,6 +129,18 @@ def test_pods_have_few_rights() -> None:
 _PODS = ("driver", "executor")
 
 
+def test_control_requests_need_the_token_of_the_secret() -> None:
+    """Executors serve no control requests, so they do not get the token."""
+    [container] = _of_kind("Deployment", "runtime")["spec"]["template"]["spec"]["containers"]
+    driver = yaml.safe_load((_KUBERNETES / "spark-submit" / "driver.yaml").read_text(encoding="utf-8"))
+    [submitted] = driver["spec"]["containers"]
+    spark = _of_kind("SparkApplication", "spark")["spec"]
+    reference = {"secretKeyRef": {"name": "headwater-control", "key": "token", "optional": True}}
+    token = {"name": "HEADWATER_CONTROL_TOKEN", "valueFrom": reference}
+    assert all(token in each["env"] for each in (container, submitted, spark["driver"]))
+    assert token not in spark["executor"]["env"]
+
+
 def test_executors_have_no_rights_and_no_token() -> None:
     """Without a service account of their own, they get the account of the driver from Spark."""
     spark = _of_kind("SparkApplication", "spark")["spec"]

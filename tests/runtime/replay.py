@@ -1,31 +1,20 @@
-"""Runs a document's programs record by record, as `TopologyTestDriver` does: one partition a topic, no cache.
+"""Programs of documents for one partition, and a replay of them that also processes many records at once."""
 
-A record is processed to the end before the next one; of what waits in internal topics the record with the
-smallest timestamp is next, and each is a batch of its own.
-"""
-
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import count
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import attrs
-
-from headwater.compiler import build_nodes, compile_document
-from headwater.compiler.java.patterns import JavaPattern
-from headwater.model.nodes import SourceNode
+from headwater.compiler import build_nodes
 from headwater.model.topology import TopologyDocument
-from headwater_spark.engine.program import SubtopologyProgram, build_programs, problems_of
-from headwater_spark.engine.program.settings import global_settings
+from headwater_spark.engine.program import SubtopologyProgram, problems_of
 from headwater_spark.engine.program_interface import EngineSettings
-from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
+from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.serdes import SchemaOf, no_registry
-from headwater_spark.engine.task import Task
-from headwater_spark.worker.local_state import MemoryState
-from tests.runtime.java_queue import JavaQueue
+from headwater_spark.worker import replay
+from headwater_spark.worker.replay import open_tasks, programs_of_one_partition
 from tests.runtime.partition_columns import columns_of
 
-Bytes = bytes | None
+__all__ = ["UNCACHED", "Replay", "open_tasks", "runnable_programs"]
+
 UNCACHED = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)
 
 
@@ -40,57 +29,13 @@ def runnable_programs(
     nodes = build_nodes(document)
     problems = problems_of(document, nodes, schemas)
     assert not problems, problems
-    known = {t for node in nodes.nodes if isinstance(node, SourceNode) for t in node.topics} | set(topics)
-    compiled = compile_document(document, dict.fromkeys(known, 1))
-    made = build_programs(document, nodes, compiled, schemas, schema_of)
-    counts = dict.fromkeys((topic for program in made for topic in program.sinks.values()), 1)
-    of_global = global_settings(settings, document.application)
-    return tuple(
-        attrs.evolve(program, settings=of_global if program.is_global else settings).with_counts(counts)
-        for program in made
+    return programs_of_one_partition(
+        document, nodes, settings=settings, topics=topics, schemas=schemas, schema_of=schema_of
     )
 
 
-def open_tasks(programs: Iterable[SubtopologyProgram], states: Mapping[str, MemoryState]) -> dict[str, Task]:
-    """Return program → its task 0 on its state; the tasks read the stores of global programs."""
-    tasks: dict[str, Task] = {}
-    global_stores: dict[str, Any] = {}
-    for program in sorted(programs, key=lambda each: not each.is_global):
-        task = tasks[program.name] = Task(program, 0, states[program.name], global_stores)
-        if program.is_global:
-            global_stores |= task.stores
-    return tasks
-
-
-class Replay:
-    """Runs all tasks of an application, and keeps every record that they write, in order."""
-
-    def __init__(self, programs: Iterable[SubtopologyProgram]) -> None:
-        self.programs = tuple(programs)
-        self._states = {program.name: MemoryState() for program in self.programs}
-        self.tasks = open_tasks(self.programs, self._states)
-        self._offsets: dict[str, count[int]] = {}
-        self._queues: dict[str, deque[OutputRecord]] = {}
-        self._waiting = JavaQueue[str](lambda topic: self._queues[topic][0][4])
-        self.written: list[OutputRecord] = []
-
-    def reopen(self) -> None:
-        """Create new tasks on the same states, as when they move to another worker."""
-        self.tasks = open_tasks(self.programs, self._states)
-
-    def pipe(
-        self,
-        topic: str,
-        key: Bytes,
-        value: Bytes,
-        timestamp: int,
-        *,
-        wall_clock_ms: int = 0,
-        headers: Headers = (),
-    ) -> list[OutputRecord]:
-        """Process one record of a user's topic; return all records written, changelogs included."""
-        self._put((topic, None, key, value, timestamp, headers))
-        return self._run(wall_clock_ms)
+class Replay(replay.Replay):
+    """A replay that also processes many records at once."""
 
     def pipe_together(self, records: Iterable[OutputRecord]) -> list[OutputRecord]:
         """Process many records: a batch of a sub-topology has all records that wait for it."""
@@ -107,68 +52,6 @@ class Replay:
                 written += self._written(name, list(self._process_columns(name, batch)))
         return written
 
-    def advance_wall_clock(self, wall_clock_ms: int) -> list[OutputRecord]:
-        written: list[OutputRecord] = []
-        for name in self.tasks:
-            written += self._batch(name, [], wall_clock_ms)
-        return [*written, *self._run(wall_clock_ms)]
-
-    @property
-    def stores(self) -> Mapping[str, Any]:
-        found: dict[str, Any] = {}
-        for program in sorted(self.programs, key=lambda each: each.is_global):
-            found |= self.tasks[program.name].stores
-        return found
-
-    def _put(self, record: OutputRecord) -> None:
-        """Queue a record. Topics are ordered by the timestamp of their first record (`PartitionGroup`)."""
-        queue = self._queues.setdefault(record[0], deque())
-        queue.append(record)
-        if len(queue) == 1:
-            self._waiting.offer(record[0])
-
-    def _run(self, wall_clock_ms: int) -> list[OutputRecord]:
-        written: list[OutputRecord] = []
-        while self._waiting:
-            topic = self._waiting.poll()
-            queue = self._queues[topic]
-            record = self._input(queue.popleft())
-            if queue:
-                self._waiting.offer(topic)
-            written += self._batch(self._reader(topic), [record], wall_clock_ms)
-        return written
-
-    def _input(self, record: OutputRecord) -> InputRecord:
-        topic, _, key, value, timestamp, headers = record
-        offset = next(self._offsets.setdefault(topic, count()))
-        return (topic, 0, offset, timestamp, key, value, headers)
-
-    def _batch(self, name: str, records: list[Any], wall_clock_ms: int) -> list[OutputRecord]:
-        return self._written(name, self.tasks[name].process(records, wall_clock_ms))
-
     def _process_columns(self, name: str, records: list[Any]) -> Iterable[OutputRecord]:
         outputs, _ = self.tasks[name].process_partitions(columns_of(records), (), 0)
         return outputs
-
-    def _written(self, name: str, outputs: list[OutputRecord]) -> list[OutputRecord]:
-        state = self._states[name]
-        state.commit(state.version)
-        self.written += outputs
-        for output in outputs:
-            if any(output[0] in program.sources for program in self.programs):
-                self._put(output)
-        return outputs
-
-    def _reader(self, topic: str) -> str:
-        return next(program.name for program in self.programs if _reads(program, topic))
-
-
-def _reads(program: SubtopologyProgram, topic: str) -> bool:
-    return topic in program.sources or any(
-        JavaPattern(pattern).matches(topic) for pattern, _ in program.patterns
-    )
-
-
-def changelogs(programs: Iterable[SubtopologyProgram]) -> Iterator[str]:
-    for program in programs:
-        yield from program.changelogs.values()

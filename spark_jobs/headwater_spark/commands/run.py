@@ -118,8 +118,8 @@ def _find_problems(document: TopologyDocument) -> Iterator[Problem]:
     # Imports PySpark.
     from headwater_spark.driver.preflight import (  # noqa: PLC0415
         check_runnable,
+        class_failures,
         class_problems,
-        load_failures,
     )
     from headwater_spark.driver.threads.uncaught_exceptions import load_handler  # noqa: PLC0415
 
@@ -130,7 +130,7 @@ def _find_problems(document: TopologyDocument) -> Iterator[Problem]:
     except ProblemsError as error:
         yield from error.problems
         return
-    yield from class_problems(runnable, load_failures)
+    yield from class_problems(runnable, class_failures)
     try:
         load_handler(application)
     except ProblemsError as error:

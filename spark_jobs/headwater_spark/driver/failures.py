@@ -110,7 +110,7 @@ def spark_not_started(application: str, failure: Failure) -> Problem:
         found=failure.reason,
         why="No record has been processed.",
         fix="Read the output of Spark and Java above. Without a connection to Maven Central, pass the "
-        "connector's jars by --jars; `make toolchain` of a clone downloads them.",
+        "connector's jars by --jars; `headwater toolchain spark` downloads them where there is a connection.",
     )
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from headwater.compiler import build_nodes
 from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import NodeTopology, SinkNode
-from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import Application, TopologyDocument
 from headwater.spec.files import SCHEMA_FILE, read_confined
 from headwater_spark.driver.active_client.membership import LockedFile
@@ -29,7 +29,13 @@ from headwater_spark.engine.program import (
     schema_files,
 )
 from headwater_spark.engine.program.settings import DEAD_LETTERS
-from headwater_spark.engine.program.user_code import load_class, named_classes
+from headwater_spark.engine.program.user_code import (
+    ClassRole,
+    NamedClass,
+    find_class_fault,
+    load_class,
+    named_classes,
+)
 from headwater_spark.engine.serdes import (
     CompilerUnavailableError,
     RegistryUnavailableError,
@@ -60,8 +66,16 @@ class RunnableDocument:
         return build_programs(self.document, self.nodes, compiled, self.schemas, schema_of)
 
 
-def check_runnable(document: TopologyDocument, folder: Path = Path()) -> RunnableDocument:
+LatestSchemas = Callable[[Iterable[str], Application], Mapping[str, str]]
+"""Formats with a schema registry, application → the latest schema of each format."""
+
+
+def check_runnable(
+    document: TopologyDocument, folder: Path = Path(), latest_schemas: LatestSchemas | None = None
+) -> RunnableDocument:
     """Return `document` with its nodes and schemas; schema files are relative to `folder`.
+
+    `latest_schemas` is used in place of the application's schema registry.
 
     Raises:
         ProblemsError: The document cannot run.
@@ -71,7 +85,8 @@ def check_runnable(document: TopologyDocument, folder: Path = Path()) -> Runnabl
     for name, kind in schema_files(nodes, document.application.config).items():
         text = _read_schema_file(folder, name)
         schemas[name] = _compile_file(name, text, document.application) if kind == "protobuf" else text
-    schemas |= _latest_schemas(registered_formats(nodes, document.application.config), document.application)
+    latest = latest_schemas or _latest_schemas
+    schemas |= latest(registered_formats(nodes, document.application.config), document.application)
     if wrong := (
         *errors(nodes.problems),
         *problems_of(document, nodes, schemas),
@@ -179,42 +194,53 @@ def check_session(spark: SparkSession, application: str) -> None:
         raise ProblemsError(wrong)
 
 
+ClassUse = tuple[str, ClassRole]
+"""The name of a class, and what it is used for."""
+
+
 def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:
     """Load the classes that the document names, on an executor if there are any.
 
     Raises:
-        ProblemsError: Some classes cannot be loaded; one problem for each use.
+        ProblemsError: Some classes cannot be loaded or used; one problem for each use.
     """
     context = spark.sparkContext
 
-    def load_on_executor(names: Sequence[str]) -> Iterable[tuple[str, str]]:
+    def load_on_executor(uses: Sequence[ClassUse]) -> Iterable[tuple[ClassUse, str]]:
         context.setJobDescription(f"{runnable.document.application.id}: classes of the document")
-        return context.parallelize([names], 1).flatMap(load_failures).collect()
+        return context.parallelize([uses], 1).flatMap(class_failures).collect()
 
     if problems := class_problems(runnable, load_on_executor):
         raise ProblemsError(problems)
 
 
 def class_problems(
-    runnable: RunnableDocument, load: Callable[[Sequence[str]], Iterable[tuple[str, str]]]
+    runnable: RunnableDocument, load: Callable[[Sequence[ClassUse]], Iterable[tuple[ClassUse, str]]]
 ) -> list[Problem]:
-    """Return a problem for each use of a class that cannot be loaded.
+    """Return a problem for each use of a class that cannot be loaded, or that cannot be used.
 
-    `load` is `load_failures`, or calls it in another process.
+    `load` is `class_failures`, or calls it in another process.
     """
     application = runnable.document.application
-    uses = tuple(named_classes(runnable.nodes, application))
-    failures = dict(load(tuple(dict.fromkeys(name for name, _, _ in uses)))) if uses else {}
-    return [_class_not_loaded(application.id, *use, failures[use[0]]) for use in uses if use[0] in failures]
+    named = tuple(named_classes(runnable.nodes, application))
+    uses = tuple(dict.fromkeys((each.name, each.role) for each in named))
+    failures = dict(load(uses)) if uses else {}
+    return [
+        _class_not_loaded(application.id, each, failure)
+        for each in named
+        if (failure := failures.get((each.name, each.role))) is not None
+    ]
 
 
-def load_failures(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield (class, reason) of the classes that cannot be loaded in this process."""
-    for name in names:
+def class_failures(uses: Sequence[ClassUse]) -> Iterator[tuple[ClassUse, str]]:
+    """Yield (use, reason) of the classes that cannot be loaded in this process, or that cannot be used."""
+    for name, role in uses:
         try:
-            load_class(name)
+            fault = find_class_fault(load_class(name), role)
         except Exception as error:  # noqa: BLE001 - importing a user's module may raise anything
-            yield name, f"{type(error).__name__}: {error}"
+            fault = f"{type(error).__name__}: {error}"
+        if fault is not None:
+            yield (name, role), fault
 
 
 def _read_schema_file(folder: Path, name: str) -> str:
@@ -339,18 +365,16 @@ def _already_running(application: str, folder: Path, owner: str) -> Problem:
     )
 
 
-def _class_not_loaded(
-    application: str, name: str, user: str, location: Location | None, failure: str
-) -> Problem:
+def _class_not_loaded(application: str, named: NamedClass, failure: str) -> Problem:
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
         application=application,
-        summary=f"The class {name} of {user} cannot be loaded.",
-        node=user,
-        expected="a class that Python can import where the tasks run",
+        summary=f"The class {named.name} of {named.user} cannot be used.",
+        node=named.user,
+        expected=f"a {named.role.value} that Python can import where the tasks run",
         found=failure,
         why="The first record would fail, and every attempt after it.",
-        fix="Correct the name, or make the module available: by PYTHONPATH on this machine, on a cluster by "
-        "--py-files of spark-submit or `--conf spark.submit.pyFiles=...`.",
-        location=location,
+        fix="Correct the name or the class, or make the module available: by PYTHONPATH on this machine, on "
+        "a cluster by --py-files of spark-submit or `--conf spark.submit.pyFiles=...`.",
+        location=named.at,
     )

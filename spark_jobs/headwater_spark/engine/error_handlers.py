@@ -16,6 +16,14 @@ DESERIALIZATION_HANDLER = "deserialization.exception.handler"
 PROCESSING_HANDLER = "processing.exception.handler"
 PRODUCTION_HANDLER = "production.exception.handler"
 _ERRORS = "__streams.errors."
+_OWN_PACKAGE = "headwater_spark"
+_CALLERS = (
+    "headwater_spark.engine.operators.processors",
+    "headwater_spark.engine.partitioners.static",
+    "headwater_spark.engine.program.partitioning",
+    "headwater_spark.processors",
+)
+"""The modules that call users' code."""
 Refusal = Callable[[OutputRecord], str | None]
 """Output record → why the brokers refuse it; None = they do not."""
 
@@ -79,7 +87,7 @@ class ErrorHandlers:
     def punctuation_failed(self, task: str, cause: Exception) -> None:
         """Apply `processing.exception.handler`; there is no record for the dead letter queue."""
         _raise_transient(cause)
-        failure = f"task {task}: a punctuation failed: {type(cause).__name__}: {cause}"
+        failure = f"task {task}: a punctuation failed: {_describe_cause(cause)}"
         if self._settings.on_processing_error == "fail":
             raise PoisonRecordError(failure, PROCESSING_HANDLER) from cause
         self.skipped += 1
@@ -111,7 +119,32 @@ def _raise_transient(cause: Exception) -> None:
 def _describe_record(record: InputRecord, failure: str, cause: Exception) -> str:
     topic, partition, offset = record[:3]
     location = f"record of {topic}, partition {partition}, offset {offset}"
-    return printable(f"{location}: {failure}: {type(cause).__name__}: {cause}")
+    return printable(f"{location}: {failure}: {_describe_cause(cause)}")
+
+
+def _describe_cause(cause: Exception) -> str:
+    """Return the type and the text of an exception; of users' code with the module and the line."""
+    text = f"{type(cause).__name__}: {cause}"
+    line = _find_user_line(cause)
+    return text if line is None else f"{text} ({line})"
+
+
+def _find_user_line(cause: Exception) -> str | None:
+    """Return the last line of users' code on the way to the exception; None if no such code was called.
+
+    Libraries that users' code calls are not users' code.
+    """
+    found, package, caller = None, None, ""
+    traceback = cause.__traceback__
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__"))
+        top = module.partition(".")[0]
+        if caller in _CALLERS and module not in _CALLERS:
+            package = top
+        if top == package and module not in _CALLERS and top != _OWN_PACKAGE:
+            found = f"{module}, line {traceback.tb_lineno}"
+        caller, traceback = module, traceback.tb_next
+    return found
 
 
 def _error_headers(record: InputRecord, cause: Exception) -> Headers:

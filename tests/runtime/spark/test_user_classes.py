@@ -16,10 +16,12 @@ topology:
   - process: {class: "PROCESSOR", name: enrich}
   - to: {topic: enriched, serdes: {key: string, value: string}}
 """
-_EXISTING = "headwater_spark.processors:Processor"
 
 
-def _runnable(processor: str = _EXISTING, partitioner: str = _EXISTING) -> RunnableDocument:
+def _runnable(
+    processor: str = "tests.runtime.spark.tenants:Sums",
+    partitioner: str = "tests.runtime.spark.tenants:ByTenant",
+) -> RunnableDocument:
     text = _DOCUMENT.replace("PROCESSOR", processor).replace("PARTITIONER", partitioner)
     (document,) = load_text(text, "shop.yaml").documents
     return check_runnable(document)
@@ -37,6 +39,13 @@ def test_all_missing_classes_are_reported_together(spark: SparkSession) -> None:
     assert processor.found == "ModuleNotFoundError: No module named 'missing'"
     assert partitioner.node == "static.partitioner.class"
     assert partitioner.found == "ImportError: json has no Nothing"
+
+
+@pytest.mark.spark
+def test_a_class_that_cannot_be_used_is_reported(spark: SparkSession) -> None:
+    with pytest.raises(ProblemsError) as refused:
+        check_user_classes(spark, _runnable("headwater_spark.processors:Processor"))
+    assert [each.found for each in refused.value.problems] == ["a class without the method process"]
 
 
 @pytest.mark.spark

@@ -27,6 +27,11 @@ app.kubernetes.io/component: agent
 {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toYaml . }}{{ end }}
 {{- end }}
 
+{{- /* The digest of an application's document and files. */ -}}
+{{- define "headwater.digest" -}}
+{{ printf "%s%s" (include "headwater.document" .document) (.files | default dict | toYaml) | sha256sum }}
+{{- end }}
+
 {{- /* A size of Kubernetes or of the JVM, such as 512Mi or 1g, in mebibytes. */ -}}
 {{- define "headwater.mebibytes" -}}
 {{- $factor := get (dict "M" 1 "G" 1024 "T" 1048576) (regexFind "[A-Za-z]" . | upper) -}}

@@ -5,7 +5,9 @@ A document names a class as `module:Class`.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from importlib import import_module
+from inspect import isclass, isfunction, signature
 from typing import Any
 
 import attrs
@@ -18,6 +20,7 @@ from headwater.model.topology import Application
 from headwater.model.windows import SessionWindow
 from headwater_spark.engine.partitioners.static import CLASS
 from headwater_spark.engine.records import Value
+from headwater_spark.processors import Processor, ValueTransformer
 
 RECORD_METADATA = ("timestamp", "headers", "topic", "partition", "offset")
 """Available in all expressions."""
@@ -173,15 +176,83 @@ def load_class(name: str) -> Any:  # noqa: ANN401 - an object of the user
     return found
 
 
-def named_classes(
-    nodes: NodeTopology, application: Application
-) -> Iterator[tuple[str, str, Location | None]]:
-    """Yield (class, node or config key that needs it, location): processors, then partitioners."""
+class ClassRole(Enum):
+    """What the runtime does with an object of a user's class, or with a function of the user."""
+
+    PROCESSOR = "processor"
+    TRANSFORMER = "transformer"
+    PARTITIONER = "partitioner"
+    STATIC_PARTITIONER = "static partitioner"
+
+
+_METHODS: Mapping[ClassRole, tuple[str, ...]] = {
+    ClassRole.PROCESSOR: ("init", "process", "close"),
+    ClassRole.TRANSFORMER: ("init", "transform", "close"),
+    ClassRole.PARTITIONER: ("partition",),
+    ClassRole.STATIC_PARTITIONER: ("static_partition",),
+}
+_NOT_DEFINED = (Processor.process, ValueTransformer.transform)
+"""Methods of base classes that only raise an error."""
+_ARGUMENTS: Mapping[ClassRole, tuple[str, ...]] = {
+    ClassRole.PROCESSOR: ("record",),
+    ClassRole.TRANSFORMER: ("key", "value"),
+}
+"""Role → the arguments of a function in place of a class; other roles have none."""
+
+
+@attrs.frozen
+class NamedClass:
+    """A class that a document names. `user` is the node or the config key that needs it."""
+
+    name: str
+    role: ClassRole
+    user: str
+    at: Location | None
+
+
+def find_class_fault(found: Value, role: ClassRole) -> str | None:
+    """Return why the runtime cannot use what a name of a class stands for; None = it can.
+
+    A callable object that is neither a class nor a function is called like a class.
+    """
+    arguments = _ARGUMENTS.get(role)
+    if isfunction(found) and arguments is not None:
+        takes = _can_be_called(found, len(arguments))
+        return None if takes else f"a function that cannot be called with ({', '.join(arguments)})"
+    if not callable(found) or (isfunction(found) and not _can_be_called(found, 0)):
+        return f"an object of the type {type(found).__name__}, not a class"
+    if not isclass(found):
+        return None
+    if not _can_be_called(found, 0):
+        return "a class that cannot be created without arguments"
+    missing = [name for name in _METHODS[role] if getattr(found, name, None) in (None, *_NOT_DEFINED)]
+    return f"a class without the method {', '.join(missing)}" if missing else None
+
+
+def _can_be_called(function: Callable[..., Value], arguments: int) -> bool:
+    """Return whether a function or a class accepts so many positional arguments; True if it is not known."""
+    try:
+        signature(function).bind(*range(arguments))
+    except ValueError:  # of compiled code
+        return True
+    except TypeError:
+        return False
+    return True
+
+
+def named_classes(nodes: NodeTopology, application: Application) -> Iterator[NamedClass]:
+    """Yield the classes that a document names: processors and partitioners of nodes, then of the config."""
     for node in nodes.nodes:
         _, name = class_of(node)
         if name is not None:
-            yield name, node.name, node.at
+            yield NamedClass(name, _role_of(node), node.name, node.at)
         if isinstance(node, SinkNode) and node.writes is not None and ":" in (node.writes.partitioner or ""):
-            yield node.writes.partitioner or "", node.name, node.at
+            yield NamedClass(node.writes.partitioner or "", ClassRole.PARTITIONER, node.name, node.at)
     if ":" in application.config.get(CLASS, ""):
-        yield application.config[CLASS], CLASS, application.at
+        yield NamedClass(application.config[CLASS], ClassRole.STATIC_PARTITIONER, CLASS, application.at)
+
+
+def _role_of(node: Node) -> ClassRole:
+    behavior = node.behavior if isinstance(node, ProcessorNode) else None
+    is_transformer = isinstance(behavior, does.TableTransformValues)
+    return ClassRole.TRANSFORMER if is_transformer else ClassRole.PROCESSOR

@@ -1,5 +1,6 @@
 """The Processor API: forwarding, schedules, stores, global stores, and errors of users."""
 
+import json
 import math
 import struct
 from collections.abc import Callable
@@ -166,7 +167,25 @@ def failing_at(time: int) -> type[Processor]:
 
 def test_a_failing_punctuation_stops_the_task() -> None:
     runner = TopologyRunner(PROCESS, classes={"User": failing_at(3)})
-    with pytest.raises(PoisonRecordError, match="task 0_0: a punctuation failed: ValueError: not now"):
+    expected = rf"task 0_0: a punctuation failed: ValueError: not now \({__name__}, line \d+\)"
+    with pytest.raises(PoisonRecordError, match=expected):
+        runner.feed(runner.record("in", b"k", b"v", 3))
+
+
+def test_a_failure_names_the_line_of_the_user_and_not_of_a_library() -> None:
+    def process(_self: Any, record: Record) -> None:  # noqa: ANN401
+        json.loads(record.value)
+
+    line = process.__code__.co_firstlineno + 1
+    runner = TopologyRunner(PROCESS, classes={"User": user(process)})
+    with pytest.raises(PoisonRecordError, match=rf"JSONDecodeError: .* \({__name__}, line {line}\)$"):
+        runner.feed(runner.record("in", b"k", b"{", 3))
+
+
+def test_a_failure_outside_of_the_code_of_users_names_no_line() -> None:
+    text = PROCESS.replace("process: {class: User, name: user}", "mapValues: {value: 1 / 0}")
+    runner = TopologyRunner(text)
+    with pytest.raises(PoisonRecordError, match=r"ZeroDivisionError: [^()]*$"):
         runner.feed(runner.record("in", b"k", b"v", 3))
 
 

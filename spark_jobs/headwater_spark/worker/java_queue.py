@@ -7,6 +7,8 @@ T = TypeVar("T")
 
 
 class JavaQueue(Generic[T]):
+    """Elements in ascending order."""
+
     def __init__(self, order: Callable[[T], int]) -> None:
         self._order = order
         self._heap: list[T] = []
