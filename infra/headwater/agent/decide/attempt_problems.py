@@ -30,6 +30,10 @@ _WITHOUT_ANSWER: Mapping[str, str] = {
     ),
 }
 """Errors that are no answer of the controller → what to do."""
+_LISTS_PERMISSIONS = (
+    "`headwater acls FILES --self --for agent --principal User:NAME` prints all permissions that the "
+    "agent needs."
+)
 _CHECK_LOG = "Check the log of the controller."
 
 
@@ -39,10 +43,7 @@ def problem_of_result(application: str, result: TopicResult) -> Problem:
     if result.error == _DENIED:
         code, expected = ProblemCode.NOT_AUTHORIZED, f"permission {Operation.ALTER} on topic {topic}"
         summary = f"The Kafka brokers do not let the agent add partitions to topic {topic}."
-        fix = (
-            f"Grant the agent's user {Operation.ALTER} on the topic: `headwater acls FILES --self --for "
-            "agent --principal User:NAME` prints all permissions that the agent needs."
-        )
+        fix = f"Grant the agent's user {Operation.ALTER} on the topic: {_LISTS_PERMISSIONS}"
     elif result.error in _REFUSALS:
         code, expected, fix = ProblemCode.REFUSED_BY_BROKERS, partitions, _REFUSALS[result.error]
         summary = f"The Kafka brokers refuse to add partitions to topic {topic}."
