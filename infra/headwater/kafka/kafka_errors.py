@@ -220,8 +220,9 @@ _LISTS_FOR = (
     "`headwater acls FILES --self --for {} --principal User:NAME` prints all permissions that it needs."
 )
 _LISTS = (
-    "`headwater acls FILES --principal User:NAME` prints all permissions that an application needs, with "
-    "`--self` the permissions of a user that plans or runs `pulumi up`."
+    "`headwater acls FILES --self --for plan --principal User:NAME` prints all permissions for plans, with "
+    "`--for up` those for `pulumi up`. `headwater run` needs those for plans, and those that are printed "
+    "without `--self --for plan`."
 )
 
 
