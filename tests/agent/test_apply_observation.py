@@ -24,6 +24,8 @@ from headwater.agent.events import (
     AttemptFailed,
     ClusterReadable,
     ClusterUnreadable,
+    JournalAvailable,
+    JournalUnavailable,
     LeadershipGained,
     LeadershipLost,
 )
@@ -84,7 +86,8 @@ def with_failed_expansion(state: AgentState) -> AgentState:
     """Return the state after one more failure of the expansion that is being tried; the other one settles."""
     retry_at = 50_000 + POLICY.backoff(1, 0.5)
     failed = attrs.evolve(EXPANSION, attempts=1, failing_since_ms=50_000, retry_at_ms=retry_at)
-    applications = {**state.applications, "expanding": attrs.evolve(EXPANDING, expansion=failed)}
+    expanding = attrs.evolve(EXPANDING, expansion=failed, attempt_problems=UNREACHABLE)
+    applications = {**state.applications, "expanding": expanding}
     return attrs.evolve(state, applications=applications)
 
 
@@ -135,12 +138,14 @@ def test_each_failed_write_counts_as_a_failure_of_running_expansions(before: Age
     attempts = before.journal_retry.attempts + 1
     retry = Retry(attempts, 50_000 + POLICY.backoff(attempts, 0.5))
     state = with_failed_expansion(attrs.evolve(before, journal_problems=UNREACHABLE, journal_retry=retry))
-    assert after(NotWritten(UNREACHABLE), before) == (state, (FAILED,))
+    reported = () if before.journal_problems else (JournalUnavailable(UNREACHABLE),)
+    assert after(NotWritten(UNREACHABLE), before) == (state, (*reported, FAILED))
 
 
 def test_written_entries_leave_the_outbox_and_end_the_failures_of_the_journal() -> None:
     written = attrs.evolve(FAILING, outbox=(SECOND,), journal_problems=(), journal_retry=Retry())
-    assert after(Written((FIRST,)), FAILING) == (written, ())
+    assert after(Written((FIRST,)), FAILING) == (written, (JournalAvailable(),))
+    assert after(Written((FIRST,)), STATE)[1] == ()
 
 
 @pytest.mark.parametrize("term", [6, None])
@@ -190,7 +195,8 @@ def test_the_journal_is_recovered_only_by_a_leader() -> None:
     recovered = attrs.evolve(
         state, is_recovered=True, journal_problems=(), journal_retry=Retry(), applications=applications
     )
-    assert after(Recovered(entries), state) == (recovered, (LeadershipGained(5),))
+    assert after(Recovered(entries), state) == (recovered, (JournalAvailable(), LeadershipGained(5)))
+    assert after(Recovered({}), attrs.evolve(STATE, is_recovered=False))[1] == (LeadershipGained(5),)
     follower = attrs.evolve(state, term=None)
     assert after(Recovered(entries), follower) == (follower, ())
 

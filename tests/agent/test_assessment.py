@@ -72,7 +72,9 @@ def test_a_missing_internal_topic_is_a_warning_and_no_shortfall() -> None:
         expected="8 partitions",
         found="none",
         why="The agent adds partitions and creates no topics: a deleted topic may have held state.",
-        fix="Set the application up with `pulumi up`, which distinguishes a first start from a loss.",
+        fix="If `headwater drift` with another user finds the topic, grant the agent's user "
+        "Describe and Alter on it. If not, and the application has run before, stop the "
+        "application. Then run `pulumi up`, which distinguishes a first start from a loss.",
         severity=Severity.WARNING,
     )
     assert warning.node

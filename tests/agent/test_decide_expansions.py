@@ -7,6 +7,7 @@ import pytest
 
 from headwater.agent.decide.apply_observation import next_confirmation
 from headwater.agent.decide.assessment import Assessment
+from headwater.agent.decide.attempt_problems import failure_texts, problem_of_result
 from headwater.agent.decide.expansions import (
     Change,
     Context,
@@ -41,6 +42,7 @@ from headwater.agent.state import (
     TopicResult,
 )
 from headwater.model.expansions import ExpansionEntry, Stage
+from headwater.model.problems import Problem, ProblemCode
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)
 CONTEXT = Context(clock_ms=50_000, wall_ms=1_700_000, jitter=0.5, policy=POLICY, observed_at_ms=49_000)
@@ -50,6 +52,9 @@ SHORTFALLS = (Shortfall("app", "a", 4, 6), Shortfall("app", "b", 4, 6))
 EXPANSION = Expansion(number=3, started_ms=40_000, before=BEFORE, sources_before={"in": 4}, done=("z",))
 STATE = ApplicationState(
     id="app", phase=Phase.EXPANDING, expansion=EXPANSION, last_number=3, shortfalls=SHORTFALLS, timeout_ms=9
+)
+UNREACHABLE = Problem(
+    code=ProblemCode.CLUSTER_UNREACHABLE, summary="No broker can be reached.", found="refused"
 )
 FAILING = attrs.evolve(EXPANSION, attempts=2, failing_since_ms=45_000, retry_at_ms=51_000)
 
@@ -169,18 +174,23 @@ def test_a_partial_success_starts_the_failure_clock_again() -> None:
     after = attrs.evolve(
         EXPANSION, done=("a", "z"), attempts=1, failing_since_ms=50_000, retry_at_ms=50_000 + PAUSE_MS
     )
-    failure = AttemptFailed("app", 3, ("b: _TIMED_OUT: no answer",), PAUSE_MS, 0)
+    problem = problem_of_result("app", results[1])
+    failure = AttemptFailed("app", 3, failure_texts([problem]), PAUSE_MS, 0)
     assert change == Change(
-        with_expansion(after, shortfalls=SHORTFALLS[1:]), (AttemptEnded("app", 3, results), failure)
+        with_expansion(after, shortfalls=SHORTFALLS[1:], attempt_problems=(problem,)),
+        (AttemptEnded("app", 3, results), failure),
     )
 
 
 def test_a_failure_continues_the_failure_clock() -> None:
-    change = schedule_retry(with_expansion(FAILING), ["unreachable"], CONTEXT)
+    change = schedule_retry(with_expansion(FAILING), [UNREACHABLE], CONTEXT)
     pause = POLICY.backoff(3, 0.5)
     after = attrs.evolve(FAILING, attempts=3, retry_at_ms=50_000 + pause)
-    assert change == Change(with_expansion(after), (AttemptFailed("app", 3, ("unreachable",), pause, 5_000),))
-    assert schedule_retry(with_expansion(None), ["unreachable"], CONTEXT) == Change(with_expansion(None))
+    assert change == Change(
+        with_expansion(after, attempt_problems=(UNREACHABLE,)),
+        (AttemptFailed("app", 3, ("No broker can be reached. refused",), pause, 5_000),),
+    )
+    assert schedule_retry(with_expansion(None), [UNREACHABLE], CONTEXT) == Change(with_expansion(None))
 
 
 def test_an_expansion_settles_when_all_topics_are_expanded() -> None:
@@ -244,6 +254,36 @@ def test_the_same_counts_are_not_tried_again_after_giving_up(
         (GaveUp("app", 3, failing_for, SHORTFALLS),),
         (entry(Stage.GIVEN_UP, reason=f"no success for {text}"),),
     )
+
+
+def test_the_journal_and_the_status_say_why_an_expansion_was_given_up() -> None:
+    denied, late = (
+        problem_of_result("app", TopicResult(name, 6, Outcome.FAILED, error, "no"))
+        for name, error in (("a", "TOPIC_AUTHORIZATION_FAILED"), ("b", "_TIMED_OUT"))
+    )
+    failing = attrs.evolve(EXPANSION, failing_since_ms=45_000)
+    for problems, text in (
+        ((denied,), ""),
+        ((denied, late), " (and 1 more problem)"),
+    ):
+        state = with_expansion(failing, attempt_problems=problems)
+        assert state.reported_problems == problems
+        over = give_up_expansion(state, failing, assessment(), CONTEXT)
+        assert over.application.reported_problems == problems
+        assert over.events == (GaveUp("app", 3, 5_000, SHORTFALLS, problems),)
+        (written,) = over.entries
+        assert written.reason == (
+            "no success for 5 seconds: The Kafka brokers do not let the agent add partitions to topic a. "
+            f"TOPIC_AUTHORIZATION_FAILED: no{text}"
+        )
+
+
+def test_problems_of_attempts_are_reported_while_attempts_fail() -> None:
+    problems = (problem_of_result("app", TopicResult("a", 6, Outcome.FAILED, "_TIMED_OUT")),)
+    assert with_expansion(EXPANSION, attempt_problems=problems).reported_problems == ()
+    assert with_expansion(None, attempt_problems=problems).reported_problems == ()
+    state = with_expansion(None, phase=Phase.GIVEN_UP, attempt_problems=problems)
+    assert begin_expansion(state, assessment(), CONTEXT).application.attempt_problems == ()
 
 
 def test_a_cancelled_expansion_is_in_the_journal() -> None:

@@ -229,7 +229,7 @@ def test_missing_internal_topic_is_reported_and_not_created() -> None:
     (problem,) = warned.problems
     assert (problem.topic, problem.severity) == (CHANGELOG, Severity.WARNING)
     assert (problem.expected, problem.found) == ("4 partitions", "none")
-    assert problem.fix.startswith("Set the application up with `pulumi up`")
+    assert "Then run `pulumi up`" in problem.fix
     simulation.counts["orders"] = 8
     simulation.pass_time(60_000)
     assert CHANGELOG not in simulation.counts

@@ -21,6 +21,8 @@ from headwater.agent.events import (
     ClusterReadable,
     ClusterUnreadable,
     GaveUp,
+    JournalAvailable,
+    JournalUnavailable,
     Notified,
 )
 from headwater.agent.kafka_cluster import KafkaCluster
@@ -168,8 +170,11 @@ class AgentPermissions:
         return self._set(operation, kind, name, ResourcePatternType.PREFIXED, AclPermissionType.ALLOW)
 
     def deny_alter(self, topic: str) -> AclBinding:
+        return self.deny(AclOperation.ALTER, topic)
+
+    def deny(self, operation: AclOperation, topic: str) -> AclBinding:
         return self._set(
-            AclOperation.ALTER,
+            operation,
             ResourceType.TOPIC,
             topic,
             ResourcePatternType.LITERAL,
@@ -260,8 +265,15 @@ def test_failed_topic_holds_back_only_upstream_topics(
         failed = agent.of(AttemptFailed)[0]
         assert isinstance(failed, AttemptFailed)
         assert "TOPIC_AUTHORIZATION_FAILED" in failed.reasons[0]
+        (problem,) = agent.state.applications[application.app].reported_problems
+        assert (problem.code, problem.topic) == ("NotAuthorized", f"totals-{application.suffix}")
+        assert (
+            "Grant the agent's user Alter on the topic: `headwater acls FILES --self --for agent"
+            in problem.fix
+        )
         permissions.revoke(refused)
         application.await_counts(6)
+        await_true(lambda: not agent.state.applications[application.app].reported_problems)
         await_true(lambda: len(agent.of(Notified)) == 2)
     assert outcomes(agent)[application.changelog] == [Outcome.EXPANDED]
     assert sorted(recorded_calls()) == [(3, 6), (3, 6)]
@@ -292,6 +304,13 @@ def test_permissions_are_revoked_and_granted_again(
         assert "permission to describe" in problem.fix
         permissions.revoke(hidden)
         application.await_steady(agent)
+        hidden = permissions.deny(AclOperation.DESCRIBE, application.changelog)
+        await_true(lambda: agent.state.applications[application.app].missing_topics)
+        (problem,) = agent.state.applications[application.app].problems
+        assert problem.topic == application.changelog
+        assert "finds the topic, grant the agent's user Describe and Alter on it." in problem.fix
+        permissions.revoke(hidden)
+        await_true(lambda: not agent.state.applications[application.app].problems)
 
 
 def test_agent_gives_up_once_after_timeout_and_keeps_running(
@@ -323,6 +342,8 @@ def test_agent_gives_up_once_after_timeout_and_keeps_running(
         (gave_up,) = agent.of(GaveUp)
         assert isinstance(gave_up, GaveUp)
         assert 3_000 <= gave_up.failing_for_ms < 60_000
+        assert [problem.topic for problem in gave_up.problems] == [application.changelog]
+        assert agent.state.applications[application.app].reported_problems == gave_up.problems
         permissions.revoke(denied)
         reads = agent.state.reads
         await_true(lambda: agent.state.reads > reads + 2)
@@ -334,6 +355,25 @@ def test_agent_gives_up_once_after_timeout_and_keeps_running(
     assert (3, 7) in recorded_calls()
     for binding in everything:
         permissions.revoke(binding)
+
+
+def test_permission_to_write_the_journal_is_revoked_and_granted_again(
+    application: RunningApplication, permissions: AgentPermissions
+) -> None:
+    journal = f"headwater-agent-{application.suffix}"
+    secured = settings("", application.documents, application.suffix, connection=login(application.broker))
+    with running(secured) as agent:
+        application.await_steady(agent)
+        denied = permissions.deny(AclOperation.WRITE, journal)
+        application.expand_orders(6)
+        await_true(lambda: agent.of(JournalUnavailable))
+        (problem,) = agent.state.journal_problems
+        assert (problem.code, problem.topic) == ("NotAuthorized", journal)
+        assert f"Grant the user Write on topic {journal}" in problem.fix
+        assert "--self --for agent" in problem.fix
+        permissions.revoke(denied)
+        application.await_counts(6)
+        await_true(lambda: agent.of(JournalAvailable))
 
 
 def test_controller_mutation_quota_delays_expansion(

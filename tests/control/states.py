@@ -1,12 +1,15 @@
 """States of an agent for tests, with an example of each field."""
 
+from headwater.agent.decide.attempt_problems import problem_of_result
 from headwater.agent.state import (
     AgentState,
     ApplicationState,
     Expansion,
+    Outcome,
     Parallelism,
     Phase,
     Shortfall,
+    TopicResult,
 )
 from headwater.model.problems import Problem, ProblemCode
 
@@ -43,6 +46,18 @@ EXPANDING = ApplicationState(
         attempts=2,
         failing_since_ms=3_000,
         done=("orders-app-x-changelog",),
+    ),
+    attempt_problems=(
+        problem_of_result(
+            "orders-app",
+            TopicResult(
+                "orders-app-counts-changelog",
+                6,
+                Outcome.FAILED,
+                "TOPIC_AUTHORIZATION_FAILED",
+                "Broker: Topic authorization failed",
+            ),
+        ),
     ),
 )
 REFUSED = ApplicationState(

@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError
 
 from headwater.kafka import Connection
 from headwater.kafka.connection_settings import connection_problems
+from headwater.kafka.expansion_journal import journal_refused
 from headwater.kafka.kafka_errors import (
     Answering,
     ClientMessage,
@@ -17,6 +18,7 @@ from headwater.kafka.kafka_errors import (
     unreachable,
     unusable_answer,
 )
+from headwater.model.acls import Operation
 from headwater.model.problems import Problem
 from headwater.report import problems_text
 
@@ -63,6 +65,10 @@ def refused_requests() -> Iterable[Problem]:
     yield unanswered("describe topics", brokers, [closed], 15.0)
     expired = ClientMessage("SSL handshake failed: certificate verify failed", KafkaError._SSL)
     yield unanswered("describe group orders", brokers, [expired], 15.0)
+    journal = "headwater-agent-default"
+    denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    yield journal_refused(journal, "write to", denied, Operation.WRITE)
+    yield journal_refused(journal, "write to", KafkaError(KafkaError._MSG_TIMED_OUT), Operation.WRITE)
 
 
 def settings() -> Iterable[Problem]:

@@ -11,7 +11,7 @@ import attrs
 from headwater.agent.state import AgentState, ApplicationState, Expansion, Shortfall, TopicResult
 from headwater.model.expansions import ExpansionEntry
 from headwater.model.problems import Problem
-from headwater.planner.phrases import lines_of_problems
+from headwater.planner.phrases import found_phrase, lines_of_problems
 
 
 @attrs.frozen
@@ -57,6 +57,8 @@ class GaveUp(ApplicationEvent):
     number: int
     failing_for_ms: int
     shortfalls: tuple[Shortfall, ...]
+    problems: tuple[Problem, ...] = ()
+    """Why the last attempt failed."""
 
 
 @attrs.frozen
@@ -134,6 +136,18 @@ class ClusterReadable:
 
 
 @attrs.frozen
+class JournalUnavailable:
+    """The leader could not read or write the journal, the first time or for a new reason."""
+
+    problems: tuple[Problem, ...]
+
+
+@attrs.frozen
+class JournalAvailable:
+    """The journal was read or written again."""
+
+
+@attrs.frozen
 class DocumentsChanged:
     applications: tuple[str, ...]
 
@@ -161,6 +175,8 @@ AgentEvent = (
     | LeadershipLost
     | ClusterUnreadable
     | ClusterReadable
+    | JournalUnavailable
+    | JournalAvailable
     | DocumentsChanged
     | DocumentsRefused
 )
@@ -182,9 +198,15 @@ _MESSAGES: Mapping[type[object], tuple[str, str]] = {
     LeadershipLost: ("info", "leadership lost"),
     ClusterUnreadable: ("warning", "cluster not readable, retrying"),
     ClusterReadable: ("info", "cluster readable again"),
+    JournalUnavailable: ("warning", "journal not available, retrying"),
+    JournalAvailable: ("info", "journal available again"),
     DocumentsChanged: ("info", "documents changed"),
     DocumentsRefused: ("error", "changed documents have errors, previous ones kept"),
 }
+
+
+_FAILED_REQUESTS = (ClusterUnreadable, JournalUnavailable, GaveUp)
+"""Events whose problems are answers of brokers, or that there was none: what was found says why."""
 
 
 @attrs.frozen
@@ -202,10 +224,12 @@ def log_line(event: AgentEvent) -> LogLine:
     if isinstance(event, Notified) and event.error:
         level = "error"
     names = [field.name for field in attrs.fields(type(event))]
-    return LogLine(level, message, {name: _loggable(getattr(event, name)) for name in names})
+    with_found = isinstance(event, _FAILED_REQUESTS)
+    values = {name: _loggable(getattr(event, name), with_found=with_found) for name in names}
+    return LogLine(level, message, values)
 
 
-def _loggable(value: object) -> object:
+def _loggable(value: object, *, with_found: bool = False) -> object:
     match value:
         case Shortfall():
             return f"{value.topic}: {value.partitions} of {value.required}"
@@ -216,15 +240,21 @@ def _loggable(value: object) -> object:
             return f"{value.application}#{value.number} {value.stage.value}"
         case Sequence() if not isinstance(value, str):
             problems = [each for each in value if isinstance(each, Problem)]
-            return [*_problem_texts(problems), *(_loggable(e) for e in value if not isinstance(e, Problem))]
+            others = (_loggable(each) for each in value if not isinstance(each, Problem))
+            return [*_problem_texts(problems, with_found=with_found), *others]
     return value
 
 
-def _problem_texts(problems: Sequence[Problem]) -> Iterator[str]:
+def _problem_texts(problems: Sequence[Problem], *, with_found: bool) -> Iterator[str]:
     """Yield the problems as texts; a fix that several topics have once."""
     for_topics = ((each, f" [{each.topic}]" if each.topic else "") for each in problems)
     return lines_of_problems(
-        (each.code.value, f"{each.code.value}{topic}: {each.summary}", each.fix) for each, topic in for_topics
+        (
+            each.code.value,
+            f"{each.code.value}{topic}: {each.summary}" + (found_phrase(each.found) if with_found else ""),
+            each.fix,
+        )
+        for each, topic in for_topics
     )
 
 
@@ -289,7 +319,7 @@ def _application_json(application: ApplicationState, clock_ms: int) -> Mapping[s
             for shortfall in application.shortfalls
         ],
         "expansion": application.expansion and _expansion_json(application.expansion, clock_ms),
-        "problems": [_problem_status(problem) for problem in application.problems],
+        "problems": [_problem_status(problem) for problem in application.reported_problems],
     }
 
 

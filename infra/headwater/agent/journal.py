@@ -20,10 +20,12 @@ from headwater.kafka.expansion_journal import (
     PARTITION,
     client_settings,
     journal_not_answered,
+    journal_refused,
     read_lines,
     skipped_record,
 )
 from headwater.kafka.journal_lines import JournalLine, encode_line, key_of, latest_entries
+from headwater.model.acls import Operation
 from headwater.model.expansions import ExpansionEntry
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
@@ -112,8 +114,10 @@ class KafkaJournal:
         producer.flush(_WRITE_SECONDS + 1)
         if not delivered or delivered[0][0] is not None:
             self._producer = None
-            reason = delivered[0][0].str() if delivered and delivered[0][0] else ""
-            raise ProblemsError([journal_not_answered(self._topic, "write to", reason)])
+            error = delivered[0][0] if delivered else None
+            if error is None:
+                raise ProblemsError([journal_not_answered(self._topic, "write to")])
+            raise ProblemsError([journal_refused(self._topic, "write to", error, Operation.WRITE)])
         offset: int = delivered[0][1].offset()  # type: ignore[assignment]  # known once it is delivered
         return offset
 

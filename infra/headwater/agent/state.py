@@ -128,12 +128,21 @@ class ApplicationState:
     settled_sources: TopicCounts = attrs.field(factory=dict)
     given_up: TopicCounts = attrs.field(factory=dict)
     """The required counts when the agent gave up: they are not tried again."""
+    attempt_problems: tuple[Problem, ...] = ()
+    """Why the last attempt failed."""
     last_number: int = 0
     """The number of the last expansion."""
     called_number: int = 0
     """The last expansion whose callback this process called, whether the journal has it or not."""
     called_error: str = ""
     """The text of the exception of that call."""
+
+    @property
+    def reported_problems(self) -> tuple[Problem, ...]:
+        """The problems in the status: also why attempts fail, or why the expansion was given up."""
+        is_failing = self.expansion is not None and self.expansion.failing_since_ms is not None
+        is_reported = is_failing or self.phase is Phase.GIVEN_UP
+        return (*self.problems, *(self.attempt_problems if is_reported else ()))
 
     @property
     def missing_topics(self) -> int:

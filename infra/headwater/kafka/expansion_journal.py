@@ -14,7 +14,9 @@ from headwater.kafka.bounded_records import BoundedTopic, ReadRecord
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.journal_lines import JournalLine, decode_line, expansions
+from headwater.kafka.kafka_errors import is_denial, not_authorized
 from headwater.kafka.reader import ClusterReader
+from headwater.model.acls import Operation
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.expansions import AGENT_PREFIX, AgentExpansion, AgentExpansions
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
@@ -81,7 +83,7 @@ def read_lines(
     except KafkaException as error:
         reason = error.args[0]
         is_absent = reason.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
-        problem = _no_journal(topic) if is_absent else journal_not_answered(topic, "read", reason.str())
+        problem = _no_journal(topic) if is_absent else journal_refused(topic, "read", reason)
         raise ProblemsError([problem]) from None
 
 
@@ -150,16 +152,30 @@ def _agent_expansions(lines: Iterable[JournalLine]) -> Iterator[AgentExpansion]:
                 yield AgentExpansion(change.topic, change.new, done.client_id, done.host, at)
 
 
+def journal_refused(
+    topic: str, what: str, error: KafkaError, operation: Operation = Operation.READ
+) -> Problem:
+    """Return the problem for a request about the journal that failed; it needs permission `operation`."""
+    if is_denial(error):
+        return not_authorized(error, f"{what} topic", topic, operation, why=_NOT_RECORDED, purpose="agent")
+    return journal_not_answered(topic, what, f"{error.name()}: {error.str()}")
+
+
+_NOT_RECORDED = "The agent expands nothing that it cannot record."
+
+
 def journal_not_answered(topic: str, what: str, reason: str = "") -> Problem:
+    """Return the problem for a request about the journal that was not answered, or not for this `reason`."""
     return Problem(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
         summary=f"The Kafka brokers did not answer the request to {what} the journal of expansions.",
         topic=topic,
         expected="an answer",
         found=reason or "none in time",
-        why="The agent expands nothing that it cannot record.",
-        fix="The agent retries. If the problem persists, check the brokers and the ACLs: the agent needs "
-        "Read, Write and Describe on this topic, and Read on the consumer group of the same name.",
+        why=_NOT_RECORDED,
+        fix="The agent retries. If the problem persists, check that the brokers answer, and that "
+        f"partition 0 of topic {topic} has a leader and as many replicas in sync as its "
+        f"min.insync.replicas: `kafka-topics.sh --bootstrap-server BROKER --describe --topic {topic}`.",
     )
 
 

@@ -216,8 +216,24 @@ def is_denial(error: KafkaError) -> bool:
     return error.code() in _DENIED
 
 
+_LISTS_FOR = (
+    "`headwater acls FILES --self --for {} --principal User:NAME` prints all permissions that it needs."
+)
+_LISTS = (
+    "`headwater acls FILES --self --for plan --principal User:NAME` prints all permissions for plans, with "
+    "`--for up` those for `pulumi up`. `headwater run` needs those for plans, and those that are printed "
+    "without `--self --for plan`."
+)
+
+
 def not_authorized(
-    error: KafkaError, what: str, name: str, operation: Operation = Operation.DESCRIBE, why: str = _UNSEEN
+    error: KafkaError,
+    what: str,
+    name: str,
+    operation: Operation = Operation.DESCRIBE,
+    *,
+    why: str = _UNSEEN,
+    purpose: str = "",
 ) -> Problem:
     """Return the problem for a request that the brokers denied.
 
@@ -227,6 +243,8 @@ def not_authorized(
         name: the topic or group of the request.
         operation: the operation that needs a permission.
         why: the consequence.
+        purpose: what the user is for, as `headwater acls --for` names it. Empty = it plans, runs `pulumi up`,
+            or runs an application.
     """
     right = f"{operation} on {_DENIED[error.code()].format(name)}"
     return Problem(
@@ -236,8 +254,7 @@ def not_authorized(
         expected=f"permission {right}",
         found=error.name(),
         why=why,
-        fix=f"Grant the user {right}. `headwater acls FILES --self --principal User:NAME` prints all "
-        "permissions that Headwater needs.",
+        fix=f"Grant the user {right}. {_LISTS_FOR.format(purpose) if purpose else _LISTS}",
     )
 
 

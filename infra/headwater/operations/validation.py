@@ -94,7 +94,7 @@ def _refused_changes(
             if error.code() in change.refusals:
                 yield _refused_change(error, change, name)
         elif with_permissions:
-            yield not_authorized(error, change.what, name, change.operation, _WHY)
+            yield not_authorized(error, change.what, name, change.operation, why=_WHY)
 
 
 def _refused_change(error: KafkaError, change: _Change, name: str) -> Problem:
@@ -122,7 +122,7 @@ def _deletion_denied(admin: AdminClient, names: Sequence[str]) -> Iterator[Probl
             future.result().authorized_operations or ()
         ):
             error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-            yield not_authorized(error, "delete topic", name, Operation.DELETE, _WHY)
+            yield not_authorized(error, "delete topic", name, Operation.DELETE, why=_WHY, purpose="retire")
 
 
 def _acl_change_denied(connection: Connection) -> Iterator[Problem]:
@@ -132,7 +132,7 @@ def _acl_change_denied(connection: Connection) -> Iterator[Problem]:
         return
     if Operation.ALTER not in allowed:
         error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-        yield not_authorized(error, "change the ACLs of", "the cluster", Operation.ALTER, _WHY)
+        yield not_authorized(error, "change the ACLs of", "the cluster", Operation.ALTER, why=_WHY)
 
 
 def _error_of(future: "Future[Any]") -> KafkaError | None:

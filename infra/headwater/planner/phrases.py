@@ -68,6 +68,11 @@ def lines_of_problems(problems: Iterable[tuple[str, str, str]], most: int | None
             yield f"{code}: {fix}"
 
 
+def found_phrase(found: str | None) -> str:
+    """Return what was found as a sentence that follows a summary; empty if nothing is known."""
+    return f" Found: {found.rstrip('.')}." if found else ""
+
+
 def setting_text(value: str | None) -> str:
     """Return the value of a topic setting, `unset` for None."""
     return "unset" if value is None else value

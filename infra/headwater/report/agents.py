@@ -13,7 +13,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headwater.planner.phrases import counted, lines_of_problems, seconds_phrase
+from headwater.model.problems import ProblemCode
+from headwater.planner.phrases import counted, found_phrase, lines_of_problems, seconds_phrase
 from headwater.report.escaping import printable
 
 _STYLES = {
@@ -27,6 +28,16 @@ _STYLES = {
     "steady": "green",
 }
 _MOST_TOPICS = 10
+_ANSWERS = frozenset(
+    {
+        ProblemCode.CLUSTER_UNREACHABLE,
+        ProblemCode.REQUEST_NOT_ANSWERED,
+        ProblemCode.AUTHENTICATION_REFUSED,
+        ProblemCode.NOT_AUTHORIZED,
+        ProblemCode.REFUSED_BY_BROKERS,
+    }
+)
+"""The codes of problems whose summary does not say what the brokers answered."""
 
 
 @attrs.frozen
@@ -177,8 +188,11 @@ def _applications_table(seen: Sequence[ApplicationStatus]) -> Table:
 def _note_lines(clients: Sequence[Client], seen: Sequence[ApplicationStatus]) -> Iterator[Text]:
     for client in clients:
         name = client.url if client.status is None else str(client.status.get("clientId"))
-        if client.not_ready_reason:
+        problems = client.agent.get("problems") or ()
+        if client.not_ready_reason not in {"", *(each["summary"] for each in problems)}:
             yield _note_line(name, client.not_ready_reason, "red")
+        for line in _problem_lines(problems):
+            yield _note_line(name, line, "red")
         if trouble := client.agent.get("electionTrouble"):
             yield _note_line(name, f"cannot take part in the election: {trouble}", "red")
     answered = [client for client in clients if client.agent]
@@ -200,12 +214,22 @@ def _application_notes(application: ApplicationStatus) -> Iterator[Text]:
         )
     if (more := len(application.missing) - _MOST_TOPICS) > 0:
         yield _note_line(application.id, f"and {counted(more, 'more topic')}", "")
-    problems = (
-        (str(each["code"]), f"{each['code']}: {each['summary']}", each.get("fix") or "")
-        for each in application.problems
-    )
-    for line in lines_of_problems(problems, _MOST_TOPICS):
+    for line in _problem_lines(application.problems):
         yield _note_line(application.id, line, "red")
+
+
+def _problem_lines(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the problems of a status; of answers of brokers, also what was found."""
+    texts = (
+        (
+            str(each["code"]),
+            f"{each['code']}: {each['summary']}"
+            + (found_phrase(each.get("found")) if each["code"] in _ANSWERS else ""),
+            each.get("fix") or "",
+        )
+        for each in problems
+    )
+    return lines_of_problems(texts, _MOST_TOPICS)
 
 
 def _note_line(subject: str, text: str, style: str) -> Text:

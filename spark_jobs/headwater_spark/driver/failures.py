@@ -93,9 +93,16 @@ def _extract_reason(failure: BaseException, text: str) -> str:
     return (kept or type(failure).__name__)[:_MAX_LENGTH]
 
 
+_WITHOUT_ANSWER = (
+    ProblemCode.CLUSTER_UNREACHABLE,
+    ProblemCode.REQUEST_NOT_ANSWERED,
+    ProblemCode.AUTHENTICATION_REFUSED,
+)
+
+
 def _summarize_problem(problem: Problem) -> str:
-    """Return the summary; of a request without an answer, with the brokers that answer and that do not."""
-    if problem.code is ProblemCode.REQUEST_NOT_ANSWERED and problem.found:
+    """Return the summary; if brokers did not answer or refused the login, with what was found."""
+    if problem.code in _WITHOUT_ANSWER and problem.found:
         return f"{problem.summary.removesuffix('.')}: {problem.found}"
     return problem.summary
 

@@ -80,10 +80,26 @@ def test_reason_of_problems_is_their_summaries() -> None:
     assert failure_reason(ProblemsError(problems)) == "No broker answered.; Another one timed out."
 
 
-def test_reason_of_a_request_without_an_answer_names_the_brokers() -> None:
-    found = "kafka-1:9092 answers, and names kafka-1:9092, kafka-2:9092; no connection to kafka-2:9092"
-    summary = "The Kafka brokers did not answer the request to describe topics."
-    problem = Problem(code=ProblemCode.REQUEST_NOT_ANSWERED, summary=summary, found=found)
+@pytest.mark.parametrize(
+    ("code", "summary", "found"),
+    [
+        (
+            ProblemCode.REQUEST_NOT_ANSWERED,
+            "The Kafka brokers did not answer the request to describe topics.",
+            "kafka-1:9092 answers, and names kafka-1:9092, kafka-2:9092; no connection to kafka-2:9092",
+        ),
+        (ProblemCode.CLUSTER_UNREACHABLE, "No Kafka broker can be reached.", "Connection refused"),
+        (
+            ProblemCode.AUTHENTICATION_REFUSED,
+            "The Kafka brokers refuse the credentials.",
+            "Invalid username or password",
+        ),
+    ],
+)
+def test_reason_of_a_request_without_an_answer_says_what_was_found(
+    code: ProblemCode, summary: str, found: str
+) -> None:
+    problem = Problem(code=code, summary=summary, found=found)
     assert failure_reason(ProblemsError([problem])) == f"{summary[:-1]}: {found}"
 
 

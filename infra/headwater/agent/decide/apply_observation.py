@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from headwater.agent.decide import expansions
+from headwater.agent.decide.attempt_problems import failure_texts
 from headwater.agent.decide.expansions import Change, Context
 from headwater.agent.decide.values import (
     Attempted,
@@ -25,6 +26,8 @@ from headwater.agent.events import (
     AgentEvent,
     ClusterReadable,
     ClusterUnreadable,
+    JournalAvailable,
+    JournalUnavailable,
     LeadershipGained,
     LeadershipLost,
 )
@@ -181,9 +184,8 @@ def apply_observation(observation: Observation, pending: PendingDecision) -> Pen
             return _apply_recovered(pending, entries)
         case Written(entries):
             outbox = tuple(entry for entry in state.outbox if entry not in entries)
-            return pending.with_state(
-                attrs.evolve(state, outbox=outbox, journal_problems=(), journal_retry=Retry())
-            )
+            written = attrs.evolve(state, outbox=outbox, journal_problems=(), journal_retry=Retry())
+            return pending.with_state(written, *_journal_events(state))
         case NotWritten(problems):
             return _apply_not_written(pending, problems)
         case Attempted():
@@ -236,7 +238,7 @@ def _apply_unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -
     retry = _next_retry(state.read_retry, pending.context)
     events = (
         (ClusterUnreadable(problems),)
-        if _summaries_of(state.read_problems) != _summaries_of(problems)
+        if failure_texts(state.read_problems) != failure_texts(problems)
         else ()
     )
     pending = pending.with_state(attrs.evolve(state, read_problems=problems, read_retry=retry), *events)
@@ -245,15 +247,25 @@ def _apply_unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -
 
 def _apply_not_written(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     """Count it as a failure of every expansion: nothing is changed before it is in the journal."""
-    retry = _next_retry(pending.state.journal_retry, pending.context)
-    pending = pending.with_state(attrs.evolve(pending.state, journal_problems=problems, journal_retry=retry))
+    state = pending.state
+    retry = _next_retry(state.journal_retry, pending.context)
+    is_new = failure_texts(state.journal_problems) != failure_texts(problems)
+    pending = pending.with_state(
+        attrs.evolve(state, journal_problems=problems, journal_retry=retry),
+        *((JournalUnavailable(problems),) if is_new else ()),
+    )
     return _fail_expansions(pending, problems)
+
+
+def _journal_events(state: AgentState) -> tuple[AgentEvent, ...]:
+    """Return what to report when the journal was read or written."""
+    return (JournalAvailable(),) if state.journal_problems else ()
 
 
 def _fail_expansions(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     expanding = [app for app in pending.state.applications.values() if app.phase is Phase.EXPANDING]
     return pending.with_changes(
-        *(expansions.schedule_retry(app, _summaries_of(problems), pending.context) for app in expanding)
+        *(expansions.schedule_retry(app, problems, pending.context) for app in expanding)
     )
 
 
@@ -289,7 +301,8 @@ def _apply_recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEn
         for id_, entry in entries.items()
     ]
     recovered = attrs.evolve(state, is_recovered=True, journal_problems=(), journal_retry=Retry())
-    return pending.with_state(recovered, LeadershipGained(state.term)).with_changes(*changes)
+    events = (*_journal_events(state), LeadershipGained(state.term))
+    return pending.with_state(recovered, *events).with_changes(*changes)
 
 
 def _apply_attempt(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
@@ -323,9 +336,3 @@ def _apply_called(pending: PendingDecision, application: str, error: str) -> Pen
 def _next_retry(retry: Retry, context: Context) -> Retry:
     attempts = retry.attempts + 1
     return Retry(attempts, context.clock_ms + context.policy.backoff(attempts, context.jitter))
-
-
-def _summaries_of(problems: tuple[Problem, ...]) -> tuple[str, ...]:
-    return tuple(
-        f"{problem.summary} {problem.found}" if problem.found else problem.summary for problem in problems
-    )

@@ -190,7 +190,9 @@ def _missing_sources(application: CountedApplication) -> Iterable[Problem]:
                 expected=f"{topic.partitions} partitions",
                 found="none",
                 why="The agent adds partitions and creates no topics: a deleted topic may have held state.",
-                fix="Set the application up with `pulumi up`, which distinguishes a first start from a loss.",
+                fix="If `headwater drift` with another user finds the topic, grant the agent's user "
+                "Describe and Alter on it. If not, and the application has run before, stop the "
+                "application. Then run `pulumi up`, which distinguishes a first start from a loss.",
                 severity=Severity.WARNING,
             )
 

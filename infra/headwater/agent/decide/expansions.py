@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from headwater.agent.decide.assessment import Assessment
+from headwater.agent.decide.attempt_problems import failure_texts, problem_of_result
 from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.events import (
     AgentEvent,
@@ -21,7 +22,8 @@ from headwater.agent.events import (
 )
 from headwater.agent.state import ApplicationState, Expansion, Outcome, Phase, TopicResult
 from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
-from headwater.planner.phrases import seconds_phrase
+from headwater.model.problems import Problem
+from headwater.planner.phrases import counted, seconds_phrase
 
 
 @attrs.frozen
@@ -67,6 +69,7 @@ def begin_expansion(state: ApplicationState, assessment: Assessment, context: Co
         expansion=expansion,
         last_number=expansion.number,
         given_up={},
+        attempt_problems=(),
     )
     event = ExpansionStarted(state.id, expansion.number, assessment.shortfalls)
     return Change(
@@ -112,6 +115,7 @@ def apply_results(
     succeeded = {result.topic for result in results if result.is_success}
     after = attrs.evolve(
         state,
+        attempt_problems=(),
         shortfalls=tuple(item for item in state.shortfalls if item.topic not in succeeded),
         expansion=attrs.evolve(
             reset_failures(expansion) if succeeded else expansion,
@@ -120,10 +124,10 @@ def apply_results(
         ),
     )
     event = AttemptEnded(state.id, expansion.number, results)
-    reasons = [_result_text(result) for result in results if result.outcome is Outcome.FAILED]
     if len(succeeded) == len(results):
         return Change(after, (event,))
-    change = schedule_retry(after, reasons, context)
+    failed = [problem_of_result(state.id, result) for result in results if result.outcome is Outcome.FAILED]
+    change = schedule_retry(after, failed, context)
     return attrs.evolve(change, events=(event, *change.events))
 
 
@@ -132,8 +136,8 @@ def reset_failures(expansion: Expansion) -> Expansion:
     return attrs.evolve(expansion, attempts=0, failing_since_ms=None)
 
 
-def schedule_retry(state: ApplicationState, reasons: Iterable[str], context: Context) -> Change:
-    """Start the failure clock unless it runs, and schedule the next attempt."""
+def schedule_retry(state: ApplicationState, problems: Iterable[Problem], context: Context) -> Change:
+    """Start the failure clock unless it runs, and schedule the next attempt after one with `problems`."""
     expansion = state.expansion
     if expansion is None:
         return Change(state)
@@ -143,8 +147,10 @@ def schedule_retry(state: ApplicationState, reasons: Iterable[str], context: Con
     failing = attrs.evolve(
         expansion, attempts=attempts, failing_since_ms=since, retry_at_ms=context.clock_ms + pause
     )
-    event = AttemptFailed(state.id, expansion.number, tuple(reasons), pause, context.clock_ms - since)
-    return Change(attrs.evolve(state, expansion=failing), (event,))
+    after = attrs.evolve(state, expansion=failing, attempt_problems=tuple(problems))
+    reasons = failure_texts(after.attempt_problems)
+    event = AttemptFailed(state.id, expansion.number, reasons, pause, context.clock_ms - since)
+    return Change(after, (event,))
 
 
 def schedule_follow_up(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
@@ -249,8 +255,11 @@ def give_up_expansion(
         given_up={item.topic: item.required for item in state.shortfalls},
     )
     reason = f"no success for {seconds_phrase(failing_for / 1_000)}"
+    if reasons := failure_texts(state.attempt_problems):
+        more = f" (and {counted(len(reasons) - 1, 'more problem')})" if len(reasons) > 1 else ""
+        reason += f": {reasons[0]}{more}"
     entry = _journal_entry(state, expansion, assessment, Stage.GIVEN_UP, context, reason=reason)
-    event = GaveUp(state.id, expansion.number, failing_for, state.shortfalls)
+    event = GaveUp(state.id, expansion.number, failing_for, state.shortfalls, state.attempt_problems)
     return Change(over, (event,), (entry,))
 
 
@@ -305,7 +314,3 @@ def _reason_of(assessment: Assessment, state: ApplicationState) -> str:
     if state.settled:
         return "partitions are missing"
     return "partitions were missing when the agent first read the cluster"
-
-
-def _result_text(result: TopicResult) -> str:
-    return ": ".join(word for word in (result.topic, result.error, result.message) if word)
