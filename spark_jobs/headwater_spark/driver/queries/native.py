@@ -149,8 +149,15 @@ def _kind_of_format(format_: Format) -> Kind:
 
 
 def read_column(name: str, format_: Format) -> Column:
-    """Return the deserialized column; malformed UTF-8 becomes U+FFFD as in Java (a plain cast keeps it)."""
-    return sql.col(name) if format_.name == _BYTES else sql.make_valid_utf8(sql.col(name).cast("string"))
+    """Return the deserialized column; malformed UTF-8 becomes U+FFFD as in Java (a plain cast keeps it).
+
+    `regexp_replace` reads a Java string. `make_valid_utf8` would replace half of a surrogate pair by three
+    characters, and Java replaces it by one.
+    """
+    if format_.name == _BYTES:
+        return sql.col(name)
+    text = sql.col(name).cast("string")
+    return sql.when(sql.is_valid_utf8(text), text).otherwise(sql.regexp_replace(text, "^", ""))
 
 
 def written_column(column: Column, format_: Format) -> Column:
