@@ -27,6 +27,8 @@ from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.worker.task_input import COLUMNS
 
 _BYTES = "bytes"
+_NEVER = "(?!)"
+"""A regular expression that matches nowhere."""
 
 
 def evaluate_program(rows: DataFrame, program: SubtopologyProgram) -> DataFrame:
@@ -149,8 +151,15 @@ def _kind_of_format(format_: Format) -> Kind:
 
 
 def read_column(name: str, format_: Format) -> Column:
-    """Return the deserialized column; malformed UTF-8 becomes U+FFFD as in Java (a plain cast keeps it)."""
-    return sql.col(name) if format_.name == _BYTES else sql.make_valid_utf8(sql.col(name).cast("string"))
+    """Return the deserialized column; malformed parts of UTF-8 are read as U+FFFD, as in Java.
+
+    A plain cast keeps them, and `make_valid_utf8` reads half of a surrogate pair as three. `regexp_replace`
+    searches in a text that Java has decoded, and returns it.
+    """
+    if format_.name == _BYTES:
+        return sql.col(name)
+    text = sql.col(name).cast("string")
+    return sql.when(sql.is_valid_utf8(text), text).otherwise(sql.regexp_replace(text, _NEVER, ""))
 
 
 def written_column(column: Column, format_: Format) -> Column:
