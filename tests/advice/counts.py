@@ -125,9 +125,20 @@ def _ids(trial: Trial) -> set[str]:
 SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
 
 
-def _count_removed() -> Trial:
+JOIN_PINNED_TO_8 = """
+application: {id: orders, kafkaStreams: "4.3", config: {}}
+topology:
+  - stream: {topic: orders-in, as: in}
+  - repartition: {name: left, partitions: 8, as: left}
+  - repartition: {name: right, from: in, as: right}
+  - join: {from: left, with: right, window: {difference: 1m}}
+  - to: orders-out
+"""
+
+
+def _count_removed(text: str = PINNED_TO_8) -> Trial:
     """Return a stack whose document no longer has the explicit count with which it was set up."""
-    trial = set_up(PINNED_TO_8)
+    trial = set_up(text)
     trial.step("repartition")["repartition"].pop("partitions")
     return trial
 
@@ -136,6 +147,11 @@ COUNTS = (
     Advice(
         says="If the document declared 8 partitions for orders-by-k-repartition before",
         make=_count_removed,
+        follow=lambda t: t.step("repartition")["repartition"].update(partitions=8),
+    ),
+    Advice(
+        says="declared 8 partitions for orders-left-repartition or orders-right-repartition before",
+        make=lambda: _count_removed(JOIN_PINNED_TO_8),
         follow=lambda t: t.step("repartition")["repartition"].update(partitions=8),
     ),
     # a source topic was expanded

@@ -86,6 +86,14 @@ def test_a_downgrade_is_an_incomplete_comparison(tmp_path: Path) -> None:
     assert "error[UnsupportedVersion] plain runs a later version than Kafka Streams 3.9.2." in done.stdout
 
 
+def test_an_earlier_patch_is_compared(tmp_path: Path) -> None:
+    done = headwater(document(tmp_path, PLAIN), "--to", "4.1.1", "--partitions", "orders=4")
+
+    assert done.exit_code == ExitCode.DONE
+    assert "plain  4.1.2 to 4.1.1, nothing changes, state kept" in done.stdout
+    assert "Rolling restart: safe." in done.stdout
+
+
 def test_documents_with_errors_are_not_compared(tmp_path: Path) -> None:
     done = headwater(document(tmp_path, PLAIN.replace("4.1", "2.8")), "--to", "4.3")
 

@@ -4,9 +4,7 @@
 """
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -16,14 +14,13 @@ import attrs
 
 from headwater.compiler.configs.values import ConfigType, parse_value
 from headwater.compiler.configs.values import allowed_values as describe_values
+from headwater.compiler.java.numbers import double_text
 from headwater.model.cluster_profiles import RELIED_ON
 from headwater.model.policies import matches_any
 from headwater.model.problems import Problem, ProblemCode, shorten_text
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument, mapping_of
 from headwater.spec.phrases import nearest
 from headwater.spec.scalars import config_text
-
-_LEAST_WITHOUT_EXPONENT, _MOST_WITHOUT_EXPONENT = 1e-3, 1e7
 
 
 @cache
@@ -67,21 +64,10 @@ def broker_text(name: str, value: str) -> str:
         case bool():
             return str(read).lower()
         case float():
-            return _double_text(read)
+            return double_text(read)
         case list():
             return ",".join(read)
     return str(read)
-
-
-def _double_text(number: float) -> str:
-    """Return the number as Java's `Double#toString` writes it."""
-    if math.isnan(number):
-        return "NaN"
-    if number == 0 or _LEAST_WITHOUT_EXPONENT <= abs(number) < _MOST_WITHOUT_EXPONENT:
-        return repr(number)
-    exact = Decimal(repr(number))
-    first, *rest = map(str, exact.normalize().as_tuple().digits)
-    return f"{'-' if number < 0 else ''}{first}.{''.join(rest) or '0'}E{exact.adjusted()}"
 
 
 _PREFIX = "topic."

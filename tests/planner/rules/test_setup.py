@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from headwater.model.problems import Location, ProblemCode, Severity
-from headwater.model.topology import Setup, StackSwitch
+from headwater.model.topology import Lifecycle, Setup, StackSwitch
 from headwater.planner import ActionKind
 from tests.planner.plans import codes, kinds, warnings
 from tests.planner.simulated_cluster import (
@@ -106,12 +106,27 @@ def test_an_unsafe_expansion_that_a_run_needs_is_not_reported() -> None:
     assert not cluster.plan(compiled).problems
 
 
-def test_ids_of_one_stack_do_not_overlap_with_its_own_records_when_its_state_is_lost() -> None:
+@pytest.mark.parametrize("lifecycle", [Lifecycle.ACTIVE, Lifecycle.RETIRED])
+def test_ids_of_one_stack_do_not_overlap_with_its_own_records_when_its_state_is_lost(
+    lifecycle: Lifecycle,
+) -> None:
+    orders = application(id_="orders", stateful=False)
+    accepted = Setup(allow_id_overlap=True)
+    cluster = Cluster()
+    Stack.on(cluster, "first").up(orders, application(id_="orders-eu", stateful=False, setup=accepted))
+    ending = application(id_="orders-eu", stateful=False, setup=accepted, lifecycle=lifecycle)
+    plan = Stack.on(cluster, "first", "another id").plan(orders, ending)
+    assert {each.code for each in plan.problems} == {ProblemCode.MANAGED_BY_ANOTHER_STACK}
+
+
+def test_an_id_that_another_stack_alone_declares_overlaps() -> None:
+    """Also if the stack declares another application whose id overlaps."""
+    cluster = Cluster()
+    Stack.on(cluster, "other").up(application(id_="orders-eu", stateful=False))
     both = (
         application(id_="orders", stateful=False),
-        application(id_="orders-eu", stateful=False, setup=Setup(allow_id_overlap=True)),
+        application(id_="orders-us", stateful=False, setup=Setup(allow_id_overlap=True)),
     )
-    cluster = Cluster()
-    Stack.on(cluster, "first").up(*both)
-    plan = Stack.on(cluster, "first", "another id").plan(*both)
-    assert {each.code for each in plan.problems} == {ProblemCode.MANAGED_BY_ANOTHER_STACK}
+    (problem,) = Stack.on(cluster, "first").plan(*both).problems
+    assert (problem.code, problem.severity) == (ProblemCode.APPLICATION_ID_OVERLAP, Severity.ERROR)
+    assert "`orders-eu` in stack" in (problem.found or "")

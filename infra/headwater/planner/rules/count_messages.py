@@ -133,23 +133,20 @@ def _internal_fix(application: CountedApplication, state: CountedTopic, have: in
 
 def _declared_count_fix(application: CountedApplication, state: CountedTopic, have: int) -> str:
     """Return how to declare the count again that an earlier document may have had."""
-    repartition = next(
-        (
-            other.name
-            for other in application.internal
-            if isinstance(other.declared, InternalTopic)
-            and isinstance(state.declared, InternalTopic)
-            and other.declared.kind is TopicKind.REPARTITION
-            and other.declared.subtopology == state.declared.subtopology
-            and other.live_partitions == have
-        ),
-        None,
-    )
-    if repartition is None or application.has_explicit_count(state):
+    repartitions = [
+        other.name
+        for other in application.internal
+        if isinstance(other.declared, InternalTopic)
+        and isinstance(state.declared, InternalTopic)
+        and other.declared.kind is TopicKind.REPARTITION
+        and other.declared.subtopology == state.declared.subtopology
+        and other.live_partitions == have
+    ]
+    if not repartitions or application.has_explicit_count(state):
         return ""
     return (
-        f"If the document declared {have} partitions for {repartition} before (`repartition` with "
-        "`partitions`), declare them again. Otherwise: "
+        f"If the document declared {have} partitions for {' or '.join(repartitions)} before (`repartition` "
+        "with `partitions`), declare them again. Otherwise: "
     )
 
 

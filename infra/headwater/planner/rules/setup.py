@@ -144,12 +144,12 @@ def _unneeded_unsafe_expansion(application: ActiveApplication) -> Problem:
 def id_overlap(run: Run) -> Iterator[Problem]:
     """Yield a problem for each recorded id that begins with the other id and a hyphen.
 
-    Documents that are loaded together are compared before. An application that is set up already cannot get
+    Documents of the run are compared when they are loaded. An application that is set up already cannot get
     another id without losing its state, so then it is a warning.
     """
     if run.ownership is None:
         return
-    declared = {application.id for application in run.active}
+    declared = {compiled.application.id for compiled in run.compiled}
     others = [each for each in run.ownership.foreign if each.application_id not in declared]
     for application in run.active:
         for record in others:
@@ -170,11 +170,22 @@ def _overlapping_id(
         found=f"`{application.id}` here, and `{record.application_id}` in stack {record.stack.name}",
         why=f"A store `{rest}-x` of `{shorter}` and a store `x` of `{longer}` have the same changelog topic. "
         f"Kafka's reset tool for `{shorter}` also deletes the topics of `{longer}`.",
-        fix="Nothing, if both are in use already."
-        if is_accepted
-        else f"Give `{application.id}` another id before its first setup. If both are in use already, set "
-        "`application.setup.allowIdOverlap: true`.",
+        fix=_overlap_fix(application),
         severity=Severity.WARNING if is_accepted else Severity.ERROR,
+    )
+
+
+def _overlap_fix(application: ActiveApplication) -> str:
+    if application.record is not None:
+        return "Nothing, if both are in use already."
+    if application.setup.allow_id_overlap:
+        return (
+            f"Nothing, if both are in use already. Otherwise give `{application.id}` another id before its "
+            "first setup."
+        )
+    return (
+        f"Give `{application.id}` another id before its first setup. If both are in use already, set "
+        "`application.setup.allowIdOverlap: true`."
     )
 
 

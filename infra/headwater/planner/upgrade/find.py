@@ -85,7 +85,7 @@ def _not_compared(
     old: CompiledApplication, new: CompiledApplication, to: KafkaStreamsVersion
 ) -> Iterator[Problem]:
     application = old.application
-    if application.kafka_streams > to:
+    if application.kafka_streams.is_downgraded_to(to):
         yield Problem(
             code=ProblemCode.UNSUPPORTED_VERSION,
             summary=f"{application.id} runs a later version than Kafka Streams {to}.",

@@ -151,8 +151,8 @@ def _kind_of_format(format_: Format) -> Kind:
 def read_column(name: str, format_: Format) -> Column:
     """Return the deserialized column; malformed UTF-8 becomes U+FFFD as in Java (a plain cast keeps it).
 
-    `regexp_replace` reads a Java string. `make_valid_utf8` would replace half of a surrogate pair by three
-    characters, and Java replaces it by one.
+    `make_valid_utf8` would read half of a surrogate pair as three of them. `regexp_replace` replaces nothing
+    here, but it returns a text that Java has decoded.
     """
     if format_.name == _BYTES:
         return sql.col(name)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 
+from headwater.compiler.java.numbers import double_text
 from headwater_spark.engine.expressions.faults import EvaluationError, type_name
 from headwater_spark.engine.expressions.operations import (
     in_range,
@@ -13,7 +14,7 @@ from headwater_spark.engine.expressions.operations import (
     text_to_whole,
 )
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.java_texts import double_text
+from headwater_spark.engine.serdes.java_texts import read_utf8
 
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII)
 _TIMESTAMP = re.compile(
@@ -46,7 +47,7 @@ _TEXTS: Mapping[type, Callable[[Value], str]] = {
     int: str,
     bool: lambda value: "true" if value else "false",
     float: double_text,
-    bytes: lambda value: value.decode("utf-8", "replace"),
+    bytes: read_utf8,
     list: lambda value: f"[{', '.join(map(_member_text, value))}]",
     dict: lambda value: "{" + ", ".join(map(_member_text, value.values())) + "}",
     date: date.isoformat,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from io import BytesIO
-from typing import NoReturn
 
 import attrs
 import fastavro
@@ -22,7 +21,7 @@ from referencing import Registry
 
 from headwater.model.behaviors import Format
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.java_texts import with_java_numbers
+from headwater_spark.engine.serdes.java_texts import read_json, to_jackson_text
 from headwater_spark.engine.serdes.plain import (
     PLAIN,
     DeserializationError,
@@ -43,10 +42,6 @@ _MAGIC = b"\0"
 _HEADER = 5
 
 
-def _no_constant(_name: str) -> NoReturn:
-    raise ValueError("NaN and infinities are not JSON")
-
-
 def _moment(value: Value) -> str:
     """Return dates and timestamps as Spark's `to_json` writes them."""
     if isinstance(value, datetime):
@@ -59,12 +54,9 @@ def _moment(value: Value) -> str:
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_moment).encode
 
 
-_DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
-
-
 def _write(value: Value) -> bytes:
     try:
-        text = with_java_numbers(_ENCODE(value))
+        text = to_jackson_text(_ENCODE(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise SerializationError("json", _fault(error)) from None
 
@@ -81,7 +73,7 @@ def _escaped(surrogate: re.Match[str]) -> str:
 
 def _read(data: bytes) -> Value:
     try:
-        return _DECODE(data.decode())
+        return read_json(data.decode())
     except json.JSONDecodeError as error:
         raise DeserializationError("json", f"{error.msg} at byte {error.pos}") from None
     except (ValueError, RecursionError) as error:

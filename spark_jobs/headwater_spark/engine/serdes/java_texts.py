@@ -1,9 +1,12 @@
-"""Texts as Java writes and reads them, where Python differs: numbers, UUIDs and malformed UTF-8."""
+"""Texts as Java writes and reads them, where Python differs: JSON, UUIDs and malformed UTF-8."""
 
-import math
+import json
 import re
+from collections.abc import Callable
+from typing import NoReturn
 
-_SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-3, 1e7
+from headwater.compiler.java.numbers import double_text
+from headwater_spark.engine.records import Value
 
 _SURROGATE_BYTES = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]?")
 _MALFORMED_BYTE = b"\xff"
@@ -14,40 +17,37 @@ _UUID_PART = re.compile(r"\+?[0-9a-fA-F]+")
 _UUID_DIGITS = (8, 4, 4, 4, 12)
 _INT_63 = 2**63
 
+_LOWER_ESCAPE = re.compile(r"\\u00[01][a-f]")
+_ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 _FAR_FROM_POINT = re.compile(r"\.(?:(?<=[0-9]{8}\.)|000)")
 """Eight digits before the point, or three zeros after it."""
 _EXPONENT = re.compile(r"e[-+][0-9]{2,3}(?:[,\]}]|\Z)")
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:e[-+][0-9]+)?')
+_JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9]+(?:\.[0-9]+)?(?:e[-+][0-9]+)?')
 
 
-def double_text(value: float) -> str:
-    """Return a double as `Double#toString` does: `1.0`, `1.0E7`, `NaN`, `Infinity`."""
-    if value != value:  # noqa: PLR0124 - NaN
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    magnitude = abs(value)
-    if magnitude == 0 or _SMALLEST_PLAIN <= magnitude < _LARGEST_PLAIN:
-        text = repr(value)
-        return text if "e" not in text else f"{value:f}"
-    digits, _, exponent = f"{value!r}e0".partition("e")
-    sign, digits = ("-", digits[1:]) if digits.startswith("-") else ("", digits)
-    power = int(exponent.partition("e")[0])
-    whole, _, fraction = digits.partition(".")
-    significant = (whole + fraction).lstrip("0")
-    leading = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0")) + 1)
-    significant = significant.rstrip("0") or "0"
-    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{power + leading}"
+def _no_constant(_name: str) -> NoReturn:
+    raise ValueError("NaN and infinities are not JSON")
 
 
-def with_java_numbers(text: str) -> str:
-    """Return compact JSON of Python's encoder with the floating-point numbers of Jackson."""
+read_json: Callable[[str], Value] = json.JSONDecoder(parse_constant=_no_constant).decode
+"""JSON → its value. Raises ValueError also for NaN and infinities, which Jackson refuses, too."""
+
+
+def to_jackson_text(text: str) -> str:
+    """Return compact JSON of Python's encoder with the numbers and the escapes of Jackson."""
+    if _LOWER_ESCAPE.search(text) is not None:
+        text = _ESCAPE.sub(_to_upper_escape, text)
     if _FAR_FROM_POINT.search(text) is None and _EXPONENT.search(text) is None:
         return text
-    return _JSON_TOKEN.sub(_java_token, text)
+    return _JSON_TOKEN.sub(_to_java_token, text)
 
 
-def _java_token(found: re.Match[str]) -> str:
+def _to_upper_escape(found: re.Match[str]) -> str:
+    escape = found.group()
+    return f"\\u{escape[2:].upper()}" if escape[1] == "u" else escape
+
+
+def _to_java_token(found: re.Match[str]) -> str:
     token = found.group()
     if token.startswith('"') or ("." not in token and "e" not in token):
         return token

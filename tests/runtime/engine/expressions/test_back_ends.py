@@ -40,6 +40,17 @@ def test_both_back_ends_give_the_same_for_long(interpreted: SparkSession) -> Non
         _compare(seed, interpreted)
 
 
+@pytest.mark.spark
+def test_malformed_strings_are_read_as_in_tasks(interpreted: SparkSession) -> None:
+    """Half of a surrogate pair is one U+FFFD, as with Kafka's `StringDeserializer`."""
+    parts = ("eda080", "edb080", "eda0", "ed", "edbf41", "f09feda080", "c0af", "f4908080", "e282", "61", "")
+    given = [bytes.fromhex(one + other) for one in parts for other in parts]
+    rows = interpreted.createDataFrame([(each,) for each in (*given, None)], "value binary").coalesce(1)
+    read = rows.select(written_column(read_column("value", _TEXT), _TEXT).alias("value")).collect()
+    expected = [_STRING.serialize(_STRING.deserialize(each)) for each in given]
+    assert [_bytes(row.value) for row in read] == [*expected, None]
+
+
 HOSTILE = (
     "${env:HEADWATER_SASL_PASSWORD}",
     "${system:user.name}",

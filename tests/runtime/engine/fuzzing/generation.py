@@ -95,7 +95,7 @@ class Generator(Draft):
 
     def _rare_config(self) -> Options:
         upgrade = {"upgrade.from": self.random.choice(["3.3", "3.4"])} if self.chance(15) else {}
-        # in Kafka Streams, windows of in-memory stores expire before they are emitted on close
+        # in Kafka Streams, windows of in-memory stores can expire before they are emitted on close
         emits_on_close = any("emit" in options for step in self.steps for options in step.values())
         in_memory = self.chance(15) and not emits_on_close
         return upgrade | ({"default.dsl.store": "in_memory"} if in_memory else {})

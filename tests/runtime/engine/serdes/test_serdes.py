@@ -158,16 +158,20 @@ def test_a_uuid_is_read_as_in_java(text: str, read: str | None) -> None:
         plain_serde("uuid").deserialize(text.encode())
 
 
-def test_json_has_the_numbers_of_jackson() -> None:
+def test_json_is_written_as_by_jackson() -> None:
     """The text is what Jackson's `ObjectMapper` writes, as Kafka's `JsonSerializer` does."""
     value = {
         "amounts": [12345678.5, 10000000.0, 9999999.5, 0.001, 0.0005, -1e-05, 1e16, 1e20, -0.0, 2, 10**30],
         "3e-05,": "\\" + '"10000000.0 3e-05',
         "id": "7d3e-4-12",
+        "\x1b": "\x1f\x0b\x10\x7f \\u001f \\\\u001f \n",
     }
     written = (
         '{"amounts":[1.23456785E7,1.0E7,9999999.5,0.001,5.0E-4,-1.0E-5,1.0E16,1.0E20,-0.0,2,'
-        r'1000000000000000000000000000000],"3e-05,":"\\\"10000000.0 3e-05","id":"7d3e-4-12"}'
+        r'1000000000000000000000000000000],"3e-05,":"\\\"10000000.0 3e-05","id":"7d3e-4-12",'
+        r'"\u001B":"\u001F\u000B\u0010'
+        "\x7f"
+        r' \\u001f \\\\u001f \n"}'
     )
     assert plain_serde("json").serialize(value).decode() == written
     assert plain_serde("json").deserialize(written.encode()) == value

@@ -6,16 +6,18 @@ Values of JSON topics are objects, and do not need the functions of JSON.
 import base64
 import hashlib
 import json
+import math
 import re
 import zlib
 from collections.abc import Mapping
 from datetime import date, datetime
 
+from headwater.compiler.java.numbers import double_text
 from headwater_spark.engine.expressions.casts import to_text, to_whole
 from headwater_spark.engine.expressions.faults import EvaluationError
 from headwater_spark.engine.expressions.functions.table import Function, strict
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.java_texts import with_java_numbers
+from headwater_spark.engine.serdes.java_texts import read_json, to_jackson_text
 
 _PATH_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 """A step of the path of `get_json_object`."""
@@ -57,7 +59,7 @@ def unhex(value: Value) -> Value:
 def _parse_json(value: Value) -> Value:
     """Return the value that a text of JSON has; null if it is not JSON."""
     try:
-        return json.loads(to_text(value))
+        return read_json(to_text(value))
     except (ValueError, RecursionError):
         return None
 
@@ -84,9 +86,7 @@ def get_json_object(value: Value, path: Value) -> Value:
 
 
 def _write_json(value: Value) -> str:
-    return with_java_numbers(
-        json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_format_time)
-    )
+    return to_jackson_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_format_time))
 
 
 def _format_time(value: Value) -> str:
@@ -98,20 +98,23 @@ def _format_time(value: Value) -> str:
 
 
 def to_json(value: Value) -> Value:
-    """Write JSON without null fields, as Spark does."""
+    """Write JSON without null fields, as Spark does: NaN and infinities are strings."""
     if type(value) not in {dict, list}:
         raise EvaluationError("`to_json` requires a STRUCT or an ARRAY")
     try:
-        return _write_json(_without_nulls(value))
+        return _write_json(_to_jackson_value(value))
     except TypeError:
         raise EvaluationError("`to_json` has a value that JSON cannot represent") from None
 
 
-def _without_nulls(value: Value) -> Value:
+def _to_jackson_value(value: Value) -> Value:
+    """Return a value without null fields, and with the texts of numbers that JSON does not have."""
     if type(value) is dict:
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+        return {name: _to_jackson_value(each) for name, each in value.items() if each is not None}
     if type(value) is list:
-        return [_without_nulls(each) for each in value]
+        return [_to_jackson_value(each) for each in value]
+    if type(value) is float and not math.isfinite(value):
+        return double_text(value)
     return value
 
 
