@@ -30,7 +30,6 @@ from tests.runtime.spark.processes import python_workers
 _log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
 
-_GUARANTEES = ("exactly_once_v2", "at_least_once")
 _RECORDS, _KEYS = 40_000, 50
 """Records of a batch, more than `FEWEST_PACKED`."""
 _ATTEMPTS = 5
@@ -149,19 +148,17 @@ def application(
     own_broker: Callable[[], Broker],
     spark_jars: tuple[str, ...],
     tmp_path: Path,
-    request: pytest.FixtureRequest,
 ) -> Iterator[ProcessApplication]:
     with own_broker() as broker:
         topics = Topics(broker.bootstrap_servers)
-        created = ProcessApplication(broker, topics, tmp_path, spark_jars, request.param)
+        created = ProcessApplication(broker, topics, tmp_path, spark_jars)
         created.set_up()
         yield created
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(_FIRST, _FIRST + _SERIES))
-@pytest.mark.parametrize("application", _GUARANTEES, indirect=True)
-def test_every_record_is_processed_as_guaranteed_after_faults_in_packed_batches(
+def test_every_record_is_processed_once_after_faults_in_packed_batches(
     application: ProcessApplication, seed: int
 ) -> None:
     """Executors, Python workers and the driver are killed, the broker is killed or paused."""
@@ -190,9 +187,6 @@ def test_every_record_is_processed_as_guaranteed_after_faults_in_packed_batches(
         assert process.wait(PROCESS_SECONDS) == 0, application.log()
     _log.info("seed %d, faults in open transactions: %s", seed, in_batch)
     assert "not packed" not in (application.folder / "run.log").read_text(errors="replace")
-    if application.guarantee == "exactly_once_v2":
-        application.check_results()
-    else:
-        application.check_at_least_once(_NUMBER, _BATCH)
+    application.check_results()
     application.check_changelog()
     application.check_log()
