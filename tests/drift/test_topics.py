@@ -120,4 +120,4 @@ def test_fewer_replicas_than_min_insync_replicas_are_one_finding() -> None:
     cluster = SimulatedCluster.set_up(orders)
     cluster.change(REPARTITION, replication_factor=1)
     cluster.default_min_insync_replicas = 2
-    assert "NOT_ENOUGH_REPLICAS" in only_finding(drift_of(cluster, orders)).why
+    assert "min.insync.replicas" in only_finding(drift_of(cluster, orders)).what

@@ -45,6 +45,17 @@ def test_the_setting_of_the_topic_has_priority() -> None:
     assert "fewer replicas in sync than writes require" in problem.summary
 
 
+def test_a_topic_requires_no_more_replicas_than_it_has() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.configure(CHANGELOG, min_insync_replicas="5")
+    cluster.change(CHANGELOG, replication_factor=2, in_sync=1)
+    summaries = [problem.summary for problem in cluster.plan(application()).problems]
+    assert "1 topic of orders has fewer replicas in sync than writes require." in summaries
+    cluster.change(CHANGELOG, in_sync=2)
+    codes = {problem.code for problem in cluster.plan(application()).problems}
+    assert ProblemCode.UNAVAILABLE_PARTITIONS not in codes
+
+
 def test_all_topics_are_in_one_problem_and_each_is_in_one() -> None:
     cluster = SimulatedCluster.set_up(application(steps=8))
     cluster.create("orders-in", 4)

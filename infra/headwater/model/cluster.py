@@ -111,6 +111,14 @@ class LiveTopic:
         return not recorded or not self.topic_id or recorded == self.topic_id
 
 
+def required_in_sync(min_insync_replicas: int, replicas: int) -> int:
+    """Return how many replicas must be in sync for a write with acks=all.
+
+    A topic requires no more than it has, since Kafka 3.7 (`Partition#effectiveMinIsr`).
+    """
+    return min(min_insync_replicas, replicas)
+
+
 @attrs.frozen(kw_only=True)
 class RegisteredBroker:
     """A broker of the cluster. `is_fenced`: it is registered and stopped, or has not caught up yet."""

@@ -21,7 +21,7 @@ from headwater.kafka import Connection
 from headwater.kafka.broker_connection import certificate_days, unreachable
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_messages import GroupDescription, GroupMember
-from headwater.model.cluster import RegisteredBrokers
+from headwater.model.cluster import RegisteredBrokers, required_in_sync
 from headwater.model.expansions import AGENT_PREFIX
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import Protocol, TopologyDocument
@@ -178,7 +178,11 @@ def _count_replicas(
     ]
     short = [(name, each) for name, each in partitions if len(each.isrs) < len(each.replicas)]
     least = _read_least_in_sync(admin, sorted({name for name, _ in short})[:_MOST_TOPICS])
-    spare = [len(each.isrs) - least[name] for name, each in short if name in least and each.leader >= 0]
+    spare = [
+        len(each.isrs) - required_in_sync(least[name], len(each.replicas))
+        for name, each in short
+        if name in least and each.leader >= 0
+    ]
     known = registered.by_id if registered is not None else {}
     racks = {id_: broker.rack for id_, broker in known.items() if broker.rack}
     several = registered is not None and len(registered.racks) > 1

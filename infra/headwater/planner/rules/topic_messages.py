@@ -213,24 +213,25 @@ def too_few_brokers(application: ActiveApplication, state: TopicState, factor: i
     )
 
 
-def never_in_sync(
-    application: ActiveApplication, state: TopicState, factor: int, required: int, *, is_new: bool
+def fewer_than_required(
+    application: ActiveApplication, state: TopicState, factor: int, required: int
 ) -> Problem:
-    """Return the problem: an error if it `is_new`, because this run would cause it."""
+    """Return a warning: the brokers require no more replicas than there are (`required_in_sync`)."""
+    has = "has" if state.live else "would have"
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
-        f"Topic {state.name} {'has' if state.live else 'would have'} {counted(factor, 'replica')}, but "
-        f"writes {'would require' if is_new and state.live else 'require'} {required} in sync.",
+        f"Topic {state.name} {has} {counted(factor, 'replica')}, fewer than min.insync.replicas.",
         topic=state,
         expected=f"a replication factor of at least {required} (min.insync.replicas)",
         found=f"{factor}",
-        why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application cannot make progress.",
-        fix=_in_sync(application, state, factor, required),
-        severity=Severity.ERROR if is_new else Severity.WARNING,
+        why=f"Kafka requires no more replicas than a topic has: writes succeed with {factor} in sync, so the "
+        "data survives the loss of fewer brokers than the setting asks for.",
+        fix=_how_to_be_in_sync(application, state, factor, required),
+        severity=Severity.WARNING,
     )
 
 
-def _in_sync(application: ActiveApplication, state: TopicState, factor: int, required: int) -> str:
+def _how_to_be_in_sync(application: ActiveApplication, state: TopicState, factor: int, required: int) -> str:
     """Return how to get enough replicas, or a smaller requirement, for a topic that exists or a new one."""
     replicas, key = _declared_names(state)
     is_declared = KEY in state.declared.config

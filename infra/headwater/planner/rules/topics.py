@@ -13,11 +13,11 @@ from headwater.planner.counts import CountedApplication
 from headwater.planner.plans import ConfigChange, TopicAction
 from headwater.planner.rules.topic_messages import (
     KEY,
+    fewer_than_required,
     live_min_insync,
     lost_topic,
     misconfigured_topic,
     missing_sink_topic,
-    never_in_sync,
     not_as_declared,
     replaced_retired_topic,
     replaced_topic,
@@ -173,8 +173,7 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
         required = _min_insync(application, state)
         declared = state.declared.replication_factor or -1
         if 0 < factor < required:
-            is_new = state.live is None or required > live_min_insync(application, state)
-            yield never_in_sync(application, state, factor, required, is_new=is_new)
+            yield fewer_than_required(application, state, factor, required)
         elif state.live is not None and 0 < declared != factor and not application.caller.is_running:
             yield not_as_declared(application, state, factor, declared)
 

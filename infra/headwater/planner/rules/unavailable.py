@@ -6,7 +6,7 @@ Replicas are not in sync, belong to brokers that are not registered any more, or
 from collections.abc import Iterable, Iterator, Sequence, Sized
 
 from headwater.compiler.java.config_values import parse_whole
-from headwater.model.cluster import LiveTopic
+from headwater.model.cluster import LiveTopic, required_in_sync
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.planner.phrases import counted, listed
 from headwater.planner.run import ActiveApplication
@@ -136,8 +136,8 @@ def _is_short(topic: LiveTopic) -> bool:
 def _spare_replicas(application: ActiveApplication, topic: LiveTopic) -> int:
     """Return how many replicas in sync the partition may lose before writes fail."""
     own = parse_whole(topic.config.get(_KEY, ""))
-    required = own or application.snapshot.default_min_insync_replicas or 1
-    return (topic.in_sync or 0) - required
+    least = own or application.snapshot.default_min_insync_replicas or 1
+    return (topic.in_sync or 0) - required_in_sync(least, topic.replication_factor)
 
 
 def _has_or_have(topics: Sized) -> str:
