@@ -39,7 +39,7 @@ demo: toolchain ## demonstrate Headwater on a real Kafka broker
 	@$(BIN)/headwater demo
 
 .PHONY: test
-test: toolchain test-programs ## run all tests except soak tests (about 31 minutes)
+test: toolchain test-programs ## run all tests except soak tests (about 33 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: two workers for each processor.
 	@# At most eight failures run again. The summary shows their tracebacks: each one is a bug (CONTRIBUTING.md).
 	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope \
