@@ -128,7 +128,7 @@ def test_a_config_that_loses_data_is_reconfigured_when_set_up_automatically() ->
     assert not cluster.plan(application()).problems
 
 
-def test_a_run_does_not_require_more_replicas_in_sync_than_a_topic_has() -> None:
+def test_a_run_that_sets_more_replicas_in_sync_than_a_topic_has_warns() -> None:
     def declared(config: Mapping[str, str], required: str) -> CompiledApplication:
         topic = repartition(REPARTITION, 4, replication_factor=2)
         insync = {**topic.config, "min.insync.replicas": required}
@@ -136,8 +136,8 @@ def test_a_run_does_not_require_more_replicas_in_sync_than_a_topic_has() -> None
 
     cluster = SimulatedCluster.set_up(declared(AUTOMATIC, "1"))
     (problem,) = cluster.plan(declared(AUTOMATIC, "3")).problems
-    assert (problem.code, problem.severity) == (ProblemCode.REPLICATION_FACTOR, Severity.ERROR)
-    assert problem.summary == f"Topic {REPARTITION} has 2 replicas, but writes would require 3 in sync."
+    assert (problem.code, problem.severity) == (ProblemCode.REPLICATION_FACTOR, Severity.WARNING)
+    assert problem.summary == f"Topic {REPARTITION} has 2 replicas, fewer than min.insync.replicas."
     assert not cluster.plan(declared(MANUAL, "3")).problems
 
     cluster.configure(REPARTITION, min_insync_replicas="3")
