@@ -9,7 +9,7 @@
         assert [record.value for record in driver.read("totals")] == [10.0, 15.0]
         assert driver.store("totals").get("1") == 15.0
 
-Expressions, formats and your own classes are those of `headwater run`. Each topic has one partition, and each
+Expressions, formats and your own classes work as in `headwater run`. Each topic has one partition, and each
 update of a store is forwarded: there is no record cache.
 """
 
@@ -143,7 +143,7 @@ class TopologyTestDriver:
         raise KeyError(f"the topology does not read {topic}")
 
     def _sink(self, topic: str) -> tuple[SubtopologyProgram, RecordFormat] | None:
-        """Return the format of a topic of users: of its sink, or of one that chooses the topic by record."""
+        """Return the format of a user's topic: of its sink, or of a sink that chooses the topic by record."""
         found = [
             (program, node)
             for program in self._programs

@@ -94,7 +94,7 @@ def test_every_forbidden_import_is_found(contract: str) -> None:
 
 @pytest.mark.parametrize("contract", _of_type("forbidden"))
 def test_each_module_is_listed_once(contract: str) -> None:
-    """A module that is listed twice may replace one that has to be listed."""
+    """A module that is listed twice may replace a module that has to be listed."""
     options = _options(contract)
     for names in (options["source_modules"], options["forbidden_modules"]):
         assert sorted(set(names)) == sorted(names)

@@ -91,7 +91,7 @@ def test_an_undecided_count_of_another_application_is_reported() -> None:
 
 
 def test_a_count_follows_only_what_its_own_writers_read() -> None:
-    """`back` is read by another sub-topology than the one that writes `first`, before a sink with a count."""
+    """One sub-topology writes `first`, another one reads `back`, before a sink with a count."""
     one = """
     application: {id: one}
     topics: {middle: {partitions: 4}, first: {partitions: follow}}

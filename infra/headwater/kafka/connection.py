@@ -1,7 +1,7 @@
 """How to connect to a cluster: one value for the admin client, the Pulumi provider and Spark.
 
 It is read from environment variables or from the `client.properties` of Kafka's own tools. Each variable is
-`HEADWATER_<NAME>`, else `KAFKA_<NAME>`; the names are those of the Pulumi and Terraform providers for Kafka.
+`HEADWATER_<NAME>`, else `KAFKA_<NAME>`; the Pulumi and Terraform providers for Kafka use the same names.
 Certificates and keys are PEM texts or paths of PEM files.
 """
 

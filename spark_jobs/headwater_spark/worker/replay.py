@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from headwater.compiler import compile_document
+from headwater.compiler.java.collections import JavaQueue
 from headwater.compiler.java.patterns import JavaPattern
 from headwater.model.nodes import NodeTopology, SourceNode
 from headwater.model.topology import TopologyDocument
@@ -21,7 +22,6 @@ from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
 from headwater_spark.engine.serdes import SchemaOf, no_registry
 from headwater_spark.engine.task import Task
-from headwater_spark.worker.java_queue import JavaQueue
 from headwater_spark.worker.local_state import MemoryState
 
 Bytes = bytes | None
@@ -42,7 +42,7 @@ def programs_of_one_partition(
         document: It can run: `problems_of` finds nothing.
         nodes: `build_nodes(document)`.
         settings: The settings of all programs.
-        topics: Topics of users in addition to the ones that the nodes name, for patterns.
+        topics: More topics of users: patterns match them, and no node names them.
         schemas: Texts of schemas by `serdes.schema_key`.
         schema_of: Returns schemas of the schema registry by id.
     """

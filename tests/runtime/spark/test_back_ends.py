@@ -39,15 +39,19 @@ _PARTITIONS = 2
 _RECORDS = 300
 
 
+@pytest.fixture(params=[False, True], ids=["rows", "packed"])
+def packed(request: pytest.FixtureRequest) -> bool:
+    """Whether batches of any size are packed."""
+    if request.param:
+        request.getfixturevalue("packed_batches")
+    return bool(request.param)
+
+
 @pytest.mark.usefixtures("generated_code")
-@pytest.mark.parametrize("packed", [False, True], ids=["rows", "packed"])
 def test_both_back_ends_write_the_same_records(
     cluster: Cluster,
-    request: pytest.FixtureRequest,
-    packed: bool,  # noqa: FBT001 - a parameter of pytest
+    packed: bool,  # noqa: FBT001 - a fixture
 ) -> None:
-    if packed:
-        request.getfixturevalue("packed_batches")
     source = cluster.unique("in")
     cluster.topics.create({source: _PARTITIONS})
     _feed(cluster.servers, source)
@@ -61,15 +65,10 @@ def test_both_back_ends_write_the_same_records(
     assert native == tasks
 
 
-@pytest.mark.usefixtures("generated_code")
-@pytest.mark.parametrize("packed", [False, True], ids=["rows", "packed"])
+@pytest.mark.usefixtures("generated_code", "packed")
 def test_records_that_spark_drops_are_committed_with_the_next_record(
     cluster: Cluster,
-    request: pytest.FixtureRequest,
-    packed: bool,  # noqa: FBT001 - a parameter of pytest
 ) -> None:
-    if packed:
-        request.getfixturevalue("packed_batches")
     with cluster.application(_FILTER, {"processing.guarantee": "at_least_once"}) as running:
         offsets = GroupOffsets(Connection(bootstrap_servers=(cluster.servers,)), running.id)
         partition = running.source, 0

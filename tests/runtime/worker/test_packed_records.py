@@ -1,4 +1,4 @@
-"""Rows with packed records become the columns of records; `spark_internals/test_packing` reads real ones."""
+"""Rows with packed records become the columns of records; `spark_internals/test_packing` reads real records."""
 
 import struct
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Iteration orders of `java.util.HashMap`, `HashSet` and other collections.
+"""Iteration orders of `java.util.HashMap`, `HashSet` and other collections, and `PriorityQueue`.
 
 A bucket with nine keys doubles a small table and becomes a red-black tree in a larger one. A tree is iterated
 in the order of its list, with the root moved to the front. Such collisions occur: names with generated
@@ -314,3 +314,46 @@ def string_set_order(keys: Iterable[str]) -> tuple[str, ...]:
 def string_copy_order(keys: Iterable[str]) -> tuple[str, ...]:
     """Return the iteration order of a copy of a `HashSet` of strings to which `keys` were added."""
     return copy_order(string_set_order(keys), string_hash)
+
+
+class JavaQueue(Generic[K]):
+    """Elements in ascending order; equal elements have the order of `java.util.PriorityQueue`."""
+
+    def __init__(self, order: Callable[[K], int]) -> None:
+        self._order = order
+        self._heap: list[K] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def offer(self, element: K) -> None:
+        heap, order = self._heap, self._order
+        heap.append(element)
+        at = len(heap) - 1
+        while at > 0:
+            parent = (at - 1) // 2
+            if order(element) >= order(heap[parent]):
+                break
+            heap[at] = heap[parent]
+            at = parent
+        heap[at] = element
+
+    def poll(self) -> K:
+        heap = self._heap
+        first, last = heap[0], heap.pop()
+        if heap:
+            self._sift_down(last)
+        return first
+
+    def _sift_down(self, element: K) -> None:
+        heap, order = self._heap, self._order
+        at, size = 0, len(heap)
+        while at < size // 2:
+            child = 2 * at + 1
+            if child + 1 < size and order(heap[child]) > order(heap[child + 1]):
+                child += 1
+            if order(element) <= order(heap[child]):
+                break
+            heap[at] = heap[child]
+            at = child
+        heap[at] = element

@@ -108,7 +108,7 @@ class Functions:
 
 
 def functions_of(form: ValueFormat, *, partial: bool) -> Functions:
-    """Return the functions; `partial` = those of the Java helper."""
+    """Return the functions; `partial` = only the functions of the Java helper."""
     made, text = form.made, form.text("value")
     shown = f"coalesce({text}, 'null')"
     key = f"string(crc32({text}) % 4)" if form.is_number else _before(text)

@@ -12,10 +12,10 @@ from typing import Any
 
 import attrs
 
+from headwater.compiler.java.collections import JavaQueue
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.task import Task
-from headwater_spark.worker.java_queue import JavaQueue
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.partition_columns import columns_of
 from tests.runtime.replay import open_tasks
