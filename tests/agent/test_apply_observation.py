@@ -39,7 +39,7 @@ UNREACHABLE = (
     Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="No broker can be reached.", found="refused"),
     Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="Timed out."),
 )
-TEXTS = ("No broker can be reached. refused", "Timed out.")
+TEXTS = ("No broker can be reached. Found: refused.", "Timed out.")
 FIRST, SECOND = (
     ExpansionEntry(
         application=application,

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from headwater.agent.decide.attempt_problems import failure_texts, problem_of_result
+from headwater.agent.decide.attempt_problems import problem_of_result
 from headwater.agent.state import Outcome, TopicResult
 from headwater.model.problems import Problem
+from headwater.planner.phrases import failure_texts
 from headwater.report import problems_text
 
 GOLDEN = Path(__file__).parent / "golden" / "attempt_problems.txt"
@@ -15,6 +16,7 @@ ERRORS = (
     ("THROTTLING_QUOTA_EXCEEDED", "Broker: Throttling quota has been exceeded"),
     ("INVALID_REPLICATION_FACTOR", "3 brokers are required, 2 are available"),
     ("_TIMED_OUT", "Local: Timed out"),
+    ("UNKNOWN_SERVER_ERROR", "Broker: Unknown broker error"),
     ("LEADERSHIP_NOT_CONFIRMED", "the cluster did not confirm that this agent leads"),
 )
 
@@ -33,5 +35,5 @@ def test_a_text_names_the_topic_and_the_error() -> None:
     for error, message in ERRORS:
         (text,) = failure_texts([problem(error, message)])
         assert "orders-counts-changelog" in text
-        assert text.endswith(f" {error}: {message}")
-    assert failure_texts([problem("_TIMED_OUT", "")])[0].endswith("changelog. _TIMED_OUT")
+        assert text.endswith(f" Found: {error}: {message}.")
+    assert failure_texts([problem("_TIMED_OUT", "")])[0].endswith("changelog. Found: _TIMED_OUT.")

@@ -7,7 +7,7 @@ import pytest
 
 from headwater.agent.decide.apply_observation import next_confirmation
 from headwater.agent.decide.assessment import Assessment
-from headwater.agent.decide.attempt_problems import failure_texts, problem_of_result
+from headwater.agent.decide.attempt_problems import problem_of_result
 from headwater.agent.decide.expansions import (
     Change,
     Context,
@@ -43,6 +43,7 @@ from headwater.agent.state import (
 )
 from headwater.model.expansions import ExpansionEntry, Stage
 from headwater.model.problems import Problem, ProblemCode
+from headwater.planner.phrases import failure_texts
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)
 CONTEXT = Context(clock_ms=50_000, wall_ms=1_700_000, jitter=0.5, policy=POLICY, observed_at_ms=49_000)
@@ -188,7 +189,7 @@ def test_a_failure_continues_the_failure_clock() -> None:
     after = attrs.evolve(FAILING, attempts=3, retry_at_ms=50_000 + pause)
     assert change == Change(
         with_expansion(after, attempt_problems=(UNREACHABLE,)),
-        (AttemptFailed("app", 3, ("No broker can be reached. refused",), pause, 5_000),),
+        (AttemptFailed("app", 3, ("No broker can be reached. Found: refused.",), pause, 5_000),),
     )
     assert schedule_retry(with_expansion(None), [UNREACHABLE], CONTEXT) == Change(with_expansion(None))
 
@@ -274,7 +275,7 @@ def test_the_journal_and_the_status_say_why_an_expansion_was_given_up() -> None:
         (written,) = over.entries
         assert written.reason == (
             "no success for 5 seconds: The Kafka brokers do not let the agent add partitions to topic a. "
-            f"TOPIC_AUTHORIZATION_FAILED: no{text}"
+            f"Found: TOPIC_AUTHORIZATION_FAILED: no.{text}"
         )
 
 

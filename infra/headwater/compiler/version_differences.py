@@ -35,7 +35,7 @@ class Difference:
         return version >= (patched or self.since[-1])
 
     def is_added(self, before: KafkaStreamsVersion, after: KafkaStreamsVersion) -> bool:
-        """Return whether only the later one of two versions has the change."""
+        """Return whether `after` has the change and `before` has not."""
         return self.is_in(after) and not self.is_in(before)
 
     @property

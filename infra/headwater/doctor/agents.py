@@ -35,11 +35,10 @@ def agent_findings(facts: AgentFacts) -> Iterator[Finding]:
     check = Check(Section.AGENTS, "autoscaling")
     if facts.autoscaled and not running and not any(group.error for group in facts.groups):
         yield check.warning(
-            "No agent that this user may see runs, but autoscaling is enabled for "
-            f"{', '.join(facts.autoscaled)}.",
+            f"This user sees no running agent, but autoscaling is enabled for {', '.join(facts.autoscaled)}.",
             why="When a source topic is expanded, internal topics are expanded only by the next `pulumi up`.",
-            fix="Start an agent: headwater agent run topologies/ --bootstrap-server HOST:PORT. "
-            "If one runs, grant this user Describe on the topic and the group headwater-agent-GROUP.",
+            fix="Start an agent: `headwater agent run topologies/ --bootstrap-server HOST:PORT`. If an agent "
+            "runs already, grant this user Describe on the topic and the group `headwater-agent-GROUP`.",
         )
     elif not facts.groups:
         yield check.ok("this user sees no agent on this cluster, and no application needs one")

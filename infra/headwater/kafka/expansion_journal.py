@@ -158,19 +158,26 @@ def journal_refused(
     """Return the problem for a request about the journal that failed; it needs permission `operation`."""
     if is_denial(error):
         return not_authorized(error, f"{what} topic", topic, operation, why=_NOT_RECORDED, purpose="agent")
-    return journal_not_answered(topic, what, f"{error.name()}: {error.str()}")
+    return journal_not_answered(
+        topic, what, f"{error.name()}: {error.str()}", is_answer=not error.name().startswith("_")
+    )
 
 
 _NOT_RECORDED = "The agent expands nothing that it cannot record."
 
 
-def journal_not_answered(topic: str, what: str, reason: str = "") -> Problem:
-    """Return the problem for a request about the journal that was not answered, or not for this `reason`."""
+def journal_not_answered(topic: str, what: str, reason: str = "", *, is_answer: bool = False) -> Problem:
+    """Return the problem for a request about the journal without an answer, or that the brokers refused.
+
+    `is_answer`: `reason` is an error of the brokers, not of the client.
+    """
     return Problem(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
-        summary=f"The Kafka brokers did not answer the request to {what} the journal of expansions.",
+        summary=f"The request to {what} the journal of expansions failed."
+        if is_answer
+        else f"The Kafka brokers did not answer the request to {what} the journal of expansions.",
         topic=topic,
-        expected="an answer",
+        expected="success" if is_answer else "an answer",
         found=reason or "none in time",
         why=_NOT_RECORDED,
         fix="The agent retries. If the problem persists, check that the brokers answer, and that "
@@ -186,8 +193,10 @@ def _no_journal(topic: str) -> Problem:
         topic=topic,
         expected="the topic that the agents of a group create when they first run",
         found="no such topic, or no permission to describe it",
-        why="There is no history to show.",
-        fix="Use the same --group as the agents, and a user with permission to read the topic.",
+        why="Without the journal there is no history, and an agent expands nothing.",
+        fix="For `headwater agent history`, use the same --group as the agents, and a user with permission "
+        "to read the topic. If an agent of this group runs, the topic was deleted: restart an agent, which "
+        "creates the topic.",
     )
 
 

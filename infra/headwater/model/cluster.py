@@ -107,7 +107,10 @@ class LiveTopic:
     """The racks of the replicas of the partition that is on the fewest; None = not known."""
 
     def may_have_id(self, recorded: str) -> bool:
-        """Return whether it may be the topic with this id; an empty id is not known."""
+        """Return whether it may be the topic with this id; an empty id is not known.
+
+        Deletions compare ids themselves: an unknown id proves nothing.
+        """
         return not recorded or not self.topic_id or recorded == self.topic_id
 
 

@@ -43,9 +43,9 @@ class KafkaStreamsVersion:
         """Return whether the release is later than all supported ones."""
         return (self.major, self.minor) > (SUPPORTED[-1].major, SUPPORTED[-1].minor)
 
-    def is_downgraded_to(self, after: "KafkaStreamsVersion") -> bool:
-        """Return whether `after` is an earlier release; another patch of the same release is none."""
-        return (self.major, self.minor) > (after.major, after.minor)
+    def is_later_release_than(self, other: "KafkaStreamsVersion") -> bool:
+        """Return whether this release is later; patches are not compared."""
+        return (self.major, self.minor) > (other.major, other.minor)
 
     def __str__(self) -> str:
         return f"{self.release}.{self.patch}"

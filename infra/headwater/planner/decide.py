@@ -211,9 +211,9 @@ def _version_note(application: ActiveApplication) -> Iterator[str]:
     if upgrade is not None:
         restart = "is safe" if upgrade.is_rolling else f"is not safe: {upgrade.obstacle}"
         yield f"Kafka Streams {upgrade.before} to {upgrade.after}: a rolling restart {restart}"
-    elif recorded is not None and recorded.is_downgraded_to(after):
+    elif recorded is not None and recorded.is_later_release_than(after):
         yield f"Kafka Streams {recorded} to {after}: a rolling restart is not safe: {NO_DOWNGRADES}"
-    if recorded is not None and recorded.is_downgraded_to(after) and application.compiled.is_stateful:
+    if recorded is not None and recorded.is_later_release_than(after) and application.compiled.is_stateful:
         yield "stop all instances, and delete their local state before one starts with the earlier version"
 
 

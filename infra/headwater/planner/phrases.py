@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from headwater.compiler.java.config_values import parse_whole
+from headwater.model.problems import Problem
 
 _MILLION = 1_000_000
 _MOST_NAMES = 10
@@ -71,6 +72,11 @@ def lines_of_problems(problems: Iterable[tuple[str, str, str]], most: int | None
 def found_phrase(found: str | None) -> str:
     """Return what was found as a sentence that follows a summary; empty if nothing is known."""
     return f" Found: {found.rstrip('.')}." if found else ""
+
+
+def failure_texts(problems: Iterable[Problem]) -> tuple[str, ...]:
+    """Return a text for each problem of requests: what happened, and what was found."""
+    return tuple(problem.summary + found_phrase(problem.found) for problem in problems)
 
 
 def setting_text(value: str | None) -> str:

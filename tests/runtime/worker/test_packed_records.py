@@ -1,4 +1,4 @@
-"""Rows with packed records become the columns of records; `spark_internals/test_packing` reads real records."""
+"""Rows with packed records become columns; `spark_internals/test_packing` reads records of a broker."""
 
 import struct
 from collections.abc import Mapping

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from headwater.agent.decide import expansions
-from headwater.agent.decide.attempt_problems import failure_texts
 from headwater.agent.decide.expansions import Change, Context
 from headwater.agent.decide.values import (
     Attempted,
@@ -45,6 +44,7 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.expansions import ExpansionEntry, TopicCounts
 from headwater.model.problems import AGENT, Problem
 from headwater.model.topology import Lifecycle, TopologyDocument
+from headwater.planner.phrases import failure_texts
 
 
 @attrs.frozen

@@ -1,12 +1,14 @@
 """The problem of each topic that an attempt could not expand: the answer of the brokers, and its fix."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from headwater.agent.state import TopicResult
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem, ProblemCode
 
-_WHY = "Internal topics have too few partitions: do not write to the new partitions of the source topics yet."
+_WHY = (
+    "Internal topics have too few partitions: do not produce to the new partitions of the source topics yet."
+)
 _THEN = "The agent retries. If it has given up, restart the leader or run `pulumi up`."
 _DENIED = "TOPIC_AUTHORIZATION_FAILED"
 _SHOW_QUOTAS = (
@@ -20,21 +22,12 @@ _REFUSALS: Mapping[str, str] = {
     "THROTTLING_QUOTA_EXCEEDED": f"Have the quota raised: {_SHOW_QUOTAS}.",
 }
 """Kafka's errors with which brokers refuse new partitions → what to do."""
-_WITHOUT_ANSWER: Mapping[str, str] = {
-    "LEADERSHIP_NOT_CONFIRMED": "Check that the brokers answer, and whether `headwater agent status` says "
-    "why the agent cannot take part in the election.",
-    **dict.fromkeys(
-        ("_TIMED_OUT", "_TRANSPORT", "REQUEST_TIMED_OUT"),
-        "Check that the brokers and the controller answer, and whether a quota delays the request: "
-        f"{_SHOW_QUOTAS}.",
-    ),
-}
-"""Errors that are no answer of the controller → what to do."""
+_NOT_CONFIRMED = "LEADERSHIP_NOT_CONFIRMED"
+_WITHOUT_ANSWER = frozenset({"_TIMED_OUT", "_TRANSPORT", "REQUEST_TIMED_OUT"})
 _LISTS_PERMISSIONS = (
     "`headwater acls FILES --self --for agent --principal User:NAME` prints all permissions that the "
     "agent needs."
 )
-_CHECK_LOG = "Check the log of the controller."
 
 
 def problem_of_result(application: str, result: TopicResult) -> Problem:
@@ -47,10 +40,23 @@ def problem_of_result(application: str, result: TopicResult) -> Problem:
     elif result.error in _REFUSALS:
         code, expected, fix = ProblemCode.REFUSED_BY_BROKERS, partitions, _REFUSALS[result.error]
         summary = f"The Kafka brokers refuse to add partitions to topic {topic}."
-    else:
+    elif result.error == _NOT_CONFIRMED:
+        code, expected = ProblemCode.REQUEST_NOT_ANSWERED, "an agent that leads"
+        summary = f"The agent did not request partitions for topic {topic}: its leadership was not confirmed."
+        fix = (
+            "Check that the brokers answer, and whether `headwater agent status` says why the agent cannot "
+            "take part in the election."
+        )
+    elif result.error in _WITHOUT_ANSWER:
         code, expected = ProblemCode.REQUEST_NOT_ANSWERED, partitions
+        summary = f"The Kafka brokers did not answer the request for partitions of topic {topic}."
+        fix = (
+            "Check that the brokers and the controller answer, and whether a quota delays the request: "
+            f"{_SHOW_QUOTAS}."
+        )
+    else:
+        code, expected, fix = ProblemCode.REFUSED_BY_BROKERS, partitions, "Check the log of the controller."
         summary = f"The Kafka brokers did not add partitions to topic {topic}."
-        fix = _WITHOUT_ANSWER.get(result.error, _CHECK_LOG)
     return Problem(
         code=code,
         application=application,
@@ -60,11 +66,4 @@ def problem_of_result(application: str, result: TopicResult) -> Problem:
         found=": ".join(word for word in (result.error, result.message) if word) or None,
         why=_WHY,
         fix=f"{fix} {_THEN}",
-    )
-
-
-def failure_texts(problems: Iterable[Problem]) -> tuple[str, ...]:
-    """Return why an attempt, or a request to the cluster, failed: what happened, and what was found."""
-    return tuple(
-        f"{problem.summary} {problem.found}" if problem.found else problem.summary for problem in problems
     )

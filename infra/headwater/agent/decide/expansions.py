@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from headwater.agent.decide.assessment import Assessment
-from headwater.agent.decide.attempt_problems import failure_texts, problem_of_result
+from headwater.agent.decide.attempt_problems import problem_of_result
 from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.events import (
     AgentEvent,
@@ -23,7 +23,7 @@ from headwater.agent.events import (
 from headwater.agent.state import ApplicationState, Expansion, Outcome, Phase, TopicResult
 from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
 from headwater.model.problems import Problem
-from headwater.planner.phrases import counted, seconds_phrase
+from headwater.planner.phrases import counted, failure_texts, seconds_phrase
 
 
 @attrs.frozen

@@ -45,7 +45,7 @@ def application_obstacle(
     """Return what of id, version and protocol before the edit forbids a rolling restart; None = not known."""
     new = after.kafka_streams
     reasons = {
-        NO_DOWNGRADES: version is not None and version.is_downgraded_to(new),
+        NO_DOWNGRADES: version is not None and version.is_later_release_than(new),
         "the application id changes": id_ != after.id,
         "the group protocol changes": protocol is not None and protocol is not after.protocol,
     }

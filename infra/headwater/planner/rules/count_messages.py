@@ -146,7 +146,7 @@ def _declared_count_fix(application: CountedApplication, state: CountedTopic, ha
         return ""
     return (
         f"If the document declared {have} partitions for {' or '.join(repartitions)} before (`repartition` "
-        "with `partitions`), declare them again. Otherwise: "
+        "with `partitions`), declare this count again. Otherwise: "
     )
 
 

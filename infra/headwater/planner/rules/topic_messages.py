@@ -213,8 +213,8 @@ def too_few_brokers(application: ActiveApplication, state: TopicState, factor: i
     )
 
 
-def fewer_than_required(
-    application: ActiveApplication, state: TopicState, factor: int, required: int
+def fewer_than_min_insync(
+    application: ActiveApplication, state: TopicState, factor: int, min_insync: int
 ) -> Problem:
     """Return a warning: the brokers require no more replicas than there are (`required_in_sync`)."""
     has = "has" if state.live else "would have"
@@ -222,27 +222,27 @@ def fewer_than_required(
         ProblemCode.REPLICATION_FACTOR,
         f"Topic {state.name} {has} {counted(factor, 'replica')}, fewer than min.insync.replicas.",
         topic=state,
-        expected=f"a replication factor of at least {required} (min.insync.replicas)",
+        expected=f"a replication factor of at least {min_insync} (min.insync.replicas)",
         found=f"{factor}",
         why=f"Kafka requires no more replicas than a topic has: writes succeed with {factor} in sync, so the "
         "data survives the loss of fewer brokers than the setting asks for.",
-        fix=_how_to_be_in_sync(application, state, factor, required),
+        fix=_min_insync_fix(application, state, factor, min_insync),
         severity=Severity.WARNING,
     )
 
 
-def _how_to_be_in_sync(application: ActiveApplication, state: TopicState, factor: int, required: int) -> str:
+def _min_insync_fix(application: ActiveApplication, state: TopicState, factor: int, min_insync: int) -> str:
     """Return how to get enough replicas, or a smaller requirement, for a topic that exists or a new one."""
     replicas, key = _declared_names(state)
     is_declared = KEY in state.declared.config
     lower = f"{'lower' if is_declared else 'set'} `{key}` to {factor} in the document"
     if state.live is None:
-        return f"Set `{replicas}` to {required} or more, or {lower}."
+        return f"Set `{replicas}` to {min_insync} or more, or {lower}."
     same = f", and declare the same `{replicas}`" if (state.declared.replication_factor or -1) > 0 else ""
     reassign = (
-        f"Reassign its partitions to {required} or more replicas (`kafka-reassign-partitions.sh`){same}."
+        f"Reassign its partitions to {min_insync} or more replicas (`kafka-reassign-partitions.sh`){same}."
     )
-    if required > live_min_insync(application, state):
+    if min_insync > live_min_insync(application, state):
         return f"{reassign} Or {lower}."
     alter = (
         f"`kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} --add-config "

@@ -13,7 +13,7 @@ from headwater.planner.counts import CountedApplication
 from headwater.planner.plans import ConfigChange, TopicAction
 from headwater.planner.rules.topic_messages import (
     KEY,
-    fewer_than_required,
+    fewer_than_min_insync,
     live_min_insync,
     lost_topic,
     misconfigured_topic,
@@ -170,16 +170,16 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
         )
         if state.live is None and factor > application.snapshot.brokers:
             yield too_few_brokers(application, state, factor)
-        required = _min_insync(application, state)
+        min_insync = _min_insync(application, state)
         declared = state.declared.replication_factor or -1
-        if 0 < factor < required:
-            yield fewer_than_required(application, state, factor, required)
+        if 0 < factor < min_insync:
+            yield fewer_than_min_insync(application, state, factor, min_insync)
         elif state.live is not None and 0 < declared != factor and not application.caller.is_running:
             yield not_as_declared(application, state, factor, declared)
 
 
 def _min_insync(application: ActiveApplication, state: TopicState) -> int:
-    """Return what writes require after the run: `automatic` setup changes a declared setting."""
+    """Return `min.insync.replicas` after the run: `automatic` setup changes a declared setting."""
     declared = parse_whole(state.declared.config.get(KEY, "")) or 0
     if declared and (state.live is None or not application.is_manual):
         return declared

@@ -63,7 +63,7 @@ def find_upgrade(
         compare_versions(old, new, snapshot) for old, new in active if old.application.id not in refused
     ]
     unknown = [
-        _missing_detail(old.application, to, differences)
+        _unknown_topology_problem(old.application, to, differences)
         for old, _ in active
         if old.application.id not in refused and (differences := _find_unseen(old, to))
     ]
@@ -85,7 +85,7 @@ def _not_compared(
     old: CompiledApplication, new: CompiledApplication, to: KafkaStreamsVersion
 ) -> Iterator[Problem]:
     application = old.application
-    if application.kafka_streams.is_downgraded_to(to):
+    if application.kafka_streams.is_later_release_than(to):
         yield Problem(
             code=ProblemCode.UNSUPPORTED_VERSION,
             summary=f"{application.id} runs a later version than Kafka Streams {to}.",
@@ -123,7 +123,7 @@ def _names_no_version(application: Application) -> Problem:
 _UNKNOWN = "the topology that the new version builds is not known"
 
 
-def _missing_detail(
+def _unknown_topology_problem(
     application: Application, to: KafkaStreamsVersion, differences: Sequence[Difference]
 ) -> Problem:
     before = application.kafka_streams
@@ -158,7 +158,7 @@ def compare_versions(
         before=application.kafka_streams,
         after=to,
         changes=tuple(sorted(changes, key=lambda each: (_ORDER[each.kind], each.topic or "", each.what))),
-        state=_worst_state(old, changes),
+        state=_find_worst_state(old, changes),
         obstacle=_find_obstacle(versions, changes) or (_UNKNOWN if unseen else ""),
         notes=tuple(notes(application, to)),
         group=snapshot.groups.get(application.id) if snapshot is not None else None,
@@ -175,7 +175,7 @@ def _find_unseen(old: CompiledApplication, to: KafkaStreamsVersion) -> tuple[Dif
     return unseen_differences(old.application, to, old.described)
 
 
-def _worst_state(old: CompiledApplication, changes: Iterable[Change]) -> State:
+def _find_worst_state(old: CompiledApplication, changes: Iterable[Change]) -> State:
     has_state = any(topic.kind is TopicKind.CHANGELOG for topic in old.internal_topics)
     found = [change.state for change in changes if change.state is not None]
     return max((State.KEPT if has_state else State.NONE, *found), key=_WORST.index)
@@ -190,7 +190,9 @@ def _find_obstacle(versions: Versions, changes: Sequence[Change]) -> str:
         return "instances of both versions would have different tasks"
     if any(change.kind is ChangeKind.PARTITIONS for change in changes):
         return "internal topics need other partition counts"
-    if versions.before.application.kafka_streams.is_downgraded_to(versions.after.application.kafka_streams):
+    if versions.before.application.kafka_streams.is_later_release_than(
+        versions.after.application.kafka_streams
+    ):
         return NO_DOWNGRADES
     return ""
 
