@@ -26,7 +26,7 @@ from headwater_spark.applications import Document, load_given_document
 from headwater_spark.driver.preflight import check_runnable, class_failures, class_problems
 from headwater_spark.engine.error_handlers import PoisonRecordError
 from headwater_spark.engine.program import SubtopologyProgram
-from headwater_spark.engine.program.settings import engine_settings
+from headwater_spark.engine.program.settings import engine_settings, without_cache
 from headwater_spark.engine.records import Headers, OutputRecord, Value
 from headwater_spark.engine.serdes import schema_type, subject
 from headwater_spark.processors import Record
@@ -60,12 +60,7 @@ class TopologyTestDriver:
         runnable = check_runnable(typed, folder, latest_schemas=_GivenSchemas(schemas or {}))
         if problems := class_problems(runnable, class_failures):
             raise ProblemsError(problems)
-        settings = attrs.evolve(
-            engine_settings(typed.application.config),
-            cache_max_bytes=0,
-            emit_interval_ms=0,
-            outer_join_interval_ms=0,
-        )
+        settings = without_cache(engine_settings(typed.application.config))
         self._internal = {topic.name for topic in runnable.nodes.repartition_topics}
         self._dead_letters = settings.dead_letter_topic
         self._programs = programs_of_one_partition(

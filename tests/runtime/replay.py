@@ -6,6 +6,7 @@ from typing import Any
 from headwater.compiler import build_nodes
 from headwater.model.topology import TopologyDocument
 from headwater_spark.engine.program import SubtopologyProgram, problems_of
+from headwater_spark.engine.program.settings import without_cache
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.serdes import SchemaOf, no_registry
@@ -15,7 +16,7 @@ from tests.runtime.partition_columns import columns_of
 
 __all__ = ["UNCACHED", "Replay", "open_tasks", "runnable_programs"]
 
-UNCACHED = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)
+UNCACHED = without_cache(EngineSettings())
 
 
 def runnable_programs(

@@ -15,6 +15,7 @@ from headwater.model.behaviors import DEFAULT_FORMAT, Format
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
 from headwater.model.problems import Severity
 from headwater.spec import load_text
+from headwater_spark.engine.program.settings import without_cache
 from headwater_spark.engine.program_interface import EngineSettings, Partition, Serde
 from headwater_spark.engine.records import CurrentRecord, Headers, InputRecord, OutputRecord
 from headwater_spark.engine.serdes import serde_of
@@ -24,7 +25,7 @@ from headwater_spark.worker.local_state import MemoryState
 
 APPLICATION = "app"
 CACHED = EngineSettings(emit_interval_ms=0)
-NO_CACHE = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)
+NO_CACHE = without_cache(EngineSettings())
 
 
 @attrs.frozen(slots=False)

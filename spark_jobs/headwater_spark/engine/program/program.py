@@ -77,12 +77,20 @@ class SubtopologyProgram:
 
     def source(self, topic: str) -> str:
         """Return the source node that reads a topic. Raises KeyError if none does."""
-        found = self.sources.get(topic)
-        if found is None:
-            found = next((node for pattern, node in self.patterns if _pattern(pattern).matches(topic)), None)
+        found = self._find_source(topic)
         if found is None:
             raise KeyError(topic)
         return found
+
+    def reads(self, topic: str) -> bool:
+        """Return whether a source node reads a topic, by its name or by a pattern."""
+        return self._find_source(topic) is not None
+
+    def _find_source(self, topic: str) -> str | None:
+        found = self.sources.get(topic)
+        if found is not None:
+            return found
+        return next((node for pattern, node in self.patterns if _pattern(pattern).matches(topic)), None)
 
     def topic(self, sink: str) -> str | None:
         return self.sinks.get(sink)

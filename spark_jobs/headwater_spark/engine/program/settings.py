@@ -82,6 +82,11 @@ def global_settings(settings: EngineSettings, application: Application) -> Engin
     return settings if enabled else attrs.evolve(settings, on_processing_error="fail")
 
 
+def without_cache(settings: EngineSettings) -> EngineSettings:
+    """Return settings without record cache and without intervals of emission: each update is forwarded."""
+    return attrs.evolve(settings, cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)
+
+
 def max_task_idle_ms(config: Mapping[str, str]) -> int:
     """Return how long a task waits for the next record of an input partition that it has read to the end.
 

@@ -115,6 +115,8 @@ def test_patterns_lead_to_their_source() -> None:
     document = only(f"application: {{id: app}}\n{topology}")
     (program,) = programs_of(document)
     assert program.source("a-1") == "s"
+    assert program.reads("a-1")
+    assert not program.reads("b-1")
     with pytest.raises(KeyError):
         program.source("b-1")
 
