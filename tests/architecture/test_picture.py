@@ -98,6 +98,6 @@ def _reachable(start: str, arrows: Arrows) -> Iterator[str]:
 
 def _package(module: str) -> str | None:
     """Return the box of the picture that a module belongs to; None for a root's own `__init__`."""
-    module = _INTERFACES.get(module, module)
     parts = module.split(".")
+    parts = _INTERFACES.get(".".join(parts[:2]), module).split(".")
     return "/".join(parts[:2]) if len(parts) > 1 else None

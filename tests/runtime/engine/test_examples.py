@@ -7,18 +7,18 @@ from typing import Any
 from headwater.spec import load_documents
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.serdes import plain_serde
-from tests.runtime.replay import Replay, runnable_programs
+from tests.runtime.replay import BatchReplay, runnable_programs
 
 EXAMPLES = Path(__file__).parents[3] / "topology_schemas" / "examples"
 
 
-def replay(name: str) -> Replay:
+def replay(name: str) -> BatchReplay:
     (document,) = load_documents([EXAMPLES / f"{name}.yaml"]).documents
     programs = runnable_programs(document, ())
-    return Replay(program.with_counts(dict.fromkeys(program.sinks.values(), 6)) for program in programs)
+    return BatchReplay(program.with_counts(dict.fromkeys(program.sinks.values(), 6)) for program in programs)
 
 
-def pipe(run: Replay, topic: str, key: str, value: Any, time: int) -> list[tuple[str, Any, Any, int]]:  # noqa: ANN401
+def pipe(run: BatchReplay, topic: str, key: str, value: Any, time: int) -> list[tuple[str, Any, Any, int]]:  # noqa: ANN401
     """What comes out of users' topics: (topic, key, value read as JSON, time)."""
     written = run.pipe(topic, key.encode(), None if value is None else json.dumps(value).encode(), time)
     users = {sink for program in run.programs for sink in program.sinks.values()}

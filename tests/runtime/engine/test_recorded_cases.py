@@ -9,7 +9,7 @@ import pytest
 
 from tests.oracle.recorded import Case, Json, cases_with
 from tests.runtime.recorded_data import encoded, entries, formats, lines, shown
-from tests.runtime.replay import Replay, runnable_programs
+from tests.runtime.replay import BatchReplay, runnable_programs
 
 if TYPE_CHECKING:
     from headwater_spark.engine.records import OutputRecord
@@ -31,7 +31,7 @@ class Replayed:
         self.sources, self.sinks = formats(case, "sources"), formats(case, "sinks")
         document = case.document()
         document = attrs.evolve(document, application=attrs.evolve(document.application, id=APPLICATION))
-        self.replay = Replay(runnable_programs(document, [*self.sources, *self.sinks]))
+        self.replay = BatchReplay(runnable_programs(document, [*self.sources, *self.sinks]))
         self.answers: list[tuple[int, OutputRecord]] = []
         wall = FIRST_MS
         for each in lines(case, "input.jsonl"):

@@ -28,7 +28,7 @@ from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.data import records
 from tests.runtime.engine.fuzzing.generation import TableGenerator
 from tests.runtime.engine.fuzzing.test_data import Outputs, situation, theirs
-from tests.runtime.replay import UNCACHED, Replay, runnable_programs
+from tests.runtime.replay import UNCACHED, BatchReplay, runnable_programs
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.random_runs import (
     Conditions,
@@ -153,7 +153,7 @@ def all_at_once(runner: Runner, seed: int) -> str | None:
     conditions = Conditions.drawn(chance, document, 1 if _depends_on_order(document) else 3)
     if conditions.stops:  # a stop inside a batch may repeat records with at least once
         conditions = attrs.evolve(conditions, guarantee="exactly_once_v2")
-    one_by_one = Replay(texts(runnable_programs(_loaded(document), (), UNCACHED)))
+    one_by_one = BatchReplay(texts(runnable_programs(_loaded(document), (), UNCACHED)))
     for record in data:
         topic, _, key, value, timestamp, _ = output_record(record, 1)
         one_by_one.pipe(topic, key, value, timestamp)

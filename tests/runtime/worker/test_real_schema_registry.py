@@ -13,7 +13,7 @@ from headwater.toolchain.test_programs import running_schema_registry
 from headwater_spark.driver.preflight import check_runnable
 from headwater_spark.engine.serdes import plain_serde
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry
-from tests.runtime.replay import Replay, runnable_programs
+from tests.runtime.replay import BatchReplay, runnable_programs
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "string"}]}
 NOTED = ORDER | {
@@ -63,7 +63,7 @@ def test_records_of_several_versions_and_a_state_in_avro(url: str, tmp_path: Pat
     text = json.dumps({"application": {"id": "shop", "config": {URL: url}}, "topology": steps})
     document = load_text(text, "shop.json").documents[0]
     schemas = check_runnable(document, tmp_path).schemas
-    replay = Replay(runnable_programs(document, (), schemas=schemas, schema_of=RegisteredSchemas(url)))
+    replay = BatchReplay(runnable_programs(document, (), schemas=schemas, schema_of=RegisteredSchemas(url)))
     old = plain_serde("avro-registry:a", json.dumps({"id": first, "schema": json.dumps(ORDER)}))
     new = plain_serde("avro-registry:b", json.dumps({"id": second, "schema": json.dumps(NOTED)}))
     replay.pipe("orders", b"k", old.serialize({"item": "tea"}), 1)

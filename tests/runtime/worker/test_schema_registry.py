@@ -19,7 +19,7 @@ from headwater_spark.engine.serdes import CompilerUnavailableError, RegistryUnav
 from headwater_spark.worker import protobuf_schemas
 from headwater_spark.worker.protobuf_schemas import compile_schema
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry, registry
-from tests.runtime.replay import Replay, runnable_programs
+from tests.runtime.replay import BatchReplay, runnable_programs
 
 SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
 JSON_SCHEMA = '{"type":"object","required":["text"]}'
@@ -130,7 +130,9 @@ def test_a_topology_over_protobuf(server: Server, tmp_path: Path) -> None:
     text = json.dumps({"application": {"id": "shop", "config": {URL: server.url}}, "topology": steps})
     document = load_text(text, "shop.json").documents[0]
     schemas = check_runnable(document, tmp_path).schemas
-    replay = Replay(runnable_programs(document, (), schemas=schemas, schema_of=RegisteredSchemas(server.url)))
+    replay = BatchReplay(
+        runnable_programs(document, (), schemas=schemas, schema_of=RegisteredSchemas(server.url))
+    )
     value = b"\0\0\0\0\x0a\0" + b"\x0a\x03tea\x10\x05"
     assert [record[3] for record in replay.pipe("items", b"k", value, 1)] == [b"\x08\x0a"]
     assert list(replay.pipe("items", b"k", b"\0\0\0\0\x0a\0", 2)) == []

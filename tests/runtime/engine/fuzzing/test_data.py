@@ -24,7 +24,7 @@ from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.data import records
 from tests.runtime.engine.fuzzing.generation import Generator, TableGenerator
 from tests.runtime.engine.fuzzing.processors import text
-from tests.runtime.replay import UNCACHED, Replay, runnable_programs
+from tests.runtime.replay import UNCACHED, BatchReplay, runnable_programs
 
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "1000"))
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
@@ -84,14 +84,14 @@ def _headers(record: dict[str, Any]) -> tuple[tuple[str, bytes], ...]:
     return tuple((name, name.encode()) for name in record["headers"])
 
 
-def _program_of(document: dict[str, Any], settings: EngineSettings) -> Replay:
+def _program_of(document: dict[str, Any], settings: EngineSettings) -> BatchReplay:
     loaded = load_text(json.dumps(document), "fuzz.json")
     assert not loaded.problems, loaded.problems
     failing = engine_settings(loaded.documents[0].application.config).on_processing_error
     settings = attrs.evolve(settings, on_processing_error=failing)
     made = runnable_programs(loaded.documents[0], (), settings)
     fields = [field.name for field in attrs.fields(SubtopologyProgram)]
-    return Replay([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
+    return BatchReplay([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
 
 
 def theirs(answer: list[Any]) -> Outputs:
@@ -204,7 +204,7 @@ def _piped(record: dict[str, Any]) -> tuple[str, bytes | None, bytes | None, int
     return record["topic"], key, value, record["timestamp"]
 
 
-def _tables(replay: Replay) -> dict[str, dict[str | None, str]]:
+def _tables(replay: BatchReplay) -> dict[str, dict[str | None, str]]:
     """Return the last row of each key in each sink, except empty groups."""
     tables: dict[str, dict[str | None, str]] = defaultdict(dict)
     for topic, _, key, value, _, _ in replay.written:

@@ -9,23 +9,23 @@ import pytest
 from headwater.spec import load_text
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import OutputRecord
-from tests.runtime.replay import UNCACHED, Replay, runnable_programs
+from tests.runtime.replay import UNCACHED, BatchReplay, runnable_programs
 
 JOINED = "coalesce(left, '-') || '+' || coalesce(right, '-')"
 STREAMS = "[{stream: {topic: left, as: l}}, {stream: {topic: right, as: r}}, "
 
 
-def replay(topology: str, settings: EngineSettings = UNCACHED, version: str = "4.3") -> Replay:
+def replay(topology: str, settings: EngineSettings = UNCACHED, version: str = "4.3") -> BatchReplay:
     application = f'application: {{id: app, kafkaStreams: "{version}"}}'
     loaded = load_text(f"{application}\ntopology: {topology}", "join.yaml")
     assert not loaded.problems, loaded.problems
-    return Replay(runnable_programs(loaded.documents[0], (), settings))
+    return BatchReplay(runnable_programs(loaded.documents[0], (), settings))
 
 
 Text = str | None
 
 
-def pipe(run: Replay, topic: str, key: Text, value: Text, time: int, *, wall: int = 0) -> list[Any]:
+def pipe(run: BatchReplay, topic: str, key: Text, value: Text, time: int, *, wall: int = 0) -> list[Any]:
     """Return the records of `out`: (key, value, timestamp)."""
     written_key = None if key is None else key.encode()
     written_value = None if value is None else value.encode()
@@ -40,7 +40,7 @@ def shown(written: list[OutputRecord]) -> list[Any]:
     ]
 
 
-def streams(call: str, window: str, settings: EngineSettings = UNCACHED, version: str = "4.3") -> Replay:
+def streams(call: str, window: str, settings: EngineSettings = UNCACHED, version: str = "4.3") -> BatchReplay:
     join = f'{{{call}: {{from: l, with: r, window: {window}, value: "{JOINED}"}}}}'
     return replay(f"{STREAMS}{join}, {{to: {{topic: out}}}}]", settings, version)
 
@@ -244,7 +244,7 @@ def test_a_key_of_a_global_table_may_be_missing(call: str, answers: list[Any]) -
     assert pipe(run, "left", "k", "none", 1) == answers
 
 
-def tables(call: str) -> Replay:
+def tables(call: str) -> BatchReplay:
     return replay(
         "[{table: {topic: left, as: l}}, {table: {topic: right, as: r}}, "
         f'{{{call}: {{from: l, with: r, value: "{JOINED}"}}}}, toStream, {{to: {{topic: out}}}}]'.replace(
@@ -267,7 +267,7 @@ def test_joins_of_tables_while_rows_change(call: str, answers: list[Any]) -> Non
     assert [pipe(run, topic, "k", value, time) for topic, value, time in steps] == answers
 
 
-def foreign(call: str) -> Replay:
+def foreign(call: str) -> BatchReplay:
     return replay(
         "[{table: {topic: left, as: l}}, {table: {topic: right, as: r}}, "
         f"{{{call}: {{from: l, with: r, foreignKey: \"nullif(value, 'missing')\", "

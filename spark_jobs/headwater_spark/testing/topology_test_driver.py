@@ -1,17 +1,4 @@
-"""Test a topology without a broker and without Spark, as with `TopologyTestDriver` of Kafka Streams.
-
-    from headwater_spark.testing import TopologyTestDriver
-
-    def test_totals_are_added_up():
-        driver = TopologyTestDriver("totals.yaml")
-        driver.pipe("orders", "1", {"amount": 10.0})
-        driver.pipe("orders", "1", {"amount": 5.0})
-        assert [record.value for record in driver.read("totals")] == [10.0, 15.0]
-        assert driver.store("totals").get("1") == 15.0
-
-Expressions, formats and your own classes work as in `headwater run`. Each topic has one partition, and each
-update of a store is forwarded: there is no record cache.
-"""
+"""`TopologyTestDriver`: processes records one by one."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -30,8 +17,8 @@ from headwater_spark.engine.program.settings import engine_settings, without_cac
 from headwater_spark.engine.records import Headers, OutputRecord, Value
 from headwater_spark.engine.serdes import schema_type, subject
 from headwater_spark.processors import Record
+from headwater_spark.testing.single_partition import SinglePartitionRunner, build_single_partition_programs
 from headwater_spark.worker.protobuf_schemas import compile_schema
-from headwater_spark.worker.replay import Replay, programs_of_one_partition
 
 __all__ = ["PoisonRecordError", "TopologyTestDriver"]
 
@@ -63,10 +50,10 @@ class TopologyTestDriver:
         settings = without_cache(engine_settings(typed.application.config))
         self._internal = {topic.name for topic in runnable.nodes.repartition_topics}
         self._dead_letters = settings.dead_letter_topic
-        self._programs = programs_of_one_partition(
+        self._programs = build_single_partition_programs(
             typed, runnable.nodes, settings=settings, schemas=runnable.schemas
         )
-        self._replay = Replay(self._programs)
+        self._runner = SinglePartitionRunner(self._programs)
         self._wall_clock_ms = wall_clock_ms
         self._timestamp_ms = 0
         self._unread: dict[str, list[OutputRecord]] = {}
@@ -91,7 +78,7 @@ class TopologyTestDriver:
             self._timestamp_ms = timestamp
         now, wall_clock_ms = self._timestamp_ms, self._wall_clock_ms
         self._keep(
-            self._replay.pipe(
+            self._runner.pipe(
                 topic, key_bytes, value_bytes, now, wall_clock_ms=wall_clock_ms, headers=headers
             )
         )
@@ -99,7 +86,7 @@ class TopologyTestDriver:
     def advance_wall_clock(self, milliseconds: int) -> None:
         """Advance the wall-clock time, and run the punctuations that are due."""
         self._wall_clock_ms += milliseconds
-        self._keep(self._replay.advance_wall_clock(self._wall_clock_ms))
+        self._keep(self._runner.advance_wall_clock(self._wall_clock_ms))
 
     def read(self, topic: str) -> tuple[Record, ...]:
         """Return the records that were written to a topic since the last call, in their order.
@@ -115,11 +102,11 @@ class TopologyTestDriver:
         Raises:
             KeyError: There is no such store.
         """
-        return self._replay.stores[name]
+        return self._runner.stores[name]
 
     def close(self) -> None:
         """Close the processors."""
-        for task in self._replay.tasks.values():
+        for task in self._runner.tasks.values():
             task.close()
 
     def _keep(self, written: Iterable[OutputRecord]) -> None:

@@ -1,11 +1,11 @@
-"""Run a document's programs record by record, as `TopologyTestDriver` does: one partition a topic, no cache.
+"""Run the programs of a document record by record: each topic has one partition.
 
-A record is processed to the end before the next one; of what waits in internal topics the record with the
-smallest timestamp is next, and each is a batch of its own.
+A record is processed to the end before the next record. The next record is the queued record with the
+smallest timestamp, and each record is a batch of its own.
 """
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -13,7 +13,6 @@ import attrs
 
 from headwater.compiler import compile_document
 from headwater.compiler.java.collections import JavaQueue
-from headwater.compiler.java.patterns import JavaPattern
 from headwater.model.nodes import NodeTopology, SourceNode
 from headwater.model.topology import TopologyDocument
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
@@ -27,7 +26,7 @@ from headwater_spark.worker.local_state import MemoryState
 Bytes = bytes | None
 
 
-def programs_of_one_partition(
+def build_single_partition_programs(
     document: TopologyDocument,
     nodes: NodeTopology,
     *,
@@ -48,12 +47,12 @@ def programs_of_one_partition(
     """
     known = {t for node in nodes.nodes if isinstance(node, SourceNode) for t in node.topics} | set(topics)
     compiled = compile_document(document, dict.fromkeys(known, 1))
-    made = build_programs(document, nodes, compiled, schemas, schema_of)
-    counts = dict.fromkeys((topic for program in made for topic in program.sinks.values()), 1)
+    programs = build_programs(document, nodes, compiled, schemas, schema_of)
+    counts = dict.fromkeys((topic for program in programs for topic in program.sinks.values()), 1)
     of_global = global_settings(settings, document.application)
     return tuple(
         attrs.evolve(program, settings=of_global if program.is_global else settings).with_counts(counts)
-        for program in made
+        for program in programs
     )
 
 
@@ -68,21 +67,17 @@ def open_tasks(programs: Iterable[SubtopologyProgram], states: Mapping[str, Memo
     return tasks
 
 
-class Replay:
-    """Runs all tasks of an application, and keeps every record that they write, in order."""
+class SinglePartitionRunner:
+    """Runs all tasks of an application, and returns every record that they write, in order."""
 
     def __init__(self, programs: Iterable[SubtopologyProgram]) -> None:
         self.programs = tuple(programs)
         self._states = {program.name: MemoryState() for program in self.programs}
         self.tasks = open_tasks(self.programs, self._states)
-        self._offsets: dict[str, count[int]] = {}
-        self._queues: dict[str, deque[OutputRecord]] = {}
-        self._waiting = JavaQueue[str](lambda topic: self._queues[topic][0][4])
-        self.written: list[OutputRecord] = []
-
-    def reopen(self) -> None:
-        """Create new tasks on the same states, as when they move to another worker."""
-        self.tasks = open_tasks(self.programs, self._states)
+        self._offsets: defaultdict[str, count[int]] = defaultdict(count)
+        self._queues: defaultdict[str, deque[OutputRecord]] = defaultdict(deque)
+        self._topics = JavaQueue[str](lambda topic: self._queues[topic][0][4])
+        """The topics with queued records."""
 
     def pipe(
         self,
@@ -95,14 +90,14 @@ class Replay:
         headers: Headers = (),
     ) -> list[OutputRecord]:
         """Process one record of a user's topic; return all records written, changelogs included."""
-        self._put((topic, None, key, value, timestamp, headers))
+        self._enqueue((topic, None, key, value, timestamp, headers))
         return self._run(wall_clock_ms)
 
     def advance_wall_clock(self, wall_clock_ms: int) -> list[OutputRecord]:
         """Run the punctuations that are due at this time; return all records written."""
         written: list[OutputRecord] = []
         for name in self.tasks:
-            written += self._batch(name, [], wall_clock_ms)
+            written += self._process_batch(name, [], wall_clock_ms)
         return [*written, *self._run(wall_clock_ms)]
 
     @property
@@ -113,46 +108,42 @@ class Replay:
             found |= self.tasks[program.name].stores
         return found
 
-    def _put(self, record: OutputRecord) -> None:
+    def _enqueue(self, record: OutputRecord) -> None:
         """Queue a record. Topics are ordered by the timestamp of their first record (`PartitionGroup`)."""
-        queue = self._queues.setdefault(record[0], deque())
+        queue = self._queues[record[0]]
         queue.append(record)
         if len(queue) == 1:
-            self._waiting.offer(record[0])
+            self._topics.offer(record[0])
+
+    def _dequeue(self) -> Iterator[tuple[str, InputRecord]]:
+        """Yield the program that reads the next record, and the record, until no record is queued."""
+        while self._topics:
+            topic = self._topics.poll()
+            queue = self._queues[topic]
+            _, _, key, value, timestamp, headers = queue.popleft()
+            if queue:
+                self._topics.offer(topic)
+            record = (topic, 0, next(self._offsets[topic]), timestamp, key, value, headers)
+            yield self._reader(topic), record
+
+    def _commit(self, name: str, outputs: list[OutputRecord]) -> None:
+        """Commit a batch of a program, and queue the records that the application reads itself."""
+        state = self._states[name]
+        state.commit(state.version)
+        for output in outputs:
+            if any(output[0] in program.sources for program in self.programs):
+                self._enqueue(output)
 
     def _run(self, wall_clock_ms: int) -> list[OutputRecord]:
         written: list[OutputRecord] = []
-        while self._waiting:
-            topic = self._waiting.poll()
-            queue = self._queues[topic]
-            record = self._input(queue.popleft())
-            if queue:
-                self._waiting.offer(topic)
-            written += self._batch(self._reader(topic), [record], wall_clock_ms)
+        for name, record in self._dequeue():
+            written += self._process_batch(name, [record], wall_clock_ms)
         return written
 
-    def _input(self, record: OutputRecord) -> InputRecord:
-        topic, _, key, value, timestamp, headers = record
-        offset = next(self._offsets.setdefault(topic, count()))
-        return (topic, 0, offset, timestamp, key, value, headers)
-
-    def _batch(self, name: str, records: list[Any], wall_clock_ms: int) -> list[OutputRecord]:
-        return self._written(name, self.tasks[name].process(records, wall_clock_ms))
-
-    def _written(self, name: str, outputs: list[OutputRecord]) -> list[OutputRecord]:
-        state = self._states[name]
-        state.commit(state.version)
-        self.written += outputs
-        for output in outputs:
-            if any(output[0] in program.sources for program in self.programs):
-                self._put(output)
+    def _process_batch(self, name: str, records: list[InputRecord], wall_clock_ms: int) -> list[OutputRecord]:
+        outputs = self.tasks[name].process(records, wall_clock_ms)
+        self._commit(name, outputs)
         return outputs
 
     def _reader(self, topic: str) -> str:
-        return next(program.name for program in self.programs if _reads(program, topic))
-
-
-def _reads(program: SubtopologyProgram, topic: str) -> bool:
-    return topic in program.sources or any(
-        JavaPattern(pattern).matches(topic) for pattern, _ in program.patterns
-    )
+        return next(program.name for program in self.programs if program.reads(topic))
