@@ -147,3 +147,28 @@ def test_a_class_that_cannot_be_used_is_reported_as_at_a_start() -> None:
 def test_other_topics_are_not_read() -> None:
     with pytest.raises(KeyError, match="does not read payments"):
         TopologyTestDriver(_counter()).pipe("payments", "1", "tea")
+
+
+def test_a_source_with_a_pattern_reads_the_records_of_sinks_but_no_changelog_topics() -> None:
+    driver = TopologyTestDriver(
+        {
+            "application": {"id": "shop"},
+            "topology": [
+                {"stream": {"topic": "orders"}},
+                {"groupByKey": {}},
+                {"count": {"materialized": "counts"}},
+                {"toStream": {"as": "counted"}},
+                {"to": {"topic": "shop-counted", "serdes": {"value": "long"}}},
+                {"stream": {"pattern": "shop-.*", "serdes": {"value": "long"}}},
+                {"filter": {"where": "value > 1"}},
+                {"to": {"topic": "repeated", "serdes": {"value": "long"}}},
+            ],
+        }
+    )
+    driver.pipe("orders", "1", "tea")
+    driver.pipe("orders", "1", "milk")
+    assert [(each.key, each.value) for each in driver.read("repeated")] == [("1", 2)]
+    driver.pipe("shop-others", "2", 7)
+    assert [(each.key, each.value) for each in driver.read("repeated")] == [("2", 7)]
+    with pytest.raises(KeyError, match="does not read shop-counts-changelog"):
+        driver.pipe("shop-counts-changelog", "1", 2)

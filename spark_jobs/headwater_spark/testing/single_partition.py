@@ -74,6 +74,8 @@ class SinglePartitionRunner:
         self.programs = tuple(programs)
         self._states = {program.name: MemoryState() for program in self.programs}
         self.tasks = open_tasks(self.programs, self._states)
+        self._changelogs = {topic for program in self.programs for topic in program.changelogs.values()}
+        self._reader_by_topic: dict[str, SubtopologyProgram | None] = {}
         self._offsets: defaultdict[str, count[int]] = defaultdict(count)
         self._queues: defaultdict[str, deque[OutputRecord]] = defaultdict(deque)
         self._topics = JavaQueue[str](lambda topic: self._queues[topic][0][4])
@@ -89,7 +91,12 @@ class SinglePartitionRunner:
         wall_clock_ms: int = 0,
         headers: Headers = (),
     ) -> list[OutputRecord]:
-        """Process one record of a user's topic; return all records written, changelogs included."""
+        """Process one record of a topic; return all records written, changelogs included.
+
+        Raises:
+            KeyError: No program reads the topic.
+        """
+        self.reader(topic)
         self._enqueue((topic, None, key, value, timestamp, headers))
         return self._run(wall_clock_ms)
 
@@ -99,6 +106,17 @@ class SinglePartitionRunner:
         for name in self.tasks:
             written += self._process_batch(name, [], wall_clock_ms)
         return [*written, *self._run(wall_clock_ms)]
+
+    def reader(self, topic: str) -> SubtopologyProgram:
+        """Return the program that reads a topic. Patterns match neither repartition nor changelog topics.
+
+        Raises:
+            KeyError: No program reads the topic.
+        """
+        found = self._find_reader(topic)
+        if found is None:
+            raise KeyError(f"the topology does not read {topic}")
+        return found
 
     @property
     def stores(self) -> Mapping[str, Any]:
@@ -124,14 +142,14 @@ class SinglePartitionRunner:
             if queue:
                 self._topics.offer(topic)
             record = (topic, 0, next(self._offsets[topic]), timestamp, key, value, headers)
-            yield self._reader(topic), record
+            yield self.reader(topic).name, record
 
     def _commit(self, name: str, outputs: list[OutputRecord]) -> None:
         """Commit a batch of a program, and queue the records that the application reads itself."""
         state = self._states[name]
         state.commit(state.version)
         for output in outputs:
-            if any(output[0] in program.sources for program in self.programs):
+            if self._find_reader(output[0]) is not None:
                 self._enqueue(output)
 
     def _run(self, wall_clock_ms: int) -> list[OutputRecord]:
@@ -145,5 +163,10 @@ class SinglePartitionRunner:
         self._commit(name, outputs)
         return outputs
 
-    def _reader(self, topic: str) -> str:
-        return next(program.name for program in self.programs if program.reads(topic))
+    def _find_reader(self, topic: str) -> SubtopologyProgram | None:
+        if topic not in self._reader_by_topic:
+            found = next((program for program in self.programs if topic in program.sources), None)
+            if found is None and topic not in self._changelogs:
+                found = next((program for program in self.programs if program.reads(topic)), None)
+            self._reader_by_topic[topic] = found
+        return self._reader_by_topic[topic]

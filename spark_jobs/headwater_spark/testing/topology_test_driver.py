@@ -14,8 +14,10 @@ from headwater_spark.driver.preflight import check_runnable, class_failures, cla
 from headwater_spark.engine.error_handlers import PoisonRecordError
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.settings import engine_settings, without_cache
+from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Headers, OutputRecord, Value
 from headwater_spark.engine.serdes import schema_type, subject
+from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.processors import Record
 from headwater_spark.testing.single_partition import SinglePartitionRunner, build_single_partition_programs
 from headwater_spark.worker.protobuf_schemas import compile_schema
@@ -71,9 +73,9 @@ class TopologyTestDriver:
             PoisonRecordError: The record cannot be processed, and its exception handler fails. Its cause is
                 the error of your code. Create a new driver then.
         """
-        program, read = self._source(topic)
-        key_bytes = _to_bytes(key, program.serde(read.key, "key").serialize)
-        value_bytes = _to_bytes(value, program.serde(read.value, "value").serialize)
+        key_serde, value_serde = self._serdes_of_source(topic)
+        key_bytes = _to_bytes(key, key_serde.serialize)
+        value_bytes = _to_bytes(value, value_serde.serialize)
         if timestamp is not None:
             self._timestamp_ms = timestamp
         now, wall_clock_ms = self._timestamp_ms, self._wall_clock_ms
@@ -113,16 +115,11 @@ class TopologyTestDriver:
         for record in written:
             self._unread.setdefault(record[0], []).append(record)
 
-    def _source(self, topic: str) -> tuple[SubtopologyProgram, RecordFormat]:
-        for program in self._programs:
-            try:
-                name = program.source(topic)
-            except KeyError:
-                continue
-            node = next(each for each in program.nodes if each.name == name)
-            reads = node.reads if isinstance(node, SourceNode) else None
-            return program, RecordFormat() if reads is None else reads.format
-        raise KeyError(f"the topology does not read {topic}")
+    def _serdes_of_source(self, topic: str) -> tuple[Serde, Serde]:
+        program = self._runner.reader(topic)
+        name = program.source(topic)
+        source = next(each for each in program.nodes if isinstance(each, SourceNode) and each.name == name)
+        return serdes_of(source.reads, program)
 
     def _sink(self, topic: str) -> tuple[SubtopologyProgram, RecordFormat] | None:
         """Return the format of a user's topic: of its sink, or of a sink that chooses the topic by record."""
