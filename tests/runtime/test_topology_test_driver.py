@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 
 from headwater.model.problems import ProblemCode, ProblemsError
-from headwater_spark.processors import Processor, ProcessorContext, PunctuationType, Record
-from headwater_spark.testing import PoisonRecordError, TopologyTestDriver
+from headwater_spark.processors import (
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    ValueAndTimestamp,
+)
+from headwater_spark.testing import (
+    DeserializationError,
+    PoisonRecordError,
+    SerializationError,
+    TopologyTestDriver,
+)
 
 _AVRO = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "amount", "type": "double"}]})
 _PROTO = 'syntax = "proto3";\nmessage Order { double amount = 1; }\n'
@@ -30,6 +41,55 @@ class Counter(Processor):
     def report(self, timestamp: int) -> None:
         for key, number in self.counts.all():
             self.context.forward(Record(key, number, timestamp))
+
+
+class Ticker(Processor):
+    """Forwards a record each second, before it has any input."""
+
+    def init(self, context: ProcessorContext) -> None:
+        context.schedule(
+            1_000, PunctuationType.WALL_CLOCK_TIME, lambda now: context.forward(Record("tick", str(now), now))
+        )
+
+    def process(self, record: Record) -> None:
+        """Ignore the record."""
+
+
+class NotInitialized(Processor):
+    """Cannot be initialized."""
+
+    def init(self, context: ProcessorContext) -> None:
+        raise LookupError(f"no connection for {context.application_id}")
+
+    def process(self, record: Record) -> None:
+        """Ignore the record."""
+
+
+class NotClosed(Processor):
+    """Cannot be closed; counts how often it was tried."""
+
+    closed = 0
+
+    def process(self, record: Record) -> None:
+        """Ignore the record."""
+
+    def close(self) -> None:
+        NotClosed.closed += 1
+        raise OSError(f"not closed: {NotClosed.closed}")
+
+
+def _processed(*classes: str) -> dict[str, Any]:
+    """Return a document with a sub-topology for each class."""
+    steps = [
+        step
+        for number, name in enumerate(classes)
+        for step in (
+            {"stream": {"topic": f"in-{number}"}},
+            {"process": {"class": f"{__name__}:{name}"}},
+            {"to": {"topic": f"out-{number}"}},
+        )
+    ]
+    return {"application": {"id": "processed"}, "topology": steps}
 
 
 def _counter(**config: str) -> dict[str, Any]:
@@ -122,9 +182,25 @@ def test_schemas_of_a_registry_are_given(value: str, schema: str) -> None:
     assert [(each.key, each.value) for each in driver.read("large")] == [("1", {"amount": 2.0})]
 
 
-def test_a_schema_that_is_not_given_is_named() -> None:
-    with pytest.raises(KeyError, match="orders-value"):
-        TopologyTestDriver(_copies("avro-registry:orders-value"))
+def test_subjects_without_a_schema_are_named() -> None:
+    with pytest.raises(ProblemsError) as refused:
+        TopologyTestDriver(_copies("avro-registry:orders-value"), schemas={"order-value": _AVRO})
+    (problem,) = refused.value.problems
+    assert "orders-value" in problem.summary
+    assert problem.found == "subjects: order-value"
+
+
+@pytest.mark.parametrize("kind", ["avro-registry", "json-registry", "protobuf-registry"])
+def test_a_schema_that_cannot_be_used_is_named(kind: str) -> None:
+    with pytest.raises(ProblemsError) as refused:
+        TopologyTestDriver(_copies(f"{kind}:orders-value"), schemas={"orders-value": "no schema"})
+    assert all("orders-value" in f"{each.found}" for each in refused.value.problems)
+
+
+def test_bytes_with_another_schema_id_cannot_be_read() -> None:
+    driver = TopologyTestDriver(_copies("avro-registry:orders-value"), schemas={"orders-value": _AVRO})
+    with pytest.raises(PoisonRecordError, match="no schema 9"):
+        driver.pipe("orders", "1", b"\0\0\0\0\x09" + bytes(8))
 
 
 def test_schema_files_are_next_to_the_document(tmp_path: Path) -> None:
@@ -172,3 +248,174 @@ def test_a_source_with_a_pattern_reads_the_records_of_sinks_but_no_changelog_top
     assert [(each.key, each.value) for each in driver.read("repeated")] == [("2", 7)]
     with pytest.raises(KeyError, match="does not read shop-counts-changelog"):
         driver.pipe("shop-counts-changelog", "1", 2)
+
+
+def test_processors_are_initialized_by_the_constructor() -> None:
+    with TopologyTestDriver(_processed("Ticker"), wall_clock_ms=500) as driver:
+        driver.advance_wall_clock(999)
+        assert driver.read("out-0") == ()
+        driver.advance_wall_clock(1)
+        assert driver.read("out-0") == (Record("tick", "1500", 1_500),)
+
+
+def test_a_processor_that_cannot_be_initialized_fails_the_constructor() -> None:
+    with pytest.raises(LookupError, match="no connection"):
+        TopologyTestDriver(_processed("NotInitialized"))
+
+
+def test_reading_a_topic_that_is_never_written_names_the_topics_that_are() -> None:
+    driver = TopologyTestDriver(_counter(**{"errors.dead.letter.queue.topic.name": "dead"}))
+    with pytest.raises(KeyError, match="does not write count; it writes: counted, dead, shop-counts-chang"):
+        driver.read("count")
+    with pytest.raises(KeyError, match="does not write orders"):
+        driver.read("orders")
+    assert driver.read("counted") == driver.read("dead") == driver.read("shop-counts-changelog") == ()
+
+
+def _sinks(*sinks: dict[str, Any]) -> dict[str, Any]:
+    steps = [{"to": {"from": "orders", **sink}} for sink in sinks]
+    serdes = {"key": "string", "value": "json"}
+    source = {"stream": {"topic": "orders", "serdes": serdes, "as": "orders"}}
+    return {"application": {"id": "sinks"}, "topology": [source, *steps]}
+
+
+_JSON, _STRING = ({"key": "string", "value": name} for name in ("json", "string"))
+
+
+def test_a_sink_that_chooses_its_topic_writes_any_topic() -> None:
+    sink = {"topicExpression": "concat('out-', key)", "serdes": _JSON}
+    with TopologyTestDriver(_sinks(sink)) as driver:
+        driver.pipe("orders", "1", {"amount": 2})
+        assert [each.value for each in driver.read("out-1")] == [{"amount": 2}]
+        assert driver.read("any-other") == ()
+
+
+def test_internal_topics_are_bytes_next_to_a_sink_that_chooses_its_topic() -> None:
+    document = _sinks({"topicExpression": "concat('out-', key)", "serdes": _JSON})
+    document["topology"] += [
+        {"groupBy": {"from": "orders", "key": "key || '!'", "name": "again"}},
+        {"count": {"materialized": "counts"}},
+    ]
+    with TopologyTestDriver(document) as driver:
+        driver.pipe("orders", "1", {"amount": 2})
+        assert [each.key for each in driver.read("sinks-again-repartition")] == [b"1!"]
+        assert [each.key for each in driver.read("sinks-counts-changelog")] == [b"1!"]
+
+
+def test_records_of_sinks_with_different_formats_are_bytes() -> None:
+    document = _sinks({"topic": "all", "serdes": _JSON})
+    document["topology"] += [
+        {"mapValues": {"from": "orders", "value": "'text'"}},
+        {"to": {"topic": "all", "serdes": _STRING}},
+    ]
+    with TopologyTestDriver(document) as driver:
+        driver.pipe("orders", "1", {"amount": 2})
+        assert [each.value for each in driver.read("all")] == [b'{"amount":2}', b"text"]
+
+
+def test_no_record_is_lost_if_one_cannot_be_deserialized() -> None:
+    document = _sinks({"topic": "all", "serdes": _JSON})
+    document["topology"] += [
+        {"mapValues": {"from": "orders", "value": "'text'"}},
+        {"to": {"topicExpression": "'all'", "serdes": _STRING}},
+    ]
+    with TopologyTestDriver(document) as driver:
+        driver.pipe("orders", "1", {"amount": 2})
+        for _ in range(2):
+            with pytest.raises(DeserializationError, match="json"):
+                driver.read("all")
+
+
+def test_a_closed_driver_processes_nothing_and_can_be_read() -> None:
+    with TopologyTestDriver(_counter()) as driver:
+        driver.pipe("orders", "1", "tea")
+        driver.advance_wall_clock(1_000)
+    driver.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        driver.pipe("orders", "1", "tea")
+    with pytest.raises(RuntimeError, match="closed"):
+        driver.advance_wall_clock(1)
+    assert driver.read("counted") == (Record("1", 1, 1_000),)
+    assert driver.store("counts").get("1") == 1
+
+
+def test_close_closes_all_tasks_once_and_raises_the_first_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NotClosed, "closed", 0)
+    driver = TopologyTestDriver(_processed("NotClosed", "NotClosed"))
+    with pytest.raises(OSError, match="not closed: 1"):
+        driver.close()
+    driver.close()
+    assert NotClosed.closed == 2
+
+
+def test_an_error_in_the_with_block_is_not_replaced_by_an_error_of_close() -> None:
+    document = _processed("NotClosed")
+    with pytest.raises(AssertionError, match="wrong total") as failed, TopologyTestDriver(document):
+        raise AssertionError("wrong total")
+    assert "could not be closed" in failed.value.__notes__[0]
+    with pytest.raises(OSError, match="not closed"), TopologyTestDriver(document):
+        pass
+
+
+def test_a_driver_is_not_used_after_a_failure() -> None:
+    driver = TopologyTestDriver(_counter())
+    driver.pipe("orders", "1", "tea")
+    with pytest.raises(PoisonRecordError):
+        driver.pipe("orders", "1", "bad")
+    with pytest.raises(RuntimeError, match="create a new driver"):
+        driver.pipe("orders", "1", "tea")
+    with pytest.raises(RuntimeError, match="create a new driver"):
+        driver.advance_wall_clock(1_000)
+    assert len(driver.read("shop-counts-changelog")) == 1
+    driver.close()
+
+
+def test_stores_of_operators_have_timestamps_and_stores_of_processors_do_not() -> None:
+    document = _counter()
+    document["topology"] += [
+        {"stream": {"topic": "visits"}},
+        {"groupByKey": {}},
+        {"count": {"materialized": "visits-per-key"}},
+    ]
+    with TopologyTestDriver(document) as driver:
+        driver.pipe("orders", "1", "tea", timestamp=5)
+        driver.pipe("visits", "1", "home", timestamp=7)
+        assert driver.store("counts").get("1") == 1
+        assert driver.store("visits-per-key").get("1") == ValueAndTimestamp(1, 7)
+        assert driver.store("visits-per-key").get("1").value == 1
+        with pytest.raises(KeyError, match="no store count; its stores: counts, visits-per-key"):
+            driver.store("count")
+
+
+def test_headers_are_pairs_of_names_and_bytes() -> None:
+    with TopologyTestDriver(_sinks({"topic": "all", "serdes": _JSON})) as driver:
+        driver.pipe("orders", "1", 1, headers=[("a", b"1"), ("a", None)])
+        assert driver.read("all")[0].headers == (("a", b"1"), ("a", None))
+        for wrong in ({"ab": b"1"}, "ab", ["ab"], [("a", "text")], [(b"a", b"1")], [("a",)], 7):
+            with pytest.raises(TypeError, match="headers are pairs"):
+                driver.pipe("orders", "1", 1, headers=wrong)  # type: ignore[arg-type]
+        assert driver.read("all") == ()
+
+
+def test_times_are_whole_numbers_that_are_not_negative() -> None:
+    with TopologyTestDriver(_counter()) as driver:
+        for wrong, error in ((-1, ValueError), (1.5, TypeError), ("1", TypeError), (True, TypeError)):
+            with pytest.raises(error, match="timestamp is"):
+                driver.pipe("orders", "1", "tea", timestamp=wrong)  # type: ignore[arg-type]
+            with pytest.raises(error, match="milliseconds is"):
+                driver.advance_wall_clock(wrong)  # type: ignore[arg-type]
+            with pytest.raises(error, match="wall_clock_ms is"):
+                TopologyTestDriver(_counter(), wall_clock_ms=wrong)  # type: ignore[arg-type]
+        driver.pipe("orders", "1", "tea")
+        assert driver.read("shop-counts-changelog")[0].timestamp == 0
+
+
+def test_values_that_do_not_fit_their_format_are_refused_and_the_driver_continues() -> None:
+    with TopologyTestDriver(_counter()) as driver:
+        with pytest.raises(SerializationError, match="string") as failed:
+            driver.pipe("orders", 1, "tea", timestamp=9)
+        assert failed.value.__notes__ == ["key of a record of orders"]
+        with pytest.raises(SerializationError, match="string"):
+            driver.pipe("orders", "1", {"amount": 2})
+        driver.pipe("orders", "1", "tea")
+        assert driver.read("shop-counts-changelog")[0].timestamp == 0

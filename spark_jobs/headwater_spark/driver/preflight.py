@@ -267,7 +267,7 @@ def _compile_file(name: str, text: str, application: Application) -> str:
     try:
         return compile_schema(text)
     except CompilerUnavailableError as error:
-        raise ProblemsError([_no_compiler(name, str(error), application)]) from None
+        raise ProblemsError([compiler_missing(name, str(error), application)]) from None
     except ValueError as error:
         raise ProblemsError(
             [
@@ -292,7 +292,7 @@ def _latest_schemas(formats: Iterable[str], application: Application) -> dict[st
             found = None if source is None else source.latest(subject(name) or "", schema_type(name))
             reason = "no registry is configured" if source is None else "the registry has no such subject"
         except CompilerUnavailableError as error:
-            problems.append(_no_compiler(name, str(error), application))
+            problems.append(compiler_missing(name, str(error), application))
             continue
         except (RegistryUnavailableError, ValueError) as error:
             found, reason = None, str(error)
@@ -327,7 +327,7 @@ def _no_schema(name: str, reason: str, application: Application) -> Problem:
     )
 
 
-def _no_compiler(name: str, reason: str, application: Application) -> Problem:
+def compiler_missing(name: str, reason: str, application: Application) -> Problem:
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
         application=application.id,

@@ -1,41 +1,47 @@
-"""`TopologyTestDriver`: processes records one by one."""
+"""`TopologyTestDriver`: processes records one by one, and keeps the records that a topology writes."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
 
-import attrs
-
-from headwater.model.behaviors import RecordFormat
-from headwater.model.nodes import SinkNode, SourceNode
+from headwater.model.nodes import SourceNode
 from headwater.model.problems import ProblemsError
-from headwater.model.topology import Application
 from headwater_spark.applications import Document, load_given_document
 from headwater_spark.driver.preflight import check_runnable, class_failures, class_problems
 from headwater_spark.engine.error_handlers import PoisonRecordError
-from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.settings import engine_settings, without_cache
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Headers, OutputRecord, Value
-from headwater_spark.engine.serdes import schema_type, subject
+from headwater_spark.engine.serdes import DeserializationError, SerializationError
 from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.processors import Record
+from headwater_spark.testing.given_schemas import GivenSchemas, find_no_schema
 from headwater_spark.testing.single_partition import SinglePartitionRunner, build_single_partition_programs
-from headwater_spark.worker.protobuf_schemas import compile_schema
+from headwater_spark.testing.sinks import Sinks, listed
 
-__all__ = ["PoisonRecordError", "TopologyTestDriver"]
+__all__ = ["DeserializationError", "PoisonRecordError", "SerializationError", "TopologyTestDriver"]
+
+_NOT_HEADERS = "headers are pairs of a name (str) and a value (bytes or None)"
 
 
 class TopologyTestDriver:
-    """Processes records one by one, and keeps what the topology writes.
+    """Processes records one by one, and keeps the records that the topology writes.
+
+    The constructor initializes the processors (`init`). As a context manager, the driver closes them at the
+    end. Create a new driver after a call in which a record or a punctuation failed: further calls of `pipe`
+    and `advance_wall_clock` raise RuntimeError.
 
     Args:
-        document: a file, the content of one, or a document of `headwater.topology`.
+        document: a path, the content of a document, or a document of `headwater.topology`.
         schemas: subject of a schema registry → text of its schema. The registry is not asked.
-        wall_clock_ms: the wall-clock time of the first records.
+        wall_clock_ms: the wall-clock time at which processors are initialized, and of the first records.
 
     Raises:
         ProblemsError: The document cannot run, or a class cannot be used; the same problems as at a start.
-        KeyError: The schema of a subject is not given.
+            Or the schema of a subject is not given, or cannot be used.
+        Exception: The error of your code, if a processor cannot be initialized.
+        TypeError: `wall_clock_ms` is not an `int`.
+        ValueError: `wall_clock_ms` is negative.
     """
 
     def __init__(
@@ -45,23 +51,31 @@ class TopologyTestDriver:
         schemas: Mapping[str, str] | None = None,
         wall_clock_ms: int = 0,
     ) -> None:
+        _check_milliseconds("wall_clock_ms", wall_clock_ms)
         typed, folder = load_given_document(document)
-        runnable = check_runnable(typed, folder, latest_schemas=_GivenSchemas(schemas or {}))
+        runnable = check_runnable(typed, folder, latest_schemas=GivenSchemas(schemas or {}))
         if problems := class_problems(runnable, class_failures):
             raise ProblemsError(problems)
         settings = without_cache(engine_settings(typed.application.config))
-        self._internal = {topic.name for topic in runnable.nodes.repartition_topics}
-        self._dead_letters = settings.dead_letter_topic
-        self._programs = build_single_partition_programs(
-            typed, runnable.nodes, settings=settings, schemas=runnable.schemas
+        programs = build_single_partition_programs(
+            typed, runnable.nodes, settings=settings, schemas=runnable.schemas, schema_of=find_no_schema
         )
-        self._runner = SinglePartitionRunner(self._programs)
+        self._sinks = Sinks.of(programs, runnable, settings.dead_letter_topic)
+        self._runner = SinglePartitionRunner(programs)
         self._wall_clock_ms = wall_clock_ms
         self._timestamp_ms = 0
         self._unread: dict[str, list[OutputRecord]] = {}
+        self._is_closed = False
+        self._has_failed = False
+        self._run(lambda: self._runner.advance_wall_clock(wall_clock_ms))
 
     def pipe(
-        self, topic: str, key: Value, value: Value, timestamp: int | None = None, headers: Headers = ()
+        self,
+        topic: str,
+        key: Value,
+        value: Value,
+        timestamp: int | None = None,
+        headers: Iterable[tuple[str, bytes | None]] = (),
     ) -> None:
         """Process a record of a source topic, and all records that follow from it.
 
@@ -70,102 +84,151 @@ class TopologyTestDriver:
 
         Raises:
             KeyError: The topology does not read this topic.
+            SerializationError: Key or value cannot be written in the format of the topic.
+            TypeError: `timestamp` is not an `int`, or `headers` are not pairs of `str` and `bytes` or None.
+            ValueError: `timestamp` is negative.
             PoisonRecordError: The record cannot be processed, and its exception handler fails. Its cause is
                 the error of your code. Create a new driver then.
+            RuntimeError: The driver is closed, or a call before has failed.
         """
-        key_serde, value_serde = self._serdes_of_source(topic)
-        key_bytes = _to_bytes(key, key_serde.serialize)
-        value_bytes = _to_bytes(value, value_serde.serialize)
+        self._check_usable()
+        key_serde, value_serde = self._source_serdes(topic)
         if timestamp is not None:
-            self._timestamp_ms = timestamp
-        now, wall_clock_ms = self._timestamp_ms, self._wall_clock_ms
-        self._keep(
-            self._runner.pipe(
-                topic, key_bytes, value_bytes, now, wall_clock_ms=wall_clock_ms, headers=headers
-            )
+            _check_milliseconds("timestamp", timestamp)
+        pairs = _checked_headers(headers)
+        key_bytes = _to_bytes(key, key_serde.serialize, f"key of a record of {topic}")
+        value_bytes = _to_bytes(value, value_serde.serialize, f"value of a record of {topic}")
+        self._timestamp_ms = now = self._timestamp_ms if timestamp is None else timestamp
+        clock = self._wall_clock_ms
+        self._run(
+            lambda: self._runner.pipe(topic, key_bytes, value_bytes, now, wall_clock_ms=clock, headers=pairs)
         )
 
     def advance_wall_clock(self, milliseconds: int) -> None:
-        """Advance the wall-clock time, and run the punctuations that are due."""
+        """Advance the wall-clock time, and run the punctuations that are due.
+
+        Raises:
+            TypeError: `milliseconds` is not an `int`.
+            ValueError: `milliseconds` is negative.
+            PoisonRecordError: A punctuation, or a record that it forwards, cannot be processed, and its
+                exception handler fails. Create a new driver then.
+            RuntimeError: The driver is closed, or a call before has failed.
+        """
+        self._check_usable()
+        _check_milliseconds("milliseconds", milliseconds)
         self._wall_clock_ms += milliseconds
-        self._keep(self._runner.advance_wall_clock(self._wall_clock_ms))
+        self._run(lambda: self._runner.advance_wall_clock(self._wall_clock_ms))
 
     def read(self, topic: str) -> tuple[Record, ...]:
         """Return the records that were written to a topic since the last call, in their order.
 
-        Keys and values are read in the formats of the sink. They are `bytes` in the dead letter queue and in
-        internal topics.
+        Keys and values are read in the formats of the sink. If no sink names the topic, they are read in the
+        formats of the sinks that choose their topic by record. They are `bytes` in the dead letter topic, in
+        internal topics (repartition and changelog topics), and if these sinks have different formats. Records
+        can also be read after `close`, and after a call that failed: the records of the calls before it.
+
+        Raises:
+            KeyError: The topology does not write this topic.
+            DeserializationError: A record is not valid in the format. All records can be read again.
         """
-        return tuple(self._to_record(topic, each) for each in self._unread.pop(topic, ()))
+        self._sinks.check(topic)
+        records = tuple(self._sinks.to_record(each) for each in self._unread.get(topic, ()))
+        self._unread.pop(topic, None)
+        return records
 
     def store(self, name: str) -> Value:
         """Return a store by its name.
 
+        Its kind decides what it returns, as for a processor. Stores of operators (`count`, `aggregate`,
+        `reduce`, `table`) return `ValueAndTimestamp`: `driver.store("counts").get("1").value`. A store of
+        `addStateStore` returns the value itself, unless its kind is another one than `keyValue`.
+
         Raises:
-            KeyError: There is no such store.
+            KeyError: There is no such store. The text names the stores that exist.
         """
-        return self._runner.stores[name]
+        stores = self._runner.stores
+        if name not in stores:
+            raise KeyError(f"the topology has no store {name}; {listed('its stores', stores)}")
+        return stores[name]
 
     def close(self) -> None:
-        """Close the processors."""
-        for task in self._runner.tasks.values():
-            task.close()
+        """Close the processors of all tasks. Does nothing the second time.
 
-    def _keep(self, written: Iterable[OutputRecord]) -> None:
+        Raises:
+            Exception: The first error of your code; the other tasks are closed, too.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        errors: list[Exception] = []
+        for task in self._runner.tasks.values():
+            try:
+                task.close()
+            except Exception as error:  # noqa: BLE001 - users' classes raise anything
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the processors. An error of the `with` block is raised, and not an error of `close`."""
+        try:
+            self.close()
+        except Exception as failure:
+            if error is None:
+                raise
+            error.add_note(f"A processor could not be closed: {failure!r}")
+
+    def _check_usable(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("the driver is closed")
+        if self._has_failed:
+            raise RuntimeError("a call of this driver has failed: create a new driver")
+
+    def _run(self, run: Callable[[], list[OutputRecord]]) -> None:
+        """Keep the records that `run` returns."""
+        try:
+            written = run()
+        except BaseException:
+            self._has_failed = True
+            raise
         for record in written:
             self._unread.setdefault(record[0], []).append(record)
 
-    def _serdes_of_source(self, topic: str) -> tuple[Serde, Serde]:
+    def _source_serdes(self, topic: str) -> tuple[Serde, Serde]:
         program = self._runner.reader(topic)
         name = program.source(topic)
         source = next(each for each in program.nodes if isinstance(each, SourceNode) and each.name == name)
         return serdes_of(source.reads, program)
 
-    def _sink(self, topic: str) -> tuple[SubtopologyProgram, RecordFormat] | None:
-        """Return the format of a user's topic: of its sink, or of a sink that chooses the topic by record."""
-        found = [
-            (program, node)
-            for program in self._programs
-            for node in program.nodes
-            if isinstance(node, SinkNode) and node.topic not in self._internal and node.topic in {topic, None}
-        ]
-        for program, node in sorted(found, key=lambda each: each[1].topic is None):
-            return program, RecordFormat() if node.writes is None else node.writes.format
-        return None
 
-    def _to_record(self, topic: str, record: OutputRecord) -> Record:
-        _, _, key, value, timestamp, headers = record
-        sink = self._sink(topic)
-        if sink is None or topic == self._dead_letters:
-            return Record(key, value, timestamp, headers)
-        program, written = sink
-        read_key = program.serde(written.key, "key").deserialize
-        read_value = program.serde(written.value, "value").deserialize
-        return Record(
-            None if key is None else read_key(key),
-            None if value is None else read_value(value),
-            timestamp,
-            headers,
-        )
+def _check_milliseconds(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} is {type(value).__name__}, and not int")
+    if value < 0:
+        raise ValueError(f"{name} is negative: {value}")
 
 
-def _to_bytes(value: Value, serialize: Callable[[Value], bytes]) -> bytes | None:
-    return value if value is None or isinstance(value, bytes) else serialize(value)
+def _checked_headers(headers: Iterable[Any]) -> Headers:
+    try:
+        pairs = tuple((name, value) for name, value in headers)
+    except (TypeError, ValueError):
+        raise TypeError(_NOT_HEADERS) from None
+    if not all(isinstance(name, str) and isinstance(value, bytes | None) for name, value in pairs):
+        raise TypeError(_NOT_HEADERS)
+    return pairs
 
 
-@attrs.frozen
-class _GivenSchemas:
-    """Finds the schemas of registered formats in `texts`, subject → text, in place of a registry."""
-
-    texts: Mapping[str, str]
-
-    def __call__(self, formats: Iterable[str], _application: Application) -> Mapping[str, str]:
-        return {name: self._schema(number, name) for number, name in enumerate(formats, start=1)}
-
-    def _schema(self, number: int, name: str) -> str:
-        named = subject(name) or ""
-        if named not in self.texts:
-            raise KeyError(f"pass the schema of the subject {named}: schemas={{'{named}': ...}}")
-        text = self.texts[named]
-        compiled = compile_schema(text) if schema_type(name) == "PROTOBUF" else text
-        return json.dumps({"id": number, "schema": compiled})
+def _to_bytes(value: Value, serialize: Callable[[Value], bytes], what: str) -> bytes | None:
+    """Return the value in its format. Errors have `what` as a note."""
+    if value is None or isinstance(value, bytes):
+        return value
+    try:
+        return serialize(value)
+    except SerializationError as error:
+        error.add_note(what)
+        raise
