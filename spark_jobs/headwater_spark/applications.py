@@ -7,7 +7,7 @@
     with run("orders.yaml", spark, bootstrap_servers="localhost:9092") as application:
         application.wait_until_idle()
 
-The document is a file, a mapping, or a document of `headwater.topology`. The session is not stopped, and its
+The document is a path, a mapping, or a document of `headwater.topology`. The session is not stopped, and its
 own settings are not changed. `headwater run` starts a session by itself; it also serves metrics and health,
 and ends with Spark's JVM.
 """
@@ -140,7 +140,7 @@ def run(
     """Start the application of a document on a session, and return while it runs.
 
     Args:
-        document: a file, the content of one, or a document of `headwater.topology`.
+        document: a path, the content of a document, or a document of `headwater.topology`.
         spark: a classic session (not of Spark Connect) with the settings of `session_config`.
         bootstrap_servers: the cluster, `HOST:PORT,...`.
         client_properties: a file with the settings of Kafka clients, as Kafka's own tools read it, instead of

@@ -1,4 +1,4 @@
-"""Test a topology without a broker and without Spark, as with `TopologyTestDriver` of Kafka Streams.
+"""Test a topology without a broker, as with `TopologyTestDriver` of Kafka Streams.
 
     from headwater_spark.testing import TopologyTestDriver
 

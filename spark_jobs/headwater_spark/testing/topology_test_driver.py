@@ -34,7 +34,8 @@ class TopologyTestDriver:
     Args:
         document: a path, the content of a document, or a document of `headwater.topology`.
         schemas: subject of a schema registry → text of its schema. The registry is not asked.
-        wall_clock_ms: the wall-clock time at which processors are initialized, and of the first records.
+        wall_clock_ms: the wall-clock time at which processors are initialized, and of the first records;
+            Kafka's driver uses the present time.
 
     Raises:
         ProblemsError: The document cannot run, or a class cannot be used; the same problems as at a start.
@@ -80,7 +81,7 @@ class TopologyTestDriver:
         """Process a record of a source topic, and all records that follow from it.
 
         Key and value are written in the formats of the topic; `bytes` are not changed. `timestamp` is in
-        milliseconds; default: the timestamp of the record before, at first 0.
+        milliseconds; default: the timestamp of the record before, at first 0 (in Kafka the present time).
 
         Raises:
             KeyError: The topology does not read this topic.
