@@ -9,6 +9,7 @@ store.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
 from typing import Final
 
 import attrs
@@ -175,7 +176,9 @@ class Totals:
         def as_stored(function: Callable[[Value, Value, Value], Value]) -> Callable[..., Value]:
             def compute(key: Value, value: Value, total: Value) -> Value:
                 new = function(key, value, total)
-                return new if type(new) in scalars else read_again(new)
+                if type(new) in scalars and (type(new) is not float or isfinite(new)):
+                    return new
+                return read_again(new)
 
             return compute
 

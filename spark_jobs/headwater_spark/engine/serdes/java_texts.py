@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from typing import NoReturn
 
 from headwater.compiler.java.numbers import double_text
@@ -22,19 +23,80 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 _FAR_FROM_POINT = re.compile(r"\.(?:(?<=[0-9]{8}\.)|000)")
 """Eight digits before the point, or three zeros after it."""
 _EXPONENT = re.compile(r"e[-+][0-9]{2,3}(?:[,\]}]|\Z)")
-_JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9]+(?:\.[0-9]+)?(?:e[-+][0-9]+)?')
+_JSON_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_JSON_TOKEN = re.compile(_JSON_STRING + r"|-?[0-9]+(?:\.[0-9]+)?(?:e[-+][0-9]+)?")
+_NOT_FINITE = re.compile(_JSON_STRING + "|NaN|-?Infinity")
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _no_constant(_name: str) -> NoReturn:
-    raise ValueError("NaN and infinities are not JSON")
+def _refuse_constant(_name: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are not JSON")
 
 
-read_json: Callable[[str], Value] = json.JSONDecoder(parse_constant=_no_constant).decode
-"""JSON → its value. Raises ValueError also for NaN and infinities, which Jackson refuses, too."""
+read_json: Callable[[str], Value] = json.JSONDecoder(parse_constant=_refuse_constant).decode
+"""JSON → its value, as Jackson reads it: a number such as `1e400` is an infinity.
+
+Raises ValueError for a text that is not JSON, also for the words `NaN` and `Infinity`; RecursionError for one
+that is nested too deeply.
+"""
 
 
-def to_jackson_text(text: str) -> str:
-    """Return compact JSON of Python's encoder with the numbers and the escapes of Jackson."""
+def _format_moment(value: Value) -> str:
+    """Return dates and timestamps as Spark's `to_json` writes them."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError
+
+
+_encode = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_format_moment
+).encode
+_encode_not_finite = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=True, default=_format_moment
+).encode
+
+
+def write_finite_json(value: Value) -> str:
+    """Return compact JSON with the numbers and the escapes of Jackson.
+
+    Half of a surrogate pair is written as it is: `escape_surrogates` replaces it.
+
+    Raises:
+        TypeError: JSON cannot represent a part of the value.
+        ValueError: The same; the part is NaN, an infinity, or a whole number with thousands of digits.
+        RecursionError: The value is nested too deeply.
+    """
+    return _to_jackson_text(_encode(value))
+
+
+def write_json(value: Value) -> str:
+    """Return the JSON of `write_finite_json`; NaN and infinities are strings, as Jackson writes them.
+
+    Raises:
+        TypeError: JSON cannot represent a part of the value.
+        ValueError: The value has a whole number with thousands of digits.
+        RecursionError: The value is nested too deeply.
+    """
+    try:
+        text = _encode(value)
+    except ValueError:
+        text = _NOT_FINITE.sub(_to_quoted, _encode_not_finite(value))
+    return _to_jackson_text(text)
+
+
+def _to_quoted(found: re.Match[str]) -> str:
+    token = found.group()
+    return token if token.startswith('"') else f'"{token}"'
+
+
+def escape_surrogates(text: str) -> str:
+    """Return JSON in which each half of a surrogate pair, which has no UTF-8, is the escape of Jackson."""
+    return SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04X}", text)
+
+
+def _to_jackson_text(text: str) -> str:
     if _LOWER_ESCAPE.search(text) is not None:
         text = _ESCAPE.sub(_to_upper_escape, text)
     if _FAR_FROM_POINT.search(text) is None and _EXPONENT.search(text) is None:
@@ -65,8 +127,15 @@ def read_utf8(data: bytes) -> str:
         return _SURROGATE_BYTES.sub(_MALFORMED_BYTE, data).decode("utf-8", "replace")
 
 
-def uuid_text(text: str) -> str:
+def write_utf8(text: str) -> bytes:
+    """Return the bytes of a text as `String#getBytes(UTF_8)` does: half of a surrogate pair is `?`."""
+    return text.encode("utf-8", "replace")
+
+
+def normalize_uuid(text: str) -> str:
     """Return the text of the UUID that `UUID#fromString` reads, which also reads fewer digits.
+
+    The digits are ASCII digits; Java also reads other digits of Unicode.
 
     Raises:
         ValueError: It is not a UUID.

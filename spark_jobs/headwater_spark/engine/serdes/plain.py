@@ -15,7 +15,7 @@ from math import copysign, isnan
 import attrs
 
 from headwater_spark.engine.records import Value, Windowed
-from headwater_spark.engine.serdes.java_texts import read_utf8, uuid_text
+from headwater_spark.engine.serdes.java_texts import normalize_uuid, read_utf8
 
 
 def equal_in_java(one: Value, other: Value) -> bool:
@@ -123,14 +123,14 @@ def _read_boolean(data: bytes) -> bool:
 
 def _write_uuid(value: Value) -> bytes:
     try:
-        return uuid_text(value).encode()
+        return normalize_uuid(value).encode()
     except (ValueError, AttributeError, TypeError):
         raise SerializationError("uuid", f"it is {kind_of(value)}, not a UUID") from None
 
 
 def _read_uuid(data: bytes) -> str:
     try:
-        return uuid_text(read_utf8(data))
+        return normalize_uuid(read_utf8(data))
     except ValueError:
         raise DeserializationError("uuid", f"{len(data)} byte(s) that are not a UUID") from None
 

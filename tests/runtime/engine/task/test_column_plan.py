@@ -239,6 +239,7 @@ def test_batches_are_skipped_after_failures() -> None:
         ("double", "0", "total + value", "1.6777219E7"),
         ("json", "[]", "total if [value] in total else [*total, (value,)]", "[[16777216],[1]]"),
         ("json", "{}", "{**total, value: len(total)}", '{"16777216":0,"1":2}'),
+        ("json", "2.5", "total * 1e308 if total == 2.5 else total + 'x'", '"Infinityxxx"'),
         (
             "uuid",
             "'AAAAAAAA-AAAA-AAAA-AAAA-AAAAAAAAAAAA'",
