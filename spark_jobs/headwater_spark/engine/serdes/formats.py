@@ -20,8 +20,8 @@ from referencing import Registry
 from headwater.model.behaviors import Format
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.serdes.java_texts import (
-    escape_surrogates,
-    read_json,
+    escape_pairs,
+    read_json_bytes,
     write_finite_json,
     write_json,
 )
@@ -50,18 +50,14 @@ def _writer(encode: Callable[[Value], str]) -> Callable[[Value], bytes]:
             text = encode(value)
         except (TypeError, ValueError, RecursionError) as error:
             raise SerializationError("json", _fault(error)) from None
-
-        try:
-            return text.encode()
-        except UnicodeEncodeError:
-            return escape_surrogates(text).encode()
+        return escape_pairs(text).encode()
 
     return write
 
 
 def _read(data: bytes) -> Value:
     try:
-        return read_json(data.decode())
+        return read_json_bytes(data)
     except json.JSONDecodeError as error:
         raise DeserializationError("json", f"{error.msg} at character {error.pos}") from None
     except (ValueError, RecursionError) as error:

@@ -27,18 +27,68 @@ _JSON_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _JSON_TOKEN = re.compile(_JSON_STRING + r"|-?[0-9]+(?:\.[0-9]+)?(?:e[-+][0-9]+)?")
 _NOT_FINITE = re.compile(_JSON_STRING + "|NaN|-?Infinity")
 SURROGATE = re.compile("[\ud800-\udfff]")
+_NOT_IN_16_BITS = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
+_FIRST_PAIR = 0x10000
+_BLANKS = " \t\r\n"
+_MALFORMED = "\ufffd"
 
 
 def _refuse_constant(_name: str) -> NoReturn:
     raise ValueError("NaN and Infinity are not JSON")
 
 
-read_json: Callable[[str], Value] = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+read_json: Callable[[str], Value] = _DECODER.decode
 """JSON → its value, as Jackson reads it: a number such as `1e400` is an infinity.
 
 Raises ValueError for a text that is not JSON, also for the words `NaN` and `Infinity`; RecursionError for one
 that is nested too deeply.
 """
+
+
+def read_json_bytes(data: bytes) -> Value:
+    """Return the value that Jackson's `ObjectMapper#readTree` reads, as Kafka's `JsonDeserializer` does.
+
+    The text is UTF-8; with a byte order mark or zero bytes also UTF-16 or UTF-32. What follows the first
+    value is ignored, but a number must be followed by a blank, and a word (`true`) by an ASCII character that
+    is no letter or digit.
+
+    Raises:
+        ValueError: The bytes are not JSON, or empty, which Jackson reads as a node that is missing.
+        RecursionError: They are nested too deeply.
+    """
+    try:
+        return read_json(data.decode())
+    except ValueError as error:
+        try:
+            return read_first_json(_decode_as_jackson(data))
+        except ValueError:
+            raise error from None
+
+
+def read_first_json(text: str) -> Value:
+    """Return the first value of a text of JSON, as Jackson does: the text after it is ignored.
+
+    Raises:
+        ValueError: The text does not begin with JSON, or a number or a word continues after it.
+        RecursionError: It is nested too deeply.
+    """
+    value, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
+    after = text[end : end + 1]
+    if text[end - 1] in '"]}' or after in _BLANKS:
+        return value
+    if type(value) in {int, float} or after.isalnum() or after in "_\x7f" or not after.isascii():
+        raise ValueError("a number or a word has no end")
+    return value
+
+
+def _decode_as_jackson(data: bytes) -> str:
+    """Return the text of bytes up to the first malformed ones, and for these U+FFFD, which is not JSON."""
+    encoding = json.detect_encoding(data)
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:  # its bytes have no byte order mark of UTF-8
+        return error.object[: error.start].decode(encoding.removesuffix("-sig")) + _MALFORMED
 
 
 def _format_moment(value: Value) -> str:
@@ -61,7 +111,8 @@ _encode_not_finite = json.JSONEncoder(
 def write_finite_json(value: Value) -> str:
     """Return compact JSON with the numbers and the escapes of Jackson.
 
-    Half of a surrogate pair is written as it is: `escape_surrogates` replaces it.
+    Characters beyond U+FFFF, and halves of surrogate pairs, are written as they are: `escape_pairs`
+    replaces them.
 
     Raises:
         TypeError: JSON cannot represent a part of the value.
@@ -92,8 +143,24 @@ def _to_quoted(found: re.Match[str]) -> str:
 
 
 def escape_surrogates(text: str) -> str:
-    """Return JSON in which each half of a surrogate pair, which has no UTF-8, is the escape of Jackson."""
-    return SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04X}", text)
+    """Return JSON in which halves of surrogate pairs, which have no UTF-8, are escapes."""
+    return SURROGATE.sub(_to_surrogate_escapes, text)
+
+
+def escape_pairs(text: str) -> str:
+    """Return JSON as Jackson writes it to bytes: characters beyond U+FFFF are escapes of their surrogates.
+
+    Halves of surrogate pairs are escapes, too.
+    """
+    return text if text.isascii() else _NOT_IN_16_BITS.sub(_to_surrogate_escapes, text)
+
+
+def _to_surrogate_escapes(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    if code < _FIRST_PAIR:
+        return f"\\u{code:04X}"
+    high, low = divmod(code - _FIRST_PAIR, 0x400)
+    return f"\\u{0xD800 + high:04X}\\u{0xDC00 + low:04X}"
 
 
 def _to_jackson_text(text: str) -> str:

@@ -203,13 +203,13 @@ def reads_as_written(serde: object) -> bool:
     """Return whether each value of the format is read as it was written.
 
     A `float` is rounded, a whole number is read from a `double` with a fraction, and objects of formats with
-    a schema get the defaults of missing fields. A `string` counts as read, although halves of surrogate
-    pairs, which only escapes of JSON have, are written as question marks.
+    a schema get the defaults of missing fields. Halves of surrogate pairs, which only escapes of JSON have,
+    are written to a `string` as question marks.
     """
     return any(serde is PLAIN[name] for name in _READ_AS_WRITTEN)
 
 
-_READ_AS_WRITTEN = ("string", "bytes", "boolean", "long", "integer", "short")
+_READ_AS_WRITTEN = ("bytes", "boolean", "long", "integer", "short")
 _START = struct.Struct(">q")
 _BOUNDS = struct.Struct(">qq")
 LONGEST_MS = 2**63 - 1

@@ -286,6 +286,16 @@ def test_json_has_half_of_a_surrogate_pair_as_an_escape() -> None:
     assert evaluate("to_json(value)", value=["\udc00"]) == r'["\uDC00"]'
 
 
+def test_get_json_object_writes_as_spark() -> None:
+    """Spark writes objects and arrays to bytes, where Jackson escapes characters beyond 16 bits."""
+    assert evaluate("get_json_object(value, '$.a')", value='{"a":["\U0001f600é"]}') == '["\\uD83D\\uDE00é"]'
+    assert evaluate("get_json_object(value, '$.a')", value='{"a":"\U0001f600"}') == "\U0001f600"
+    assert evaluate("to_json(value)", value=["\U0001f600é"]) == '["\U0001f600é"]'
+    assert evaluate("get_json_object(value, '$.a')", value='{"a":1} x') == "1"
+    assert evaluate("get_json_object(value, '$.a')", value='\ufeff{"a":1}') is None
+    assert evaluate("json_array_length(value)", value="[1] x") == 1
+
+
 def test_a_value_that_is_nested_too_deeply_has_no_json() -> None:
     deep: Value = []
     for _ in range(100_000):

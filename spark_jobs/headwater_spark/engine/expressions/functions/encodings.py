@@ -15,7 +15,9 @@ from headwater_spark.engine.expressions.functions.table import Function, strict
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.serdes.java_texts import (
     SURROGATE,
+    escape_pairs,
     escape_surrogates,
+    read_first_json,
     read_json,
     write_json,
     write_utf8,
@@ -94,16 +96,24 @@ def _parse_json(value: Value) -> Value:
         return None
 
 
+def _first_json(value: Value) -> Value:
+    """Return the first value that a text of JSON has; null if it is not JSON."""
+    try:
+        return read_first_json(to_text(value))
+    except (ValueError, RecursionError):
+        return None
+
+
 def get_json_object(value: Value, path: Value) -> Value:
     """Return the value at a path such as `$.a.b[0]` as a text: a string as it is, other values as JSON.
 
     The result is null if the value does not exist, or is null or a string with half of a surrogate pair; if
-    the text is not JSON; and if the path is not valid.
+    the text is not JSON; and if the path is not valid. Text after the first value of the text is ignored.
 
     Raises:
         EvaluationError: An index exceeds a BIGINT, or an argument has no text.
     """
-    found, at, text = _parse_json(value), 1, to_text(path)
+    found, at, text = _first_json(value), 1, to_text(path)
     if not text.startswith("$"):
         return None
     while at < len(text):
@@ -120,7 +130,7 @@ def get_json_object(value: Value, path: Value) -> Value:
     if type(found) is str:
         return found if SURROGATE.search(found) is None else None
     try:
-        return None if found is None else escape_surrogates(write_json(found))
+        return None if found is None else escape_pairs(write_json(found))
     except RecursionError:
         return None
 
@@ -156,12 +166,12 @@ def _without_nulls(value: Value) -> Value:
 def json_array_length(value: Value) -> Value:
     """Return the number of elements of the array in a text of JSON; null if it is not JSON or no array.
 
-    Spark also accepts, and ignores, text after the array.
+    Text after the array is ignored.
 
     Raises:
         EvaluationError: `value` has no text.
     """
-    found = _parse_json(value)
+    found = _first_json(value)
     return len(found) if type(found) is list else None
 
 
