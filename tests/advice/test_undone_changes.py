@@ -10,6 +10,7 @@ from tests.advice.trial import Trial
 from tests.advice.trials import CHANGELOG, COUNT, PINNED_TO_8, REPARTITION, set_up
 
 Change = Callable[[Trial], object]
+UNPINNED = PINNED_TO_8.replace(", partitions: 8", "")
 
 
 def _undo(change: Change, text: str = COUNT, mode: str = "manual") -> Trial:
@@ -102,8 +103,17 @@ def test_an_application_gets_its_former_id_again() -> None:
 
 
 def test_an_explicit_count_has_to_be_kept() -> None:
-    trial = set_up(PINNED_TO_8)
-    trial.step("repartition")["repartition"].pop("partitions")
+    def pin(trial: Trial) -> None:
+        trial.step("repartition")["repartition"]["partitions"] = 8
+        trial.configure(partition_autoscaling_enabled="true")
+        trial.switch(allowUnsafeExpansion=True)
+
+    trial = _undo(pin, UNPINNED)
+    ids = {name: trial.cluster.topics[name].topic_id for name in (REPARTITION, CHANGELOG)}
     assert _codes(trial) == {ProblemCode.OVER_PARTITIONED}
+
     trial.step("repartition")["repartition"]["partitions"] = 8
-    assert not _codes(trial)
+    trial.up()
+    assert {name: trial.cluster.topics[name].topic_id for name in ids} == ids
+    assert {trial.cluster.topics[name].partitions for name in ids} == {8}
+    assert not [*trial.drift().findings]

@@ -4,12 +4,14 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from importlib.metadata import requires
 from importlib.resources import files
 from pathlib import Path
 
 import attrs
 import pytest
 from jsonschema import Draft202012Validator
+from packaging.requirements import Requirement
 from rich.console import Console
 
 from headwater.doctor import Finding, Section, Status, has_errors
@@ -309,8 +311,12 @@ def test_json_fits_the_published_schema(part: Callable[[], Iterator[Iterable[Fin
 
 @pytest.mark.parametrize("version", SUPPORTED_VERSIONS)
 def test_the_connector_fits_each_supported_version_of_spark(version: str) -> None:
-    packages = {**MACHINE.spark_packages, "pyspark": _package(">=4.2.0,<4.4", version)}
-    findings = list(machine_findings(attrs.evolve(MACHINE, spark_packages=packages)))
+    (required,) = (
+        each.specifier for each in map(Requirement, requires("headwater") or ()) if each.name == "pyspark"
+    )
+    spark = Package(str(required), version, is_fitting=required.contains(version))
+    facts = attrs.evolve(MACHINE, spark_packages={**MACHINE.spark_packages, "pyspark": spark})
+    findings = list(machine_findings(facts))
     assert not has_errors(findings)
     assert [each.text for each in findings if each.check == "spark-connector"] == ["4.2.0 is downloaded"]
 

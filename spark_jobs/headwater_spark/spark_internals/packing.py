@@ -24,9 +24,9 @@ from headwater_spark.spark_internals.java_classes import (
 from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
-_SOURCE = Path(__file__).with_name("PackedRows.java")
-_CODE = Path(__file__).with_name("PackedRecords.java")
-_ROWS = Path(__file__).with_name("RecordRows.java")
+_PACKED_ROWS = Path(__file__).with_name("PackedRows.java")
+_PACKED_RECORDS = Path(__file__).with_name("PackedRecords.java")
+_RECORD_ROWS = Path(__file__).with_name("RecordRows.java")
 _PLANNED = "LogicalRDD"
 _RECORDS_AT_ONCE = 8192
 _BYTES_AT_ONCE = 4 * 1024 * 1024
@@ -86,7 +86,8 @@ class RecordPacking(OptionalParts):
             groups: The group of each partition of a topic, in the order of their numbers: each group becomes
                 a Spark partition. None = each input partition becomes one.
             count: The number of groups.
-            reads_values: False = only whether there is a value is read.
+            reads_values: False = values are empty, unless they are null. With an `evaluation` it is ignored:
+                `evaluate` has to empty the values (`select_task_rows`).
 
         Raises:
             Py4JJavaError: Spark cannot plan the rows, for example because a broker does not answer.
@@ -114,12 +115,13 @@ class RecordPacking(OptionalParts):
         session: Any = rows.sparkSession._jsparkSession.cloneSession()  # noqa: SLF001 - PySpark clones no session
         session.conf().set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
         types = gateway.jvm.org.apache.spark.sql.types.StructType
-        packer = create_object(gateway, _SOURCE, _code(), _RECORDS_AT_ONCE, _BYTES_AT_ONCE)
+        code = _PACKED_RECORDS.read_text(encoding="utf-8")
+        packer = create_object(gateway, _PACKED_ROWS, code, _RECORDS_AT_ONCE, _BYTES_AT_ONCE)
         if self._evaluation is not None:
             columns = types.fromDDL(self._evaluation.columns)
             no_rows = rows.sparkSession._jsparkSession.emptyDataFrame().queryExecution().toRdd()  # noqa: SLF001 - PySpark shows no RDD of rows
             plan = _evaluated_plan(rows.sparkSession, no_rows, columns, self._evaluation.evaluate)
-            packer.evaluate(_ROWS.read_text(encoding="utf-8"), plan, no_rows)
+            packer.evaluate(_RECORD_ROWS.read_text(encoding="utf-8"), plan, no_rows)
         return _JavaParts(packer=packer, session=session, fields=types.fromDDL(self._schema))
 
 
@@ -130,10 +132,6 @@ def _evaluated_plan(
     session = spark._jsparkSession  # noqa: SLF001 - PySpark creates no DataFrame of an RDD of rows
     frame = DataFrame(session.internalCreateDataFrame(rdd, columns, False), spark)  # noqa: FBT003 - Java's own signature
     return evaluate(frame)._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows no plans
-
-
-def _code() -> str:
-    return _CODE.read_text(encoding="utf-8")
 
 
 def _rdd_of(rows: DataFrame) -> JavaObject:

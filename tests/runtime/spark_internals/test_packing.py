@@ -274,12 +274,12 @@ def test_rows_that_do_not_only_come_from_kafka_are_not_packed(
 
 
 def test_records_are_not_packed_if_spark_cannot_compile_the_code(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Otherwise each executor would fail each batch."""
-    monkeypatch.setattr(
-        packing, "_code", lambda: "public Object generate(Object[] given) { return new Gone(); }"
-    )
+    records = tmp_path / "PackedRecords.java"
+    records.write_text("public Object generate(Object[] given) { return new Gone(); }", encoding="utf-8")
+    monkeypatch.setattr(packing, "_PACKED_RECORDS", records)
     packing_ = RecordPacking(SCHEMA)
     with capture_logs() as logs:
         assert packing_.packed(spark.range(1), None, 1, reads_values=True) is None

@@ -14,7 +14,7 @@ from headwater_spark.engine.expressions.operations import (
     text_to_whole,
 )
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.java_texts import read_utf8
+from headwater_spark.engine.serdes.java_texts import read_utf8, write_utf8
 
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII)
 _TIMESTAMP = re.compile(
@@ -113,7 +113,7 @@ def to_boolean(value: Value) -> Value:
 def to_binary(value: Value) -> Value:
     if value is None or type(value) is bytes:
         return value
-    return value.encode() if type(value) is str else _no_cast(value, "BINARY")
+    return write_utf8(value) if type(value) is str else _no_cast(value, "BINARY")
 
 
 def to_date(value: Value) -> Value:

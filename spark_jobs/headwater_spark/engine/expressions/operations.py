@@ -25,7 +25,8 @@ def text_to_whole(text: str) -> int:
     digits = trimmed[1:] if trimmed[:1] in {"+", "-"} else trimmed
     if not (digits.isascii() and digits.isdigit()):
         raise EvaluationError("a STRING is not a valid BIGINT")
-    return in_range(int(trimmed))
+    digits = digits.lstrip("0")[:_LONGEST_WHOLE] or "0"
+    return in_range(-int(digits) if trimmed[0] == "-" else int(digits))
 
 
 def text_to_double(text: str) -> float:
@@ -43,6 +44,8 @@ def text_to_double(text: str) -> float:
         raise EvaluationError("a STRING is not a valid DOUBLE") from None
 
 
+_LONGEST_WHOLE = 20
+"""More digits than a BIGINT has; Python reads no number of thousands of digits."""
 _BLANKS = "".join(map(chr, range(33)))
 _SPECIAL = {
     "nan": math.nan,

@@ -9,6 +9,7 @@ store.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
 from typing import Final
 
 import attrs
@@ -20,7 +21,7 @@ from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Context, Headers, InputRecord, Value, Windowed
 from headwater_spark.engine.serdes.formats import JSON
-from headwater_spark.engine.serdes.plain import reads_as_written
+from headwater_spark.engine.serdes.plain import PLAIN, reads_as_written
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
@@ -33,7 +34,7 @@ NUMBER: Final = 32
 """The most bytes of a number of 64 bits, in any format; each total has room for as many."""
 ENTRY: Final = TIMESTAMP + NUMBER
 _INT_64: Final = 2**63
-_JSON_SCALARS: Final = frozenset((type(None), str, int, float, bool))
+_JSON_SCALARS: Final = frozenset((type(None), int, float, bool))
 _WIDEST = "\U0001f600"
 
 TimestampedStore = TimestampedKeyValueBytes | TimestampedWindowBytes
@@ -171,11 +172,15 @@ class Totals:
             return functions
         read_again = self._read_again
         scalars = _JSON_SCALARS if serde is JSON else frozenset((type(None),))
+        has_texts = serde is JSON or serde is PLAIN["string"]
 
         def as_stored(function: Callable[[Value, Value, Value], Value]) -> Callable[..., Value]:
             def compute(key: Value, value: Value, total: Value) -> Value:
                 new = function(key, value, total)
-                return new if type(new) in scalars else read_again(new)
+                kind = type(new)
+                if kind is str:  # not ASCII: it may have halves of surrogate pairs
+                    return new if has_texts and new.isascii() else read_again(new)
+                return new if kind in scalars and (kind is not float or isfinite(new)) else read_again(new)
 
             return compute
 
@@ -345,7 +350,7 @@ def _bytes_per_character(serialize: Callable[[Value], bytes]) -> int:
         widest = serialize(_WIDEST)
     except Exception:  # noqa: BLE001 - formats of numbers raise anything
         return 0
-    return {_WIDEST.encode(): 4, b'"\\ud83d\\ude00"': 12, f'"{_WIDEST}"'.encode(): 6}.get(widest, 0)
+    return {_WIDEST.encode(): 4, b'"\\uD83D\\uDE00"': 12}.get(widest, 0)
 
 
 def _reads_whole_numbers(serde: Serde) -> bool:

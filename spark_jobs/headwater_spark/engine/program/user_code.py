@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
-from inspect import isclass, isfunction, signature
+from inspect import getattr_static, isabstract, isclass, isfunction, signature
 from typing import Any
 
 import attrs
@@ -185,14 +185,18 @@ class ClassRole(Enum):
     STATIC_PARTITIONER = "static partitioner"
 
 
-_METHODS: Mapping[ClassRole, tuple[str, ...]] = {
-    ClassRole.PROCESSOR: ("init", "process", "close"),
-    ClassRole.TRANSFORMER: ("init", "transform", "close"),
-    ClassRole.PARTITIONER: ("partition",),
-    ClassRole.STATIC_PARTITIONER: ("static_partition",),
+_Methods = Mapping[str, tuple[str, ...]]
+"""Name of a method → the arguments that the runtime passes to it."""
+
+_STATIC_PARTITIONER: _Methods = {"static_partition": ("topic", "key", "num_partitions")}
+_METHODS: Mapping[ClassRole, _Methods] = {
+    ClassRole.PROCESSOR: {"init": ("context",), "process": ("record",), "close": ()},
+    ClassRole.TRANSFORMER: {"init": ("context",), "transform": ("key", "value"), "close": ()},
+    ClassRole.PARTITIONER: {"partition": ("topic", "key", "value", "num_partitions")},
+    ClassRole.STATIC_PARTITIONER: _STATIC_PARTITIONER,
 }
-_NOT_DEFINED = (Processor.process, ValueTransformer.transform)
-"""Methods of base classes that only raise an error."""
+_NOT_DEFINED = (None, Processor.process, ValueTransformer.transform)
+"""No method, or a method of a base class that only raises an error."""
 _ARGUMENTS: Mapping[ClassRole, tuple[str, ...]] = {
     ClassRole.PROCESSOR: ("record",),
     ClassRole.TRANSFORMER: ("key", "value"),
@@ -211,30 +215,65 @@ class NamedClass:
 
 
 def find_class_fault(found: Value, role: ClassRole) -> str | None:
-    """Return why the runtime cannot use what a name of a class stands for; None = it can.
+    """Return why the runtime cannot use the object that a class name refers to; None = it can.
 
-    A callable object that is neither a class nor a function is called like a class.
+    A callable object that is neither a class nor a function is called like a class. What has no known
+    signature is accepted, for example compiled code.
     """
     arguments = _ARGUMENTS.get(role)
     if isfunction(found) and arguments is not None:
-        takes = _can_be_called(found, len(arguments))
-        return None if takes else f"a function that cannot be called with ({', '.join(arguments)})"
-    if not callable(found) or (isfunction(found) and not _can_be_called(found, 0)):
+        return None if _accepts(found, len(arguments)) else f"a function that {_not_callable(arguments)}"
+    if isclass(found):
+        return _find_fault_of_class(found, role)
+    if not callable(found):
         return f"an object of the type {type(found).__name__}, not a class"
-    if not isclass(found):
-        return None
-    if not _can_be_called(found, 0):
+    if not _accepts(found, 0):
+        return f"an object of the type {type(found).__name__}, not a class, that {_not_callable(())}"
+    return None
+
+
+def _find_fault_of_class(found: type, role: ClassRole) -> str | None:
+    if isabstract(found):
+        return "an abstract class, which cannot be created"
+    if not _accepts(found, 0):
         return "a class that cannot be created without arguments"
-    missing = [name for name in _METHODS[role] if getattr(found, name, None) in (None, *_NOT_DEFINED)]
-    return f"a class without the method {', '.join(missing)}" if missing else None
+    methods = _METHODS[role]
+    if role is ClassRole.PARTITIONER and hasattr(found, "static_partition"):
+        methods = _STATIC_PARTITIONER
+    missing = [name for name in methods if getattr(found, name, None) in _NOT_DEFINED]
+    if missing:
+        return f"a class without the method {', '.join(missing)}"
+    faults = (_find_fault_of_method(found, name, arguments) for name, arguments in methods.items())
+    return next(filter(None, faults), None)
 
 
-def _can_be_called(function: Callable[..., Value], arguments: int) -> bool:
-    """Return whether a function or a class accepts so many positional arguments; True if it is not known."""
+def _find_fault_of_method(found: type, name: str, arguments: tuple[str, ...]) -> str | None:
+    """Return why a method of a class's objects cannot be called; None also for properties and the like."""
+    defined: Value = getattr_static(found, name, None)
+    method, count = getattr(found, name), len(arguments)
+    if isfunction(defined):
+        count += 1  # the object
+    elif hasattr(defined, "__get__") and not isinstance(defined, staticmethod | classmethod):
+        return None
+    if not callable(method):
+        return f"a class whose {name} is not a method"
+    return None if _accepts(method, count) else f"a class whose method {name} {_not_callable(arguments)}"
+
+
+def _not_callable(arguments: tuple[str, ...]) -> str:
+    passed = f"with ({', '.join(arguments)})" if arguments else "without arguments"
+    return f"cannot be called {passed}"
+
+
+def _accepts(function: Callable[..., Value], count: int) -> bool:
+    """Return whether a callable accepts `count` positional arguments; True if its signature is not known."""
     try:
-        signature(function).bind(*range(arguments))
-    except ValueError:  # of compiled code
+        # A decorator may pass other arguments to the function that it wraps.
+        known = signature(function, follow_wrapped=False)
+    except (ValueError, TypeError):
         return True
+    try:
+        known.bind(*range(count))
     except TypeError:
         return False
     return True

@@ -6,9 +6,7 @@ are read as their underlying types: a `timestamp-millis` is a long, as everywher
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
 from functools import lru_cache
 from io import BytesIO
 
@@ -21,7 +19,12 @@ from referencing import Registry
 
 from headwater.model.behaviors import Format
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.java_texts import read_json, to_jackson_text
+from headwater_spark.engine.serdes.java_texts import (
+    escape_pairs,
+    read_json_bytes,
+    write_finite_json,
+    write_json,
+)
 from headwater_spark.engine.serdes.plain import (
     PLAIN,
     DeserializationError,
@@ -34,7 +37,6 @@ from headwater_spark.engine.serdes.plain import (
 )
 from headwater_spark.engine.serdes.protobuf import protobuf, protobuf_reader, registered_protobuf
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 SchemaOf = Callable[[int], str | None]
 """Schema id → text of the schema; None = no such schema. Raises RegistryUnavailableError or
 CompilerUnavailableError, and ValueError for a schema that cannot be used."""
@@ -42,40 +44,22 @@ _MAGIC = b"\0"
 _HEADER = 5
 
 
-def _moment(value: Value) -> str:
-    """Return dates and timestamps as Spark's `to_json` writes them."""
-    if isinstance(value, datetime):
-        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError
+def _writer(encode: Callable[[Value], str]) -> Callable[[Value], bytes]:
+    def write(value: Value) -> bytes:
+        try:
+            text = encode(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise SerializationError("json", _fault(error)) from None
+        return escape_pairs(text).encode()
 
-
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_moment).encode
-
-
-def _write(value: Value) -> bytes:
-    try:
-        text = to_jackson_text(_ENCODE(value))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SerializationError("json", _fault(error)) from None
-
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return _SURROGATE.sub(_escaped, text).encode()
-
-
-def _escaped(surrogate: re.Match[str]) -> str:
-    """Return the escape of half of a surrogate pair, which has no UTF-8, as Jackson writes it."""
-    return f"\\u{ord(surrogate.group()):04X}"
+    return write
 
 
 def _read(data: bytes) -> Value:
     try:
-        return read_json(data.decode())
+        return read_json_bytes(data)
     except json.JSONDecodeError as error:
-        raise DeserializationError("json", f"{error.msg} at byte {error.pos}") from None
+        raise DeserializationError("json", f"{error.msg} at character {error.pos}") from None
     except (ValueError, RecursionError) as error:
         raise DeserializationError("json", _fault(error)) from None
 
@@ -88,11 +72,14 @@ def _fault(error: Exception) -> str:
     return "it contains something that JSON cannot represent"
 
 
-JSON = Plain(_write, _read, equal_in_java)
+JSON = Plain(_writer(write_json), _read, equal_in_java)
+_write_finite = _writer(write_finite_json)
 
 
 def checked_json(name: str, schema_text: str) -> Plain:
     """Return the serde of JSON that must match a schema.
+
+    NaN and infinities cannot be written: as strings, they would violate the schema of a number.
 
     Raises:
         ValueError: The text is not a JSON Schema.
@@ -115,7 +102,7 @@ def checked_json(name: str, schema_text: str) -> Plain:
     def write(value: Value) -> bytes:
         if not is_valid(value):
             raise SerializationError(name, fault(value))
-        return _write(value)
+        return _write_finite(value)
 
     def read(data: bytes) -> Value:
         value = _read(data)

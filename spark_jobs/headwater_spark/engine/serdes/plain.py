@@ -15,7 +15,7 @@ from math import copysign, isnan
 import attrs
 
 from headwater_spark.engine.records import Value, Windowed
-from headwater_spark.engine.serdes.java_texts import read_utf8, uuid_text
+from headwater_spark.engine.serdes.java_texts import normalize_uuid, read_utf8
 
 
 def equal_in_java(one: Value, other: Value) -> bool:
@@ -123,14 +123,14 @@ def _read_boolean(data: bytes) -> bool:
 
 def _write_uuid(value: Value) -> bytes:
     try:
-        return uuid_text(value).encode()
+        return normalize_uuid(value).encode()
     except (ValueError, AttributeError, TypeError):
         raise SerializationError("uuid", f"it is {kind_of(value)}, not a UUID") from None
 
 
 def _read_uuid(data: bytes) -> str:
     try:
-        return uuid_text(read_utf8(data))
+        return normalize_uuid(read_utf8(data))
     except ValueError:
         raise DeserializationError("uuid", f"{len(data)} byte(s) that are not a UUID") from None
 
@@ -203,13 +203,13 @@ def reads_as_written(serde: object) -> bool:
     """Return whether each value of the format is read as it was written.
 
     A `float` is rounded, a whole number is read from a `double` with a fraction, and objects of formats with
-    a schema get the defaults of missing fields. A `string` counts as read, although halves of surrogate
-    pairs, which only escapes of JSON have, are written as question marks.
+    a schema get the defaults of missing fields. Halves of surrogate pairs, which only escapes of JSON have,
+    are written to a `string` as question marks.
     """
     return any(serde is PLAIN[name] for name in _READ_AS_WRITTEN)
 
 
-_READ_AS_WRITTEN = ("string", "bytes", "boolean", "long", "integer", "short")
+_READ_AS_WRITTEN = ("bytes", "boolean", "long", "integer", "short")
 _START = struct.Struct(">q")
 _BOUNDS = struct.Struct(">qq")
 LONGEST_MS = 2**63 - 1

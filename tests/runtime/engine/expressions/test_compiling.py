@@ -274,3 +274,32 @@ def test_any_text_compiles_or_is_rejected(text: str) -> None:
 def test_doubles_cast_to_strings_can_be_cast_back(number: float) -> None:
     text = evaluate("cast(value as string)", value=number)
     assert evaluate("cast(value as double) <=> cast(written as double)", value=number, written=text) is True
+
+
+@pytest.mark.parametrize("function", ["md5", "sha1", "crc32", "base64", "hex", "octet_length", "binary"])
+def test_half_of_a_surrogate_pair_is_encoded_as_a_question_mark(function: str) -> None:
+    """Java does so; only escapes of JSON have such halves, and Spark reads them as null."""
+    assert evaluate(f"{function}(value)", value="a\ud800b\udc00") == evaluate(f"{function}('a?b?')")
+
+
+def test_json_has_half_of_a_surrogate_pair_as_an_escape() -> None:
+    assert evaluate("to_json(value)", value=["\udc00"]) == r'["\uDC00"]'
+
+
+def test_get_json_object_writes_as_spark() -> None:
+    """Spark writes objects and arrays to bytes, where Jackson escapes characters beyond 16 bits."""
+    assert evaluate("get_json_object(value, '$.a')", value='{"a":["\U0001f600é"]}') == '["\\uD83D\\uDE00é"]'
+    assert evaluate("get_json_object(value, '$.a')", value='{"a":"\U0001f600"}') == "\U0001f600"
+    assert evaluate("to_json(value)", value=["\U0001f600é"]) == '["\U0001f600é"]'
+    assert evaluate("get_json_object(value, '$.a')", value='{"a":1} x') == "1"
+    assert evaluate("get_json_object(value, '$.a')", value='\ufeff{"a":1}') is None
+    assert evaluate("json_array_length(value)", value="[1] x") == 1
+
+
+def test_a_value_that_is_nested_too_deeply_has_no_json() -> None:
+    deep: Value = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(EvaluationError, match="nested too deeply"):
+        evaluate("to_json(value)", value=deep)
+    assert evaluate("get_json_object(value, '$')", value="[" * 100_000 + "]" * 100_000) is None

@@ -5,6 +5,7 @@ from typing import Any
 
 _BEGINNINGS = (100_000, 100_000, 100_000, 0, 0, 5_000, 1_700_000_000_000, 2**62)
 _JUMPS = (0, 1, 500, 1000, 1000, 3000, 7000, 25_000)
+_EQUAL = (0, 0, 0, 0, 0, 0, 1, 4_000)
 _BACK = (0, 0, 0, 0, 1000, 2000, 6000, 15_000, 60_000)
 _KEYS = ("a", "b", "c", "a", "b", None)
 _PRESENT = (*[1_795_000_000_000] * 6, 1_795_000_000_000, 0, 100_000, 2_000_000_000, 7_258_118_400_000)
@@ -14,6 +15,7 @@ _KEY_SETS: tuple[tuple[str | None, ...], ...] = (
     ("a", "a", "a", "b"),
     ("a", "b", "c", "d", "e", "f", "ab", "é", None),
 )
+_EMOJI = "\N{GRINNING FACE}"
 _ODD = ("", ":", "é:1", "no colon", "a:b:c", "€uro:5")
 _HEADERS: tuple[tuple[str, ...], ...] = ((), (), ("one",), ("one", "two"), ("two", "two"))
 
@@ -44,18 +46,20 @@ def present_records(
 ) -> list[dict[str, Any]]:
     """Return `count` records or advances of the clock, most of them with present timestamps.
 
-    Some data have other ones, gaps, or records that are as much late: a day or, with `months`, a month.
+    Some data have other ones, gaps, or records that are as much late: a day or, with `months`, a month. In
+    some, most records have the timestamp of the record before them.
     """
     gaps = _GAPS if months else _GAPS[:-1]
     time = chance.choice(_PRESENT)
     keys = chance.choice(_KEY_SETS)
     has_gaps = chance.randrange(4) == 0
+    jumps = _EQUAL if chance.randrange(5) == 0 else _JUMPS
     made: list[dict[str, Any]] = []
     for number in range(count):
         if chance.randrange(25) == 0:
             made.append({"advance": chance.choice([1, 4_000, 10_000, 35_000])})
             continue
-        time += chance.choice(gaps) if has_gaps and chance.randrange(12) == 0 else chance.choice(_JUMPS)
+        time += chance.choice(gaps) if has_gaps and chance.randrange(12) == 0 else chance.choice(jumps)
         back = chance.choice(gaps) if has_gaps and chance.randrange(20) == 0 else chance.choice(_BACK)
         made.append(
             {
@@ -67,6 +71,12 @@ def present_records(
             }
         )
     return made
+
+
+def with_emoji(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record whose value has a character of two surrogates instead of each `c`."""
+    value = record.get("value")
+    return record if value is None else {**record, "value": value.replace("c", _EMOJI)}
 
 
 def batches(chance: random.Random, data: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -1,6 +1,7 @@
 """The functions of `tests/oracle/java/…/Functions.java` in SQL: they make values of a format from texts."""
 
 import base64
+import json
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,20 +20,20 @@ class ValueFormat:
         text: Expression of a value → its text.
         made: Expression of a text → a value with it.
         value_of: Text → the value.
-        is_number: Its keys are made of hash values, because its texts have no colon.
+        has_hashes: Its values and keys are made of hash values of texts, so its texts have no colon.
     """
 
     name: str
     text: Callable[[str], str]
     made: Callable[[str], str]
     value_of: Callable[[str], Any]
-    is_number: bool = False
+    has_hashes: bool = False
 
     def encoded(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a record with a value in the format, as base 64."""
         if record.get("value") is None:
             return record
-        data = serde_of(Format(self.name), {}).serialize(self.value_of(record["value"]))
+        data = serde_of(Format(self.name), SCHEMAS).serialize(self.value_of(record["value"]))
         return {**record, "value": base64.b64encode(data).decode(), "base64": True}
 
 
@@ -44,6 +45,27 @@ def _hash(text: str) -> int:
     return zlib.crc32(text.encode())
 
 
+def _object(text: str) -> str:
+    return f"if({text} is null, null, named_struct('n', double(crc32({text}) % 1000) * 31.25D, 'v', {text}))"
+
+
+def _object_of(text: str) -> dict[str, Any]:
+    return {"n": float(_hash(text) % 1000) * 31.25, "v": text}
+
+
+SCHEMAS: Mapping[str, str] = {
+    "record": json.dumps(
+        {
+            "type": "record",
+            "name": "Value",
+            "fields": [{"name": "n", "type": "double"}, {"name": "v", "type": "string"}],
+        }
+    ),
+    "object": json.dumps(
+        {"type": "object", "properties": {"n": {"type": "number"}, "v": {"type": "string"}}}
+    ),
+}
+"""File → schema of the formats with a schema. With a dot, a format would be the name of a class in Java."""
 TEXT = ValueFormat("text", _string, str, str)
 FORMATS: Mapping[str, ValueFormat] = {
     each.name: each
@@ -55,23 +77,46 @@ FORMATS: Mapping[str, ValueFormat] = {
             _string,
             lambda text: f"crc32({text}) % 1000",
             lambda text: _hash(text) % 1000,
-            is_number=True,
+            has_hashes=True,
+        ),
+        ValueFormat(
+            "integer",
+            _string,
+            lambda text: f"crc32({text}) % 2000000000 - 1000000000",
+            lambda text: _hash(text) % 2_000_000_000 - 1_000_000_000,
+            has_hashes=True,
+        ),
+        ValueFormat(
+            "short",
+            _string,
+            lambda text: f"crc32({text}) % 60000 - 30000",
+            lambda text: _hash(text) % 60_000 - 30_000,
+            has_hashes=True,
         ),
         ValueFormat(
             "double",
             _string,
             lambda text: f"double(crc32({text}) % 1000000) * 31.25D",
             lambda text: float(_hash(text) % 1_000_000) * 31.25,
-            is_number=True,
+            has_hashes=True,
         ),
         ValueFormat(
-            "json",
-            lambda value: f"{value}.v",
-            lambda text: (
-                f"if({text} is null, null, "
-                f"named_struct('n', double(crc32({text}) % 1000) * 31.25D, 'v', {text}))"
-            ),
-            lambda text: {"n": float(_hash(text) % 1000) * 31.25, "v": text},
+            "float",
+            _string,
+            lambda text: f"double(crc32({text}) % 1000) * 0.25D",
+            lambda text: float(_hash(text) % 1000) * 0.25,
+            has_hashes=True,
+        ),
+        ValueFormat(
+            "uuid",
+            _string,
+            lambda text: f"'00000000-0000-4000-8000-' || lower(lpad(hex(crc32({text})), 12, '0'))",
+            lambda text: f"00000000-0000-4000-8000-{_hash(text):012x}",
+            has_hashes=True,
+        ),
+        *(
+            ValueFormat(name, lambda value: f"{value}.v", _object, _object_of)
+            for name in ("json", "json:object", "avro:record")
         ),
     )
 }
@@ -111,7 +156,7 @@ def functions_of(form: ValueFormat, *, partial: bool) -> Functions:
     """Return the functions; `partial` = only the functions of the Java helper."""
     made, text = form.made, form.text("value")
     shown = f"coalesce({text}, 'null')"
-    key = f"string(crc32({text}) % 4)" if form.is_number else _before(text)
+    key = f"string(crc32({text}) % 4)" if form.has_hashes else _before(text)
 
     def text_of(value: str) -> str:
         return f"coalesce({form.text(value)}, 'null')"
@@ -124,7 +169,7 @@ def functions_of(form: ValueFormat, *, partial: bool) -> Functions:
         return _null_if(condition, value) if partial else value
 
     joined = f"replace({text_of('left')} || '+' || {text_of('right')}, ':', '')"
-    first_of_nulls = "1" if form.is_number else "d"
+    first_of_nulls = "1" if form.has_hashes else "d"
     return Functions(
         where=f"coalesce(length({text}), 0) % 3 <> 0",
         other_where=f"coalesce(length({text}), 0) % 2 <> 0",

@@ -22,6 +22,7 @@ from headwater_spark.engine.serdes import Plain, serde_of
 from headwater_spark.engine.task import PoisonRecordError
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.data import records
+from tests.runtime.engine.fuzzing.functions import SCHEMAS
 from tests.runtime.engine.fuzzing.generation import Generator, TableGenerator
 from tests.runtime.engine.fuzzing.processors import text
 from tests.runtime.replay import UNCACHED, BatchReplay, runnable_programs
@@ -57,7 +58,7 @@ class TextProgram(SubtopologyProgram):
         is_windowed = wanted is not None and wanted.window is not None
         if name is None or is_windowed or (role == "key" and name != "string"):
             return TEXT
-        return serde_of(Format(name), {})
+        return serde_of(Format(name), SCHEMAS)
 
 
 def ours(document: dict[str, Any], data: list[dict[str, Any]], *, reopens: bool = False) -> Outputs:

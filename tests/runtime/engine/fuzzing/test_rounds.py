@@ -20,8 +20,8 @@ from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.settings import engine_settings
 from headwater_spark.engine.task import PoisonRecordError
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
-from tests.runtime.engine.fuzzing.data import batches, present_records
-from tests.runtime.engine.fuzzing.functions import FORMATS, TEXT, ValueFormat
+from tests.runtime.engine.fuzzing.data import batches, present_records, with_emoji
+from tests.runtime.engine.fuzzing.functions import FORMATS, SCHEMAS, TEXT, ValueFormat
 from tests.runtime.engine.fuzzing.generation import Generator
 from tests.runtime.engine.fuzzing.rounds import Rounds, in_order_of_test_driver, smallest_heads
 from tests.runtime.engine.fuzzing.test_data import (
@@ -75,7 +75,8 @@ class Situation:
         cache = _cache_of(document, chance)
         # a cache of Kafka Streams reads all segments of a search one by one: minutes for those of months
         data = present_records(chance, generator.topics, chance.randint(10, _MOST_RECORDS), months=cache == 0)
-        data = [generator.form.encoded(record) if generator.form is not TEXT else record for record in data]
+        if generator.form is not TEXT:
+            data = [generator.form.encoded(with_emoji(record)) for record in data]
         document = of_version(document, version)
         application = document["application"]
         config = {**application["config"], "statestore.cache.max.bytes": str(cache)}
@@ -109,7 +110,7 @@ def rounds_of(document: dict[str, Any]) -> Rounds:
         engine_settings(loaded.documents[0].application.config), emit_interval_ms=0, outer_join_interval_ms=0
     )
     fields = [field.name for field in attrs.fields(SubtopologyProgram)]
-    made = runnable_programs(loaded.documents[0], (), settings)
+    made = runnable_programs(loaded.documents[0], (), settings, SCHEMAS)
     return Rounds([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
 
 
@@ -138,6 +139,8 @@ def differences_in(kafka_streams: KafkaStreams, seed: int, situation: Situation)
     application, steps = situation.document["application"], situation.document["topology"]
     about = f"{application}\n" + "\n".join(json.dumps(step) for step in steps)
     if isinstance(answer, Refusal):
+        if answer.name == "ConfigException":
+            yield f"seed {seed}: the example cannot be compared, {answer.message}\n{about}"
         meant = answer.message.startswith(NOT_STARTED) or answer.message.endswith(NULL_KEY_WAITS)
         if answer.name == DIED and not meant and not _dies(situation):
             yield f"seed {seed}: Kafka Streams dies, {answer.message}\n{about}"
@@ -199,7 +202,7 @@ def test_same_answers(version: KafkaStreams, seed: int) -> None:
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 def test_same_answers_with_values_of_a_format(version: KafkaStreams, form: ValueFormat) -> None:
-    for seed in range(4):
+    for seed in range(3):
         situation = Situation.of_format(form, seed, version.version)
         found = next(differences_in(version, seed, situation), None)
         assert found is None, found

@@ -20,6 +20,7 @@ from headwater_spark.engine.expressions.operations import (
     subtract,
 )
 from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.java_texts import write_utf8
 
 
 def absolute(value: Value) -> Value:
@@ -161,7 +162,7 @@ def shifted(to_left: bool) -> Value:  # noqa: FBT001
 def hexadecimal(value: Value) -> Value:
     if type(value) is int:
         return f"{value & (2**64 - 1):X}"
-    data = value if type(value) is bytes else str(value).encode()
+    data = value if type(value) is bytes else write_utf8(str(value))
     return data.hex().upper()
 
 

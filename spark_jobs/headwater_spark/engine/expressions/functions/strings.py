@@ -14,6 +14,7 @@ from headwater_spark.engine.expressions.faults import (
 from headwater_spark.engine.expressions.functions.table import Function, lenient, strict
 from headwater_spark.engine.expressions.operations import no_fit
 from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.java_texts import write_utf8
 
 
 def concat(*values: Value) -> Value:
@@ -293,7 +294,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "len": strict(length, 1),
     "char_length": strict(length, 1),
     "character_length": strict(length, 1),
-    "octet_length": strict(lambda value: len(value if type(value) is bytes else to_text(value).encode()), 1),
+    "octet_length": strict(
+        lambda value: len(value if type(value) is bytes else write_utf8(to_text(value))), 1
+    ),
     "substring": strict(substring, 2, 3),
     "substr": strict(substring, 2, 3),
     "left": strict(left, 2),

@@ -100,7 +100,7 @@ final class DataRun {
     /**
      * Records in, as those of {@link #batches}, where a batch may be {@code [{"advance": …}]}. {@code groups} are the source topics of each sub-topology. The
      * records of a batch are processed in rounds: each sub-topology processes all records that wait for it as a batch of its own, which is committed; what
-     * it writes waits for the next sub-topology that reads it.
+     * it writes waits for the next sub-topology that reads it. Offsets have gaps.
      */
     static List<Object> rounds(final Map<String, Object> document, final List<Object> batches, final List<Object> groups, final long cacheBytes) throws IOException {
         final Path folder = Files.createTempDirectory("headwater-oracle");
@@ -157,18 +157,32 @@ final class DataRun {
         }
 
         private boolean round(final int batch) {
-            waiting.removeIf(record -> insides.processGlobal(record.topic(), record.timestamp(), record.key(), record.value(), record.headers()));
+            waiting.removeIf(this::processGlobal);
             boolean processed = false;
             for (final Object group : groups) {
                 final List<ProducerRecord<byte[], byte[]>> chosen = new ArrayList<>();
                 waiting.removeIf(record -> ((List<?>) group).contains(record.topic()) && chosen.add(record));
                 if (!chosen.isEmpty()) {
-                    chosen.forEach(record -> insides.enqueue(record.topic(), record.timestamp(), record.key(), record.value(), record.headers()));
+                    chosen.forEach(this::enqueue);
                     collect(batch, insides.processAlone());
                     processed = true;
                 }
             }
             return processed;
+        }
+
+        private boolean processGlobal(final ProducerRecord<byte[], byte[]> record) {
+            final boolean processed =
+                insides.processGlobal(record.topic(), record.timestamp(), record.key(), record.value(), record.headers());
+            if (processed) {
+                insides.skipOffset(record.topic());
+            }
+            return processed;
+        }
+
+        private void enqueue(final ProducerRecord<byte[], byte[]> record) {
+            insides.enqueue(record.topic(), record.timestamp(), record.key(), record.value(), record.headers());
+            insides.skipOffset(record.topic());
         }
 
         private void collect(final int batch, final List<ProducerRecord<byte[], byte[]>> written) {

@@ -32,7 +32,7 @@ final class Functions {
     static final ValueMapper VALUES_MAPPER = value -> value == null ? List.of() : List.of(appended(value, ""), appended(value, "g"));
     static final ValueJoiner JOINER = (left, right) -> text(right).endsWith("9") ? null
         : ValueFormat.made(before(text(left)) + ":" + ending((text(left) + "+" + text(right)).replace(":", ""), 8));
-    static final Function FOREIGN_KEY = value -> text(value).startsWith(ValueFormat.isNumber() ? "1" : "d") ? null : key(value);
+    static final Function FOREIGN_KEY = value -> text(value).startsWith(ValueFormat.hasHashes() ? "1" : "d") ? null : key(value);
     /** The key of a global table: null for some records. */
     static final KeyValueMapper FOREIGN_KEY_MAPPER = (key, value) -> FOREIGN_KEY.apply(value);
 
@@ -42,7 +42,7 @@ final class Functions {
     /** `where` selects one of two: multiples of two or of three. */
     static Predicate predicate(final Call call) {
         final int divisor = call.has("where") && call.text("where").contains("% 2") ? 2 : 3;
-        return (key, value) -> (value == null ? 0 : text(value).length()) % divisor != 0;
+        return (key, value) -> (value == null ? 0 : length(text(value))) % divisor != 0;
     }
 
     /** Returns an empty text or null. */
@@ -58,16 +58,16 @@ final class Functions {
 
     /** Returns one of two sink topics. */
     static String topic(final Object value) {
-        return "out-chosen-" + (value == null ? 0 : text(value).length()) % 2;
+        return "out-chosen-" + (value == null ? 0 : length(text(value))) % 2;
     }
 
     private static String text(final Object value) {
         return ValueFormat.text(value);
     }
 
-    /** The key of a value: the text before the colon, one of four for numbers. */
+    /** The key of a value: the text before the colon, one of four for values without a text of their own. */
     private static String key(final Object value) {
-        return value == null || !ValueFormat.isNumber() ? before(value) : String.valueOf(ValueFormat.hash(text(value)) % 4);
+        return value == null || !ValueFormat.hasHashes() ? before(value) : String.valueOf(ValueFormat.hash(text(value)) % 4);
     }
 
     static String before(final Object value) {
@@ -87,6 +87,11 @@ final class Functions {
     }
 
     private static String ending(final String text, final int length) {
-        return text.substring(Math.max(0, text.length() - length));
+        return text.substring(text.offsetByCodePoints(text.length(), -Math.min(length, length(text))));
+    }
+
+    /** The number of characters, as SQL counts them: of code points. */
+    private static int length(final String text) {
+        return text.codePointCount(0, text.length());
     }
 }

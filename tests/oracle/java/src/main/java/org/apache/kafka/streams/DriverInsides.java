@@ -36,6 +36,18 @@ public final class DriverInsides {
             topic, partition, timestamp, key, value, headers);
     }
 
+    /** Skip an offset of a topic after each third record, as the marker of a transaction does. */
+    public void skipOffset(final String topic) {
+        Object partition = ((Map<?, ?>) field(TopologyTestDriver.class, driver, "globalPartitionsByInputTopic")).get(topic);
+        if (partition == null) {
+            partition = call(TopologyTestDriver.class, driver, "getInputTopicOrPatternPartition", new Class<?>[] {String.class}, topic);
+        }
+        final AtomicLong next = (AtomicLong) ((Map<?, ?>) field(TopologyTestDriver.class, driver, "offsetsByTopicOrPatternPartition")).get(partition);
+        if (next.get() % 4 == 3) {
+            next.incrementAndGet();
+        }
+    }
+
     /** Process the records, those of internal topics included, and commit once. */
     public void process() {
         callIfPresent("resumePollingForPartitionsWithAvailableSpace");
