@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml $(LOCK)
 
 .PHONY: test-programs
 test-programs: $(STAMP) # what only tests run (10 minutes, once)
-	@$(BIN)/python -m headwater.toolchain.test_programs
+	@$(BIN)/python -m tests.toolchain.programs
 
 .PHONY: toolchain
 toolchain: $(STAMP) ## download or build the Pulumi CLI, its plugins and Kafka (5 minutes, once)

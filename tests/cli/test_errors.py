@@ -69,7 +69,7 @@ def test_missing_file(headwater: Headwater, command: str) -> None:
     done = headwater(command, "nowhere.yaml")
     assert done.returncode == ExitCode.PROBLEMS
     assert "nowhere.yaml" in done.stderr
-    assert "fix" in done.stderr
+    assert "\n  fix  " in done.stderr
 
 
 @pytest.mark.parametrize("command", ["compile", "plan"])

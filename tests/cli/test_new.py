@@ -18,8 +18,8 @@ from headwater.cli.main import main
 from headwater.cli.new.project import EXAMPLES, Forge, wheel_of
 from headwater.model.problems import errors
 from headwater.pulumi.settings import stack_settings
-from headwater.toolchain.test_programs import ensure_actionlint
 from tests.locks import closure, locked
+from tests.toolchain.programs import ensure_actionlint
 from tests.workflows.scripts import read
 
 _ROOT = Path(__file__).parents[2]

@@ -12,7 +12,6 @@ from headwater.agent.state import Outcome, TopicResult
 from headwater.cli.agent_run import run as agent_run
 from headwater.control import Surface
 from headwater.kafka import Connection
-from headwater.toolchain.test_programs import ensure_helm, ensure_promtool
 from headwater_spark.commands.run import run as application_run
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.queries.progress import NO_PROGRESS
@@ -20,6 +19,7 @@ from headwater_spark.driver.states import ClientState
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from headwater_spark.stream_threads import ThreadMetadata
 from tests.control.states import LEADING
+from tests.toolchain.programs import ensure_helm, ensure_promtool
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

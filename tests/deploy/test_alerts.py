@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from headwater.toolchain.test_programs import PROMETHEUS_VERSION
 from tests.deploy.conftest import DEPLOY, ROOT, metrics_of
+from tests.toolchain.programs import GO_MODULES, PROMETHEUS_VERSION
 
 _RULES = DEPLOY / "prometheus" / "headwater-alerts.yaml"
 _TESTS = Path(__file__).with_name("headwater-alerts.test.yaml")
@@ -70,6 +70,4 @@ def test_the_prometheus_operator_has_the_same_rules() -> None:
 def test_promtool_has_the_pinned_version() -> None:
     major, minor, patch = PROMETHEUS_VERSION.split(".")
     expected = f"github.com/prometheus/prometheus v0.{int(major) * 100 + int(minor)}.{patch}\n"
-    assert expected in (ROOT / "infra" / "headwater" / "toolchain" / "go" / "promtool" / "go.mod").read_text(
-        encoding="utf-8"
-    )
+    assert expected in (GO_MODULES / "promtool" / "go.mod").read_text(encoding="utf-8")

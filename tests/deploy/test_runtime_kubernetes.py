@@ -10,9 +10,9 @@ import yaml
 from kubernetes_validate import validate  # type: ignore[import-untyped]
 
 from headwater.spec import load_documents
-from headwater.toolchain.test_programs import ensure_spark_operator
 from run_main import command as run_main
 from tests.deploy.conftest import DEPLOY
+from tests.toolchain.programs import ensure_spark_operator
 
 _KUBERNETES = DEPLOY / "kubernetes"
 _VERSIONS = ("1.30", "1.34", "1.37")

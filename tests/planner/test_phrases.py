@@ -2,6 +2,7 @@
 
 import pytest
 
+from headwater.model.problems import ProblemCode
 from headwater.planner.phrases import (
     count_phrase,
     counted,
@@ -11,6 +12,7 @@ from headwater.planner.phrases import (
     lines_of_problems,
     listed,
     seconds_phrase,
+    summary_phrase,
 )
 
 
@@ -96,3 +98,21 @@ def test_a_fix_of_several_problems_is_said_once() -> None:
     lines = ["A: one. Fix it.", "B: two.", "A: 0.", "A: 1.", "A: 2.", "A: Wait."]
     assert [*lines_of_problems(problems)] == lines
     assert [*lines_of_problems(problems, 2)] == [*lines[:4], "A: and 1 more problem", "A: Wait."]
+
+
+@pytest.mark.parametrize(
+    ("code", "found", "text"),
+    [
+        (
+            ProblemCode.NOT_AUTHORIZED,
+            "TOPIC_AUTHORIZATION_FAILED",
+            "It failed. Found: TOPIC_AUTHORIZATION_FAILED.",
+        ),
+        ("RequestNotAnswered", "none in time.", "It failed. Found: none in time."),
+        (ProblemCode.JOURNAL_NOT_FOUND, "no such topic", "It failed. Found: no such topic."),
+        (ProblemCode.CLUSTER_UNREACHABLE, None, "It failed."),
+        (ProblemCode.OVER_PARTITIONED, "8 partitions", "It failed."),
+    ],
+)
+def test_a_failed_request_is_followed_by_what_was_found(code: str, found: str | None, text: str) -> None:
+    assert summary_phrase(code, "It failed.", found) == text

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from headwater.toolchain import PulumiToolchain
-from headwater.toolchain.test_programs import ensure_node_modules, ensure_pulumi_hosts
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import SOURCE_PARTITIONS, Deployment
 from tests.pulumi.driver import Stack
 from tests.pulumi.test_package import GUIDE, write_plugin
+from tests.toolchain.programs import ensure_node_modules, ensure_pulumi_hosts
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from headwater.toolchain import PulumiToolchain
-from headwater.toolchain.test_programs import ensure_pulumi_yaml
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import SOURCE_PARTITIONS, Deployment
 from tests.pulumi.driver import Stack
+from tests.toolchain.programs import ensure_pulumi_yaml
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 

@@ -14,8 +14,8 @@ import yaml
 
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.report.problems import code_quality, github_annotations
-from headwater.toolchain.test_programs import ensure_actionlint
 from tests.preloaded import folder_of_shims
+from tests.toolchain.programs import ensure_actionlint
 from tests.workflows.scripts import bash, clean_environment, read
 
 pytestmark = pytest.mark.slow  # they start many programs

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from headwater.toolchain import pulumi_cli
-from headwater.toolchain.test_programs import ACTIONLINT_VERSION, ensure_actionlint
+from tests.toolchain.programs import ACTIONLINT_VERSION, GO_MODULES, ensure_actionlint
 from tests.workflows.scripts import GITHUB, GITLAB, WORKFLOWS, read
 
 _BIN = Path(sys.prefix) / "bin"
@@ -161,5 +160,5 @@ def test_everything_that_is_installed_is_pinned_by_its_hash(file: Path) -> None:
 
 
 def test_go_module_has_the_declared_actionlint_version() -> None:
-    go = Path(pulumi_cli.__file__).parent / "go" / "actionlint" / "go.mod"
-    assert f"github.com/rhysd/actionlint v{ACTIONLINT_VERSION} " in go.read_text()
+    locked = (GO_MODULES / "actionlint" / "go.mod").read_text()
+    assert f"github.com/rhysd/actionlint v{ACTIONLINT_VERSION} " in locked

@@ -11,7 +11,7 @@ import attrs
 from headwater.agent.state import AgentState, ApplicationState, Expansion, Shortfall, TopicResult
 from headwater.model.expansions import ExpansionEntry
 from headwater.model.problems import Problem
-from headwater.planner.phrases import found_phrase, lines_of_problems
+from headwater.planner.phrases import lines_of_problems, summary_phrase
 
 
 @attrs.frozen
@@ -205,10 +205,6 @@ _MESSAGES: Mapping[type[object], tuple[str, str]] = {
 }
 
 
-_FAILED_REQUESTS = (ClusterUnreadable, JournalUnavailable, GaveUp)
-"""Events whose problems are answers of brokers, or that there was none: what was found says why."""
-
-
 @attrs.frozen
 class LogLine:
     """A line of the log; `fields` are texts, numbers and lists of them."""
@@ -224,12 +220,10 @@ def log_line(event: AgentEvent) -> LogLine:
     if isinstance(event, Notified) and event.error:
         level = "error"
     names = [field.name for field in attrs.fields(type(event))]
-    with_found = isinstance(event, _FAILED_REQUESTS)
-    values = {name: _loggable(getattr(event, name), with_found=with_found) for name in names}
-    return LogLine(level, message, values)
+    return LogLine(level, message, {name: _loggable(getattr(event, name)) for name in names})
 
 
-def _loggable(value: object, *, with_found: bool = False) -> object:
+def _loggable(value: object) -> object:
     match value:
         case Shortfall():
             return f"{value.topic}: {value.partitions} of {value.required}"
@@ -241,17 +235,17 @@ def _loggable(value: object, *, with_found: bool = False) -> object:
         case Sequence() if not isinstance(value, str):
             problems = [each for each in value if isinstance(each, Problem)]
             others = (_loggable(each) for each in value if not isinstance(each, Problem))
-            return [*_problem_texts(problems, with_found=with_found), *others]
+            return [*_problem_texts(problems), *others]
     return value
 
 
-def _problem_texts(problems: Sequence[Problem], *, with_found: bool) -> Iterator[str]:
+def _problem_texts(problems: Sequence[Problem]) -> Iterator[str]:
     """Yield the problems as texts; a fix that several topics have once."""
     for_topics = ((each, f" [{each.topic}]" if each.topic else "") for each in problems)
     return lines_of_problems(
         (
             each.code.value,
-            f"{each.code.value}{topic}: {each.summary}" + (found_phrase(each.found) if with_found else ""),
+            f"{each.code.value}{topic}: {summary_phrase(each.code, each.summary, each.found)}",
             each.fix,
         )
         for each, topic in for_topics

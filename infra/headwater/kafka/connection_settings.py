@@ -110,8 +110,7 @@ def _check_addresses(connection: ConnectionSettings) -> Iterator[Problem]:
             expected="bootstrap servers, host:port",
             found="none",
             fix="Set HEADWATER_BOOTSTRAP_SERVERS, `headwater:bootstrapServers` in a stack (`--stack-state` "
-            "does not read it), or "
-            "`--bootstrap-server` on the command line.",
+            "does not read it), or `--bootstrap-server` on the command line.",
         )
     if any("@" in address or "%40" in address for address in connection.bootstrap_servers):
         yield _credentials_in("bootstrap servers", "host:port")

@@ -129,10 +129,8 @@ def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage
         found=f"{answering.broker} answers, and names {', '.join(answering.brokers) or 'no broker'}{failed}",
         why=_WHY,
         fix="Start the brokers that are stopped, and check that this machine can connect to the addresses "
-        "that "
-        "they advertise. A group has a coordinator, and a partition can be read, only while a replica "
-        "that is "
-        "in sync runs.",
+        "that they advertise. A group has a coordinator, and a partition can be read, only while a replica "
+        "that is in sync runs.",
     )
 
 

@@ -173,8 +173,7 @@ def delete_topic(application: CountedApplication, topic: CountedTopic) -> str:
     option = "reinitialize" if is_recorded else "ifIncomplete"
     return (
         f"stop the application, delete the topic ({delete}) and set `setup.{option}: true` for one "
-        f"`pulumi up`, "
-        f"{created}."
+        f"`pulumi up`, {created}."
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from headwater.compiler.java.config_values import parse_whole
-from headwater.model.problems import Problem
+from headwater.model.problems import Problem, ProblemCode
 
 _MILLION = 1_000_000
 _MOST_NAMES = 10
@@ -16,6 +16,17 @@ _UNITS = (
     (1, "ms", 10_000),
 )
 """Milliseconds of a unit, its name, and from which number on a larger unit is easier to read."""
+_FAILED_REQUESTS = frozenset(
+    {
+        ProblemCode.CLUSTER_UNREACHABLE,
+        ProblemCode.REQUEST_NOT_ANSWERED,
+        ProblemCode.AUTHENTICATION_REFUSED,
+        ProblemCode.NOT_AUTHORIZED,
+        ProblemCode.REFUSED_BY_BROKERS,
+        ProblemCode.JOURNAL_NOT_FOUND,
+    }
+)
+"""Problems of requests: the summary names the request, and only what was found says why it failed."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -69,14 +80,14 @@ def lines_of_problems(problems: Iterable[tuple[str, str, str]], most: int | None
             yield f"{code}: {fix}"
 
 
-def found_phrase(found: str | None) -> str:
-    """Return what was found as a sentence that follows a summary; empty if nothing is known."""
-    return f" Found: {found.rstrip('.')}." if found else ""
+def summary_phrase(code: str, summary: str, found: str | None) -> str:
+    """Return the summary of a problem; if a request failed, with what was found as a second sentence."""
+    return f"{summary} Found: {found.rstrip('.')}." if found and code in _FAILED_REQUESTS else summary
 
 
 def failure_texts(problems: Iterable[Problem]) -> tuple[str, ...]:
     """Return a text for each problem of requests: what happened, and what was found."""
-    return tuple(problem.summary + found_phrase(problem.found) for problem in problems)
+    return tuple(summary_phrase(problem.code, problem.summary, problem.found) for problem in problems)
 
 
 def setting_text(value: str | None) -> str:

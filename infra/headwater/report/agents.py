@@ -13,8 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headwater.model.problems import ProblemCode
-from headwater.planner.phrases import counted, found_phrase, lines_of_problems, seconds_phrase
+from headwater.planner.phrases import counted, lines_of_problems, seconds_phrase, summary_phrase
 from headwater.report.escaping import printable
 
 _STYLES = {
@@ -28,16 +27,6 @@ _STYLES = {
     "steady": "green",
 }
 _MOST_TOPICS = 10
-_ANSWERS = frozenset(
-    {
-        ProblemCode.CLUSTER_UNREACHABLE,
-        ProblemCode.REQUEST_NOT_ANSWERED,
-        ProblemCode.AUTHENTICATION_REFUSED,
-        ProblemCode.NOT_AUTHORIZED,
-        ProblemCode.REFUSED_BY_BROKERS,
-    }
-)
-"""The codes of problems whose summary does not say what the brokers answered."""
 
 
 @attrs.frozen
@@ -219,12 +208,10 @@ def _application_notes(application: ApplicationStatus) -> Iterator[Text]:
 
 
 def _problem_lines(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the problems of a status; of answers of brokers, also what was found."""
     texts = (
         (
             str(each["code"]),
-            f"{each['code']}: {each['summary']}"
-            + (found_phrase(each.get("found")) if each["code"] in _ANSWERS else ""),
+            f"{each['code']}: {summary_phrase(each['code'], each['summary'], each.get('found'))}",
             each.get("fix") or "",
         )
         for each in problems

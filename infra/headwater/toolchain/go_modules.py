@@ -1,4 +1,4 @@
-"""Build programs from Go modules: each folder of `go/` is one module, locked by its go.mod and go.sum."""
+"""Build programs from Go modules: each folder is one module, locked by its go.mod and go.sum."""
 
 import json
 import os
@@ -17,7 +17,7 @@ _SOURCE = Path(__file__).parent / "go"
 
 @attrs.frozen(kw_only=True)
 class GoModule:
-    """A module of `go/`.
+    """A module in a folder of `source`.
 
     `packages` is the argument of `go install`: `tool` for the tool lines of go.mod, `.` for our own program.
     `duration` is how long a build takes on two processors, with downloads.
@@ -29,10 +29,11 @@ class GoModule:
     duration: str
     variables: Mapping[str, str] = attrs.field(factory=dict)
     tags: tuple[str, ...] = ()
+    source: Path = _SOURCE
 
     @property
     def folder(self) -> Path:
-        return _SOURCE / self.name
+        return self.source / self.name
 
     @property
     def fingerprint(self) -> str:

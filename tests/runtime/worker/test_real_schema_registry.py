@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from headwater.spec import load_text
-from headwater.toolchain.test_programs import running_schema_registry
 from headwater_spark.driver.preflight import check_runnable
 from headwater_spark.engine.serdes import plain_serde
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry
 from tests.runtime.replay import BatchReplay, runnable_programs
+from tests.toolchain.programs import running_schema_registry
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "string"}]}
 NOTED = ORDER | {

@@ -38,63 +38,50 @@ _OTHER_TASKS = "instances before and after the edit would have different tasks"
 _OTHER_VERSION = "what another version of Kafka Streams builds is not known"
 
 
+@attrs.frozen(kw_only=True)
+class _Former:
+    """What is known of an application before an edit."""
+
+    id: str
+    counts: Mapping[str, int]
+    """Internal topic → partition count."""
+    origins: Mapping[str, str]
+    """Topic with a generated name → its origin (`renumbering.origins`), empty if it is not known."""
+    version: KafkaStreamsVersion | None
+    protocol: Protocol | None
+
+
 def observed_edit(old: Topology, new: Topology, snapshot: ClusterSnapshot | None) -> ApplicationEdit:
     """Return the edit of an application of which one side knows only the topics."""
-    before = {topic.name: topic.partitions for topic in old.compiled.internal_topics}
-    generated = {topic.name: "" for topic in old.compiled.internal_topics if topic.generated}
-    return edit_of_names(
-        new.compiled,
-        before,
-        generated,
-        snapshot=snapshot,
+    both_observed = old.document.observed is not None and new.document.observed is not None
+    former = _Former(
+        id=old.id,
+        counts={topic.name: topic.partitions for topic in old.compiled.internal_topics},
+        origins={topic.name: "" for topic in old.compiled.internal_topics if topic.generated},
         version=old.application.kafka_streams,
         protocol=old.application.protocol,
-        former_id=None if old.id == new.id else old.id,
-        doubt=None
-        if old.document.observed is not None and new.document.observed is not None
-        else Doubt(why=_ONE_SIDE, is_edited=True),
     )
+    doubt = None if both_observed else Doubt(why=_ONE_SIDE, is_edited=True)
+    return _edit_of_names(new.compiled, former, snapshot=snapshot, doubt=doubt)
 
 
-def edit_of_names(
+def _edit_of_names(
     after: CompiledApplication,
-    before: Mapping[str, int],
-    generated: Mapping[str, str],
+    former: _Former,
     *,
-    snapshot: ClusterSnapshot | None = None,
-    version: KafkaStreamsVersion | None = None,
-    protocol: Protocol | None = None,
-    former_id: str | None = None,
-    doubt: Doubt | None = None,
+    snapshot: ClusterSnapshot | None,
+    doubt: Doubt | None,
     obstacle: str = "",
     remarks: tuple[str, ...] = (),
 ) -> ApplicationEdit:
     """Return the edit from topics to a compiled application.
 
-    `before`: internal topic → partition count. `generated`: topic with a generated name → its origin
-    (`renumbering.origins`), empty if it is not known. `version` and `protocol` are of the application before,
-    None = not known. `former_id`: the application id before, None = the same. `doubt`: what is not known of
-    topics with the same name. `obstacle`: why a rolling restart is not safe although the topics are the same.
+    `doubt`: what is not known of topics with the same name. `obstacle`: why a rolling restart is not safe
+    although the topics are the same.
     """
-    topics = {topic.name: topic for topic in after.internal_topics}
-    live = {name for name in before if snapshot is None or name in snapshot.topics}
-    live_origins = {name: origin for name, origin in generated.items() if name in live}
-    renamed = {pair.new: pair.old for pair in renumberings(live_origins, origins(after))}
-    id_ = after.application.id
-    moved_ids = {} if former_id is None else _with_former_id(topics, live, id_, former_id)
-    is_static = StreamsConfig.of(after.application).is_statically_partitioned
-    found = [
-        _edit_of_former_id(topic, moved_ids[name], doubt)
-        if name in moved_ids
-        else _topic_edit(topic, renamed.get(name), before, live, is_static=is_static, doubt=doubt)
-        for name, topic in topics.items()
-    ]
-    found += [
-        _orphan_edit(name) for name in live - topics.keys() - set(renamed.values()) - set(moved_ids.values())
-    ]
-    order = {verdict: number for number, verdict in enumerate(Verdict)}
     application = after.application
-    why = application_obstacle(former_id or id_, version, protocol, application) or obstacle
+    found = _compare_names(after, former, snapshot, doubt)
+    why = application_obstacle(former.id, former.version, former.protocol, application) or obstacle
     if doubt is not None:
         why = why or doubt.obstacle
     elif any(each.verdict is not Verdict.KEPT for each in found):
@@ -102,20 +89,43 @@ def edit_of_names(
     is_edited = (doubt is not None and doubt.is_edited) or any(
         each.verdict not in (Verdict.KEPT, Verdict.UNKNOWN) for each in found
     )
-    is_streams_group = protocol is not Protocol.CLASSIC and application.protocol is Protocol.STREAMS
-    needs_new_group = is_streams_group and former_id is None and is_edited
+    is_streams_group = former.protocol is not Protocol.CLASSIC and application.protocol is Protocol.STREAMS
+    needs_new_group = is_streams_group and former.id == application.id and is_edited
+    order = {verdict: number for number, verdict in enumerate(Verdict)}
     return ApplicationEdit(
-        id=id_,
-        former_id=former_id,
-        before=version,
+        id=application.id,
+        former_id=None if former.id == application.id else former.id,
+        before=former.version,
         after=application.kafka_streams,
         topics=tuple(sorted(found, key=lambda each: (order[each.verdict], each.topic))),
         obstacle=why,
         needs_new_group=needs_new_group,
         remarks=(*remarks, _NO_FORMAT),
-        steps=tuple(_restart_steps(id_, needs_new_group=needs_new_group)) if why else (),
+        steps=tuple(_restart_steps(application.id, needs_new_group=needs_new_group)) if why else (),
         location=application.at,
     )
+
+
+def _compare_names(
+    after: CompiledApplication, former: _Former, snapshot: ClusterSnapshot | None, doubt: Doubt | None
+) -> list[TopicEdit]:
+    """Return the edits of all topics: what is needed after the edit, then what is no longer used."""
+    topics = {topic.name: topic for topic in after.internal_topics}
+    live = {name for name in former.counts if snapshot is None or name in snapshot.topics}
+    live_origins = {name: origin for name, origin in former.origins.items() if name in live}
+    renamed = {pair.new: pair.old for pair in renumberings(live_origins, origins(after))}
+    id_ = after.application.id
+    moved_ids = {} if former.id == id_ else _with_former_id(topics, live, id_, former.id)
+    is_static = StreamsConfig.of(after.application).is_statically_partitioned
+    return [
+        *(
+            _edit_of_former_id(topic, moved_ids[name], doubt)
+            if name in moved_ids
+            else _topic_edit(topic, renamed.get(name), former.counts, live, is_static=is_static, doubt=doubt)
+            for name, topic in topics.items()
+        ),
+        *map(_orphan_edit, live - topics.keys() - set(renamed.values()) - set(moved_ids.values())),
+    ]
 
 
 def _restart_steps(id_: str, *, needs_new_group: bool) -> Iterator[str]:
@@ -237,14 +247,16 @@ def find_edit_since_setup(
             ("", ()) if doubt is not None else _version_change(topology, record, after, snapshot)
         )
         application = attrs.evolve(
-            edit_of_names(
+            _edit_of_names(
                 topology.compiled,
-                _recorded_counts(record, topology.topics if assumed else {}),
-                {name: record.origins.get(name, "") for name in record.generated},
+                _Former(
+                    id=record.application_id,
+                    counts=_recorded_counts(record, topology.topics if assumed else {}),
+                    origins={name: record.origins.get(name, "") for name in record.generated},
+                    version=recorded_version(record),
+                    protocol=recorded_protocol(record),
+                ),
                 snapshot=snapshot,
-                version=recorded_version(record),
-                protocol=recorded_protocol(record),
-                former_id=None if record.application_id == id_ else record.application_id,
                 doubt=doubt,
                 obstacle=obstacle,
                 remarks=remarks,

@@ -109,15 +109,12 @@ def topic_partitions(rule: TopicPartitions, policy: Policy, subject: Subject) ->
 
 _FEWER = (
     "Its count follows the source topics. Before the first setup, call repartition() with `partitions` in "
-    "front "
-    "of the operator. Later, have the limit raised for this application."
+    "front of the operator. Later, have the limit raised for this application."
 )
 _MORE = (
     "Before the first setup, add partitions to the source topics, or call repartition() with a larger "
-    "explicit "
-    "count in front of the operator. Later, an application with state cannot expand its topics without "
-    "moving "
-    "keys away from the state (UnsafeExpansion): have the limit lowered for it."
+    "explicit count in front of the operator. Later, an application with state cannot expand its topics "
+    "without moving keys away from the state (UnsafeExpansion): have the limit lowered for it."
 )
 _TOO_MANY_PARTITIONS = (
     "Each partition costs memory, open files and failover time, and Kafka cannot remove partitions."

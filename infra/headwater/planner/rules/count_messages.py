@@ -162,10 +162,9 @@ def _more_tasks_fix(application: CountedApplication, state: CountedTopic, have: 
     if not sources:
         return ""
     return (
-        f"Expand {' and '.join(sources)} to {have} partitions{others}. First check every other "
-        f"application that reads "
-        f"{'it' if len(sources) == 1 else 'them'}: its internal topics then have too few partitions, and an "
-        "application with state refuses the expansion (UnsafeExpansion). "
+        f"Expand {' and '.join(sources)} to {have} partitions{others}. First check every other application "
+        f"that reads {'it' if len(sources) == 1 else 'them'}: its internal topics then have too few "
+        "partitions, and an application with state refuses the expansion (UnsafeExpansion). "
     )
 
 

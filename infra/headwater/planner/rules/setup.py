@@ -61,9 +61,8 @@ def incomplete_setup(application: ActiveApplication) -> Iterator[Problem]:
             found="none",
             why="Either its setup was interrupted, or topics and their data were lost.",
             fix="If no data was lost, set `setup.ifIncomplete: true`: Headwater then creates the missing "
-            "topics and manages the others. Otherwise restore the topic first, and set `setup.adopt: "
-            "true` for "
-            "one `pulumi up`.",
+            "topics and manages the others. Otherwise restore the topic first, and set "
+            "`setup.adopt: true` for one `pulumi up`.",
         )
 
 

@@ -204,11 +204,9 @@ def too_few_brokers(application: ActiveApplication, state: TopicState, factor: i
         expected=f"{counted(factor, 'broker')} that answer",
         found=counted(brokers, "broker"),
         why="Kafka creates the topic if enough brokers are registered, also if some are stopped: their "
-        "replicas "
-        "are missing until they start. Otherwise it refuses the topic (RefusedByBrokers).",
-        fix=f"Start the brokers that are stopped. Only if the cluster has no more brokers, set "
-        f"`{replicas}` to "
-        f"{brokers} or less, or add brokers.",
+        "replicas are missing until they start. Otherwise it refuses the topic (RefusedByBrokers).",
+        fix="Start the brokers that are stopped. Only if the cluster has no more brokers, set "
+        f"`{replicas}` to {brokers} or less, or add brokers.",
         severity=Severity.WARNING,
     )
 

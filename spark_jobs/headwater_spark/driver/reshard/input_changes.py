@@ -20,7 +20,7 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.engine.partitioners.hashing import UserPartitioner, partitions_of
 from headwater_spark.engine.scaling.transfers import LeftCounts, earlier_partitions
 
-_VERSIONS = 2
+_VERSION_STEP = 2
 """By how much the version of a state grows: a prepared batch that was not committed has the next one."""
 
 
@@ -69,7 +69,7 @@ class InputChange:
             lineage = own[0].clocks.get(LINEAGE_KEY) if keeps else None
             clocks = {name: at for name, at in times.items() if name != BATCH_ID}
             line = {} if lineage is None else {LINEAGE_KEY: lineage}
-            version = max(each.version for each in own) + _VERSIONS
+            version = max(each.version for each in own) + _VERSION_STEP
             return OffsetMetadata(version, {**clocks, **line}).encode(time)
         theirs = [OffsetMetadata(0, decode_processor_metadata(text)) for text in texts]
         return encode_processor_metadata(time, merged_times(theirs, self.part)) if any(texts) else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 
 import attrs
@@ -101,78 +101,121 @@ def reshard_application(
             again.
     """
     application = document.application.id
-    journal: Journal | None = None
-    execution: ReshardExecution | None = None
-
-    def has_begun() -> bool:
-        return journal is not None or (execution is not None and execution.has_begun)
-
-    def failed(name: str, reason: str) -> Problem:
-        return (problems.kafka_failed if has_begun() else problems.expansion_failed)(name, reason)
-
+    run = _ReshardRun(document, connection, options, report)
     try:
-        with ExitStack() as stack:
-            stack.enter_context(cheap_collections())
-            cluster = stack.enter_context(closing(KafkaMoveCluster(connection, application, failed)))
-            is_running = options.checks_only and has_members(connection, application)
-            if not is_running:
-                check_stopped(connection, application, options.wait_seconds, report)
-            reader = KafkaClusterReader(connection)
-            observed = observe_application(reader, document)
-            [document], snapshot = observed.documents, observed.snapshot
-            partitions = snapshot.partitions
-            journal = find_journal(document, partitions, cluster)
-            if journal is not None:
-                journal = withdraw_if_unchanged(
-                    application, journal, partitions, cluster, is_removed=not options.checks_only
-                )
-            reshard = plan_from_cluster(document, partitions, options, journal, cluster)
-            if not reshard.transfers:
-                if journal is None and (forgotten := forgotten_offsets(document, partitions, cluster)):
-                    raise ProblemsError(forgotten)
-                return ReshardResult(application, {})
-            if journal is None:
-                snapshot = _with_settings(reader, snapshot, reshard.rewritten_topics.keys())
-                found = _topic_problems(reshard, document, snapshot, options.policies)
-                found += unchecked_partitioners(reshard, cluster, options.unchecked)
-                found += [] if is_running else check_reshard(reshard, cluster)
-                if found:
-                    raise ProblemsError(found)
-                cluster.check_expansion(reshard.expansions)
-            elif options.checks_only:
-                raise ProblemsError([problems.not_complete(application, journal.counts)])
-            executor = stack.enter_context(_open_executor(reshard, cluster, connection, options, report))
-            if journal is None and (found := list(executor.check_entries(reshard))):
-                raise ProblemsError(found)
-            if options.checks_only:
-                return ReshardResult(
-                    application, reshard.counts, is_running=is_running, join_buffers=reshard.join_buffers
-                )
-            topics = [each.source for each in reshard.transfers]
-            retentions = {topic: deleting_retention(snapshot, topic) for topic in topics}
-            wait_until_stopped = partial(
-                check_stopped, connection, application, options.wait_seconds, report, has_begun=True
-            )
-            execution = ReshardExecution(
-                reshard,
-                cluster,
-                retentions,
-                journal,
-                report,
-                check_stopped=wait_until_stopped,
-                executor=executor,
-            )
-            check_stopped(connection, application, 0, report)
-            execution.run()
-            return ReshardResult(
-                application, reshard.counts, execution.written, join_buffers=reshard.join_buffers
-            )
+        with (
+            cheap_collections(),
+            closing(KafkaMoveCluster(connection, application, run.failed_request)) as cluster,
+        ):
+            return run.move_state(cluster)
     except PartitionerError as error:
         raise ProblemsError(
-            [input_problems.partitioner_failed(application, error.name, error.reason, has_begun=has_begun())]
+            [
+                input_problems.partitioner_failed(
+                    application, error.name, error.reason, has_begun=run.has_begun
+                )
+            ]
         ) from error
     except KafkaException as error:
-        raise ProblemsError([_kafka_problem(application, error, has_begun=has_begun())]) from error
+        raise ProblemsError([_kafka_problem(application, error, has_begun=run.has_begun)]) from error
+
+
+@attrs.define
+class _ReshardRun:
+    """One call of `reshard_application`. It knows whether the reshard has begun: problems depend on it."""
+
+    document: TopologyDocument
+    connection: Connection
+    options: ReshardOptions
+    report: Report
+    journal: Journal | None = None
+    """What an earlier run has begun."""
+    execution: ReshardExecution | None = None
+
+    @property
+    def application(self) -> str:
+        return self.document.application.id
+
+    @property
+    def has_begun(self) -> bool:
+        return self.journal is not None or (self.execution is not None and self.execution.has_begun)
+
+    def failed_request(self, name: str, reason: str) -> Problem:
+        return (problems.kafka_failed if self.has_begun else problems.expansion_failed)(name, reason)
+
+    def move_state(self, cluster: KafkaMoveCluster) -> ReshardResult:
+        """Plan, check and execute the reshard; with `checks_only`, stop before the first change."""
+        options = self.options
+        is_running = options.checks_only and has_members(self.connection, self.application)
+        if not is_running:
+            check_stopped(self.connection, self.application, options.wait_seconds, self.report)
+        reader = KafkaClusterReader(self.connection)
+        observed = observe_application(reader, self.document)
+        [self.document], snapshot = observed.documents, observed.snapshot
+        self._read_journal(cluster, snapshot)
+        reshard = plan_from_cluster(self.document, snapshot.partitions, options, self.journal, cluster)
+        if not reshard.transfers:
+            if self.journal is None and (
+                forgotten := forgotten_offsets(self.document, snapshot.partitions, cluster)
+            ):
+                raise ProblemsError(forgotten)
+            return ReshardResult(self.application, {})
+        if self.journal is None:
+            snapshot = _with_settings(reader, snapshot, reshard.rewritten_topics.keys())
+            self._check_topics(reshard, cluster, snapshot, is_running=is_running)
+        elif options.checks_only:
+            raise ProblemsError([problems.not_complete(self.application, self.journal.counts)])
+        with _open_executor(reshard, cluster, self.connection, options, self.report) as executor:
+            if self.journal is None and (found := list(executor.check_entries(reshard))):
+                raise ProblemsError(found)
+            written = 0 if options.checks_only else self._execute(reshard, cluster, snapshot, executor)
+        return ReshardResult(
+            self.application,
+            reshard.counts,
+            written,
+            is_running=is_running,
+            join_buffers=reshard.join_buffers,
+        )
+
+    def _read_journal(self, cluster: KafkaMoveCluster, snapshot: ClusterSnapshot) -> None:
+        self.journal = find_journal(self.document, snapshot.partitions, cluster)
+        if self.journal is not None:
+            self.journal = withdraw_if_unchanged(
+                self.application,
+                self.journal,
+                snapshot.partitions,
+                cluster,
+                is_removed=not self.options.checks_only,
+            )
+
+    def _check_topics(
+        self, reshard: Reshard, cluster: KafkaMoveCluster, snapshot: ClusterSnapshot, *, is_running: bool
+    ) -> None:
+        """Raise `ProblemsError` if topics or committed offsets prevent the reshard; nothing has begun."""
+        found = _topic_problems(reshard, self.document, snapshot, self.options.policies)
+        found += unchecked_partitioners(reshard, cluster, self.options.unchecked)
+        found += [] if is_running else check_reshard(reshard, cluster)
+        if found:
+            raise ProblemsError(found)
+        cluster.check_expansion(reshard.expansions)
+
+    def _execute(
+        self, reshard: Reshard, cluster: KafkaMoveCluster, snapshot: ClusterSnapshot, executor: PassExecutor
+    ) -> int:
+        """Execute the reshard, or the rest of it; return how many records were written."""
+        stopped = partial(check_stopped, self.connection, self.application)
+        self.execution = ReshardExecution(
+            reshard,
+            cluster,
+            {each.source: deleting_retention(snapshot, each.source) for each in reshard.transfers},
+            self.journal,
+            self.report,
+            check_stopped=partial(stopped, self.options.wait_seconds, self.report, has_begun=True),
+            executor=executor,
+        )
+        stopped(0, self.report)
+        self.execution.run()
+        return self.execution.written
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""PURE. The settings of Spark that an application cannot run with."""
+"""Settings of Spark with which a command cannot run: an application, or a reshard as jobs of Spark."""
 
 from collections.abc import Iterator, Mapping
 

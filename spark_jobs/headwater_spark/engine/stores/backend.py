@@ -1,14 +1,13 @@
 """Backends keep the state of a task between batches; `BatchedState` is the protocol of a batch over them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import attrs
 from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
 from headwater.model.offset_metadata import BATCH_ID
-from headwater_spark.engine.stores.interfaces import Pair, SortedReads
-from headwater_spark.engine.stores.overlay import Changes, Overlay
+from headwater_spark.engine.stores.overlay import Changes, Overlay, Pair, SortedReads
 
 
 @attrs.frozen
@@ -124,12 +123,12 @@ class BatchedState:
 
 
 class MemoryBytes:
-    """`OrderedBytes` in a sorted dictionary."""
+    """`SortedReads` of a sorted dictionary."""
 
     __slots__ = ("_entries", "get")
 
-    def __init__(self, entries: Iterable[Pair] = ()) -> None:
-        self._entries: SortedDict[bytes, bytes] = SortedDict(entries)
+    def __init__(self) -> None:
+        self._entries: SortedDict[bytes, bytes] = SortedDict()
         self.get = self._entries.get
 
     def put(self, key: bytes, value: bytes) -> None:

@@ -9,11 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import islice
+from typing import Protocol
 
 from sortedcontainers import SortedList  # type: ignore[import-untyped]
 
-from headwater_spark.engine.stores.interfaces import Pair, SortedReads
-
+Pair = tuple[bytes, bytes]
+"""(key, value)"""
 Changes = Mapping[str, Mapping[bytes, bytes | None]]
 """Store → key → value that a batch wrote; None = deleted."""
 
@@ -34,8 +35,23 @@ _Values = tuple[list[int], list[bytes]]
 """Times with sequence numbers, and values."""
 
 
+class SortedReads(Protocol):
+    """Reads of a map from bytes to bytes, ordered as unsigned bytes."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
+        """Return entries from `start` (inclusive) to `end` (exclusive; None = unbounded)."""
+        ...
+
+    def reverse_range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
+        """Return the same entries in reverse order."""
+        ...
+
+
 class Overlay:
-    """`OrderedBytes` that keeps writes in memory and reads other keys from `base`.
+    """A sorted map that keeps writes in memory and reads other keys from `base`.
+
+    Consume an iterator before you write: it does not isolate itself from writes.
 
     `written` (None = deleted) is public: operators on the hot path read it before they call `get`. It is
     always the same object. `batch` counts the batches that have ended.

@@ -8,6 +8,7 @@ import tarfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from headwater.toolchain import machine
@@ -15,6 +16,9 @@ from headwater.toolchain.broker.readiness import HOST, free_ports, until
 from headwater.toolchain.cache import Cache, file_contents, fingerprint
 from headwater.toolchain.commands import Progress, ToolchainError, run_logged
 from headwater.toolchain.go_modules import GoModule
+
+GO_MODULES = Path(__file__).parent / "go"
+_go_module = partial(GoModule, source=GO_MODULES)
 
 PROMETHEUS_VERSION = "3.11.3"
 _PROMTOOL_ON_PATH = machine.Program(
@@ -26,7 +30,7 @@ _PROMTOOL_ON_PATH = machine.Program(
     purpose="checks the alert rules",
     remedies=("https://prometheus.io/download",),
 )
-_PROMTOOL = GoModule(
+_PROMTOOL = _go_module(
     name="promtool",
     title=f"promtool {PROMETHEUS_VERSION}",
     packages="tool",
@@ -34,11 +38,11 @@ _PROMTOOL = GoModule(
     tags=("remove_all_sd",),  # the service discovery libraries of cloud providers are most of Prometheus
 )
 ACTIONLINT_VERSION = "1.7.12"
-_ACTIONLINT = GoModule(
+_ACTIONLINT = _go_module(
     name="actionlint", title=f"actionlint {ACTIONLINT_VERSION}", packages="tool", duration="half a minute"
 )
 HELM_VERSION = "4.3.1"
-_HELM = GoModule(
+_HELM = _go_module(
     name="helm",
     title=f"Helm {HELM_VERSION}",
     packages="tool",
@@ -46,19 +50,19 @@ _HELM = GoModule(
     variables={"helm.sh/helm/v4/internal/version.version": f"v{HELM_VERSION}"},
 )
 PULUMI_YAML_VERSION = "1.25.0"
-_PULUMI_YAML = GoModule(
+_PULUMI_YAML = _go_module(
     name="yaml", title=f"Pulumi's YAML host {PULUMI_YAML_VERSION}", packages="tool", duration="3 minutes"
 )
 # Later versions of the hosts are modules of their own, which no tool of this project needs.
 PULUMI_HOSTS_VERSION = "3.66.0"
-_PULUMI_HOSTS = GoModule(
+_PULUMI_HOSTS = _go_module(
     name="hosts",
     title=f"Pulumi's hosts for Go and Node.js {PULUMI_HOSTS_VERSION}",
     packages="tool",
     duration="2 minutes",
 )
 SPARK_OPERATOR_VERSION = "2.4.0"
-_SPARK_OPERATOR = GoModule(
+_SPARK_OPERATOR = _go_module(
     name="spark-operator",
     title=f"Spark operator {SPARK_OPERATOR_VERSION}",
     packages="",
