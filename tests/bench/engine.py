@@ -5,22 +5,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import pyarrow as pa  # type: ignore[import-untyped]
-
 from headwater_spark.engine.program_interface import EngineSettings
-from headwater_spark.engine.record_order import PartitionColumns
+from headwater_spark.engine.records import InputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.processors import Processor, ProcessorContext, Record
 from headwater_spark.worker.local_state import LocalState
-from headwater_spark.worker.task_input import COLUMNS, ColumnInput, number_keys
+from headwater_spark.worker.task_input import number_keys
 from tests.bench.figures import Figure, shown
+from tests.runtime.partition_columns import column_input
 from tests.runtime.topology_runner import NO_CACHE, programs
 
 _BATCH = 50_000
 _BATCHES = 4
 _ROWS = 2_000
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_COLUMN_KINDS = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary(), _HEADERS)
 _SMALL_CACHE = 2 * 1024 * 1024
 """Bytes: less than the entries of a batch with unique keys."""
 _STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"
@@ -143,18 +140,20 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
         state = LocalState(Path(folder))
         task = Task(program, 0, state)
         topics = [topic for topic in ("in", "other") if topic in program.sources]
-        batches = [[_columns(topic, number, key) for topic in topics] for number in range(_BATCHES)]
-        inputs = [_column_input(partitions[0]) for partitions in batches] if in_columns else []
+        batches = [[_records(topic, number, key) for topic in topics] for number in range(_BATCHES)]
+        are_columns = in_columns or task.is_columnar
+        inputs = [[column_input(each, _ROWS) for each in batch] for batch in batches if are_columns]
         started = time.process_time()
         for number, partitions in enumerate(batches):
             if in_columns:
-                keyed = number_keys(inputs[number])
+                keyed = number_keys(inputs[number][0])
                 assert keyed is not None
                 task.process_windows(keyed, number)
             elif task.is_columnar:
-                task.process_partitions(partitions, (), number)
+                columns = [part for each in inputs[number] for part in each.partition_columns()]
+                task.process_partitions(columns, (), number)
             else:
-                task.process([record for each in partitions for record in each.records()], number)
+                task.process([record for each in partitions for record in each], number)
             state.prepare(number)
             state.commit(number)
         spent = time.process_time() - started
@@ -162,23 +161,10 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
     return _BATCH * _BATCHES * len(topics) / spent
 
 
-def _columns(topic: str, batch: int, key: Callable[[int], int]) -> PartitionColumns:
+def _records(topic: str, batch: int, key: Callable[[int], int]) -> list[InputRecord]:
     """Return records of a topic, one per millisecond; records of the second topic come between them."""
     numbers = range(batch * _BATCH, (batch + 1) * _BATCH)
-    times = [1_700_000_000_000 + at for at in numbers]
-    keys, values = [b"key-%08d" % key(at) for at in numbers], [b"value"] * _BATCH
-    return PartitionColumns((topic, 0), list(numbers), times, keys, values, [()] * _BATCH)
-
-
-def _column_input(columns: PartitionColumns) -> ColumnInput:
-    """Return the records as Spark sends them to a worker."""
-    batches = []
-    records = list(columns.records())
-    for first in range(0, len(records), _ROWS):
-        fields = zip(*records[first : first + _ROWS], strict=True)
-        arrays = [pa.array(list(field), kind) for field, kind in zip(fields, _COLUMN_KINDS, strict=True)]
-        batches.append(pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS)))
-    return ColumnInput(columns.topic_partition, batches)
+    return [(topic, 0, at, 1_700_000_000_000 + at, b"key-%08d" % key(at), b"value", ()) for at in numbers]
 
 
 if __name__ == "__main__":

@@ -2,8 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
-from headwater_spark.engine.record_order import PartitionColumns
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.worker.task_input import COLUMNS, ColumnInput
+
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_KINDS = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary(), _HEADERS)
 
 
 def columns_of(records: Iterable[InputRecord]) -> Sequence[PartitionColumns]:
@@ -11,10 +17,17 @@ def columns_of(records: Iterable[InputRecord]) -> Sequence[PartitionColumns]:
     partitions: dict[TopicPartition, list[InputRecord]] = {}
     for record in records:
         partitions.setdefault(record[:2], []).append(record)
-    return [
-        PartitionColumns(each, *map(list, list(zip(*found, strict=True))[2:]))
-        for each, found in partitions.items()
-    ]
+    return [part for found in partitions.values() for part in column_input(found).partition_columns()]
+
+
+def column_input(records: Sequence[InputRecord], at_once: int = 2) -> ColumnInput:
+    """Return records of one partition as Arrow columns, `at_once` in a batch."""
+    batches = []
+    for first in range(0, len(records), at_once):
+        fields = zip(*records[first : first + at_once], strict=True)
+        arrays = [pa.array(list(field), kind) for field, kind in zip(fields, _KINDS, strict=True)]
+        batches.append(pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS)))
+    return ColumnInput(records[0][:2], batches)
 
 
 def by_topic(records: Iterable[OutputRecord]) -> dict[str, list[OutputRecord]]:

@@ -7,20 +7,24 @@ Streams, and errors name their record.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from headwater_spark.engine.column_operators.aggregates import KeyTotals
 from headwater_spark.engine.column_operators.rows import ColumnProcess, SourceColumns
 from headwater_spark.engine.column_operators.tables import TableUpdates
 from headwater_spark.engine.columns import TopicColumns
 from headwater_spark.engine.key_counts import NO_KEY, NO_KEY_OR_VALUE
+from headwater_spark.engine.partition_columns import PartitionColumns, can_order, processing_order
 from headwater_spark.engine.program_interface import Serde
-from headwater_spark.engine.record_order import PartitionColumns, processing_order
 from headwater_spark.engine.records import InputRecord
 from headwater_spark.engine.task_context import TaskContext
+
+if TYPE_CHECKING:
+    from headwater_spark.engine.window_columns import Numbers
 
 _UPDATES_PER_RECORD = 8
 """From here on, it takes less time to update a table between single records than record by record."""
@@ -89,8 +93,10 @@ class ColumnPlan:
         """Process a batch up to its caches and sinks; return the records of the sinks."""
         partitions = sorted((each for each in partitions if len(each)), key=_topic_partition)
         if not partitions or any(
-            self._source_of(each) not in self._sources or min(each.times) < 0 for each in partitions
+            self._source_of(each) not in self._sources or each.times.min() < 0 for each in partitions
         ):
+            return None
+        if not can_order(partitions):
             return None
         if self._attempts.skip_batch():
             return None
@@ -124,7 +130,8 @@ class ColumnPlan:
             or numbers[0] * _UPDATES_PER_RECORD > numbers[1]
             or len(self._tables) != 1
             or any(source.process is not None for source in self._sources.values())
-            or any(min(each.times) < 0 for each in rest)
+            or any(each.times.min() < 0 for each in rest)
+            or not can_order(partitions)
         ):
             return None
         if self._attempts.skip_batch():
@@ -145,7 +152,7 @@ class ColumnPlan:
         records = [
             record
             for each in single
-            for record in zip(orders[each.topic_partition], each.records(), strict=True)
+            for record in zip(orders[each.topic_partition].tolist(), each.records(), strict=True)
         ]
         records.sort(key=itemgetter(0))
         return self._between_updates(records, table, columns)
@@ -154,11 +161,11 @@ class ColumnPlan:
         self, records: Sequence[tuple[int, InputRecord]], table: TableUpdates, columns: SourceColumns
     ) -> Iterator[InputRecord]:
         task = self._task
-        latest = list(accumulate(columns.times, max))
+        latest, columns_order = np.maximum.accumulate(columns.times), columns.order.tolist()
         for order, record in (*records, (None, None)):
-            end = len(columns) if order is None else bisect_left(columns.order, order)
+            end = len(columns) if order is None else bisect_left(columns_order, order)
             if end:
-                task.stream_time.now = max(task.stream_time.now, latest[end - 1])
+                task.stream_time.now = max(task.stream_time.now, int(latest[end - 1]))
             table.apply_until(end, task.current)
             if record is not None:
                 yield record
@@ -174,7 +181,7 @@ class ColumnPlan:
         by_source: dict[str, list[int]] = {}
         for number, partition in enumerate(partitions):
             by_source.setdefault(self._source_of(partition), []).append(number)
-        orders: Sequence[Sequence[int]] = [()] * len(partitions)
+        orders: Sequence[Numbers] = [np.empty(0, np.int64)] * len(partitions)
         if self._needs_order or len(by_source) < len(partitions):
             orders = processing_order(partitions)
         return {
@@ -234,7 +241,7 @@ class ColumnPlan:
 
 
 def _has_few_records_per_key(columns: SourceColumns) -> bool:
-    return len(columns) < _RECORDS_PER_KEY * len(set(columns.key_bytes))
+    return len(columns) < _RECORDS_PER_KEY * len(columns.keys.different)
 
 
 def _topic_partition(columns: PartitionColumns) -> tuple[str, int]:
@@ -242,4 +249,4 @@ def _topic_partition(columns: PartitionColumns) -> tuple[str, int]:
 
 
 def _largest_time(columns: PartitionColumns) -> int:
-    return max(columns.times)
+    return int(columns.times.max())

@@ -8,10 +8,9 @@ caller persists them (see `task_state`). After a failed batch, open the state ag
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from headwater_spark.engine.clocks import UNSET
-from headwater_spark.engine.column_planning import column_plan
 from headwater_spark.engine.columns import Columns, OutputColumns, column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (
@@ -25,12 +24,9 @@ from headwater_spark.engine.key_counts import (
 )
 from headwater_spark.engine.program_interface import Program
 from headwater_spark.engine.record_order import (
-    HeldBack,
-    PartitionColumns,
     PartitionGroup,
     are_of_one_partition,
     heads_in_timestamp_order,
-    held_back,
     in_timestamp_order,
 )
 from headwater_spark.engine.records import HeadRecord, InputRecord, OutputRecord, TopicPartition, Value
@@ -39,6 +35,9 @@ from headwater_spark.engine.task_context import LoggerOf, TaskContext, no_logger
 from headwater_spark.engine.task_state import TaskState
 from headwater_spark.engine.wiring import connect
 from headwater_spark.processors import PunctuationType
+
+if TYPE_CHECKING:
+    from headwater_spark.engine.partition_columns import HeldBack, PartitionColumns
 
 __all__ = ["PoisonRecordError", "Task"]
 
@@ -76,6 +75,8 @@ class Task:
         *,
         refusal: Refusal = no_refusal,
     ) -> None:
+        from headwater_spark.engine.column_planning import column_plan  # noqa: PLC0415 - numpy starts threads
+
         self.program = program
         self.state = state
         self.context = TaskContext(program, partition, state, global_stores or {}, logger, refusal=refusal)
@@ -126,9 +127,17 @@ class Task:
         return self._end_batch(wall_clock_ms), group
 
     def process_partitions(
-        self, partitions: Sequence[PartitionColumns], awaited: Collection[TopicPartition], wall_clock_ms: int
-    ) -> tuple[Iterable[OutputRecord], HeldBack]:
+        self,
+        partitions: "Sequence[PartitionColumns]",
+        awaited: Collection[TopicPartition],
+        wall_clock_ms: int,
+    ) -> "tuple[Iterable[OutputRecord], HeldBack]":
         """Process a batch as `process_group` does; its records are in columns."""
+        from headwater_spark.engine.partition_columns import (  # noqa: PLC0415 - numpy starts threads
+            HeldBack,
+            held_back,
+        )
+
         rest = held_back(partitions, awaited)
         first = [each.first(len(each) - rest.held_back.get(each.topic_partition, 0)) for each in partitions]
         plan, head_readers = self._column_plan, self._graph.head_readers

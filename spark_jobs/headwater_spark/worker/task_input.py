@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from operator import itemgetter
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import attrs
 import numpy as np
@@ -12,9 +12,10 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from headwater_spark.engine.columns import Columns
 from headwater_spark.engine.key_counts import LATEST_TIME, NULL_KEY, KeyCount, KeyCounts, KeyedColumns
-from headwater_spark.engine.record_order import HeldBack, PartitionColumns
+from headwater_spark.engine.partition_columns import HeldBack, PartitionColumns
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.engine.window_columns import Numbers
+from headwater_spark.worker.arrow_bytes import ArrowBytes
 from headwater_spark.worker.interleaving import ProcessedPart
 
 BatchT = TypeVar("BatchT")
@@ -85,16 +86,16 @@ class RecordInput:
 class ColumnInput:
     """Arrow columns of one input partition, never empty.
 
-    `records` and `partition_columns` convert them and release the columns.
+    `records` and `partition_columns` convert them and release the batches.
     """
 
     topic_partition: TopicPartition
     batches: list[pa.RecordBatch]
     _records: list[InputRecord] | None = None
-    _lists: PartitionColumns | None = None
+    _partition: PartitionColumns | None = None
 
     def __len__(self) -> int:
-        return len(self._records or self._lists or ()) or sum(batch.num_rows for batch in self.batches)
+        return len(self._records or self._partition or ()) or sum(batch.num_rows for batch in self.batches)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the columns in Arrow's format, a quarter of the time that pickled arrays take."""
@@ -109,11 +110,11 @@ class ColumnInput:
 
     @property
     def has_columns(self) -> bool:
-        return self._records is None and self._lists is None
+        return self._records is None and self._partition is None
 
     def records(self) -> Sequence[InputRecord]:
         if self._records is None:
-            self._records = [] if self._lists is None else list(self._lists.records())
+            self._records = [] if self._partition is None else list(self._partition.records())
             self.batches.reverse()
             while self.batches:
                 self._records.extend(_records_of(self.batches.pop(), self.topic_partition[0]))
@@ -140,24 +141,18 @@ class ColumnInput:
         first: int
         if self._records is not None:
             first = self._records[0][2]
-        elif self._lists is not None:
-            first = self._lists.offsets[0]
+        elif self._partition is not None:
+            first = int(self._partition.offsets[0])
         else:
             first = self.batches[0].column("offset")[0].as_py()
         return first
 
     def partition_columns(self) -> Sequence[PartitionColumns]:
-        """Return the columns of the only partition as lists."""
-        if self._lists is None:
-            lists: tuple[list[Any], ...] = ([], [], [], [], [])
-            self.batches.reverse()
-            while self.batches:
-                batch = self.batches.pop()
-                for column, name in zip(lists, ("offset", "time", "key", "value"), strict=False):
-                    column.extend(batch.column(name).to_pylist())
-                lists[-1].extend(_read_headers(batch.column("headers")))
-            self._lists = PartitionColumns(self.topic_partition, *lists)
-        return [self._lists]
+        """Return the columns of the only partition."""
+        if self._partition is None:
+            self._partition = _partition_columns_of(self.topic_partition, self.batches)
+            self.batches.clear()
+        return [self._partition]
 
     def combine_batches(self) -> pa.Table:
         """Join the Arrow batches into one, which replaces them: no row is in memory twice. Return it."""
@@ -170,6 +165,21 @@ class ColumnInput:
         for batch in self.batches:
             keys, values, times = (batch.column(name).to_pylist() for name in ("key", "value", "time"))
             yield keys, values, times, _read_headers(batch.column("headers"))
+
+
+def _partition_columns_of(
+    topic_partition: TopicPartition, batches: Sequence[pa.RecordBatch]
+) -> PartitionColumns:
+    """Return the columns. Numbers are copied, so that they keep no batch in memory."""
+    offsets, times = (
+        np.concatenate([batch.column(name).to_numpy() for batch in batches]) for name in ("offset", "time")
+    )
+    keys, values = (ArrowBytes([batch.column(name) for batch in batches]) for name in ("key", "value"))
+    headers: list[Headers] | None = None
+    columns = [batch.column("headers") for batch in batches]
+    if any(len(column.values) for column in columns):
+        headers = [each for column in columns for each in _read_headers(column)]
+    return PartitionColumns(topic_partition, offsets, times, keys, values, headers)
 
 
 def _starting_at(batch: pa.RecordBatch, offset: int) -> pa.RecordBatch:
@@ -344,8 +354,8 @@ def processed_columns(partitions: Sequence[PartitionColumns], rest: HeldBack) ->
         number = len(each) - rest.held_back.get(partition, 0)
         read += number
         if number < len(each):
-            unprocessed[partition] = each.offsets[number]
+            unprocessed[partition] = int(each.offsets[number])
         if number:
-            offsets[partition] = unprocessed.get(partition, each.offsets[number - 1] + 1)
-            times[partition] = max(each.times[:number])
+            offsets[partition] = unprocessed.get(partition, int(each.offsets[number - 1]) + 1)
+            times[partition] = int(each.times[:number].max())
     return ProcessedPart(read, offsets, times, unprocessed)

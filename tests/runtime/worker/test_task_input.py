@@ -21,24 +21,14 @@ from headwater_spark.worker.task_input import (
     count_keys,
 )
 from headwater_spark.worker.task_rows import split_by_task
+from tests.runtime.partition_columns import column_input
 
 A, B = ("a", 2), ("b", 2)
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_KINDS = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary(), _HEADERS)
+columns = column_input
 
 
 def record(topic: str, offset: int, timestamp: int) -> InputRecord:
     return (topic, 2, offset, timestamp, b"k", b"v", ())
-
-
-def columns(records: Sequence[InputRecord], at_once: int = 2) -> ColumnInput:
-    """Return `records` of one input partition as Arrow columns, `at_once` in a batch."""
-    batches = []
-    for first in range(0, len(records), at_once):
-        fields = zip(*records[first : first + at_once], strict=True)
-        arrays = [pa.array(list(field), kind) for field, kind in zip(fields, _KINDS, strict=True)]
-        batches.append(pa.RecordBatch.from_arrays(arrays, names=list(COLUMNS)))
-    return ColumnInput(records[0][:2], batches)
 
 
 BOTH = [record("a", 3, 50), record("b", 7, 40), record("a", 4, 30), record("b", 9, 45)]

@@ -1,12 +1,15 @@
 """Aggregations by key with a record cache over columns: one total per key reaches the store."""
 
-from collections.abc import Mapping, Sequence
-from itertools import repeat
+from collections.abc import Sequence
 
-from headwater_spark.engine.column_operators.rows import NotInColumnsError, Rows, encoded_keys
+import numpy as np
+
+from headwater_spark.engine.column_operators.rows import NotInColumnsError, Rows, numbered_keys
 from headwater_spark.engine.operators.cached_aggregate import ENTRY, NUMBER, Pending, Totals
+from headwater_spark.engine.partition_columns import NumberedBytes
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp
+from headwater_spark.engine.window_columns import Numbers
 
 _INT_64 = 2**63
 _NUMBERS = frozenset((int, float, bool))
@@ -30,47 +33,42 @@ class KeyTotals:
 
     def add(self, rows: Rows) -> None:
         """Compute the totals, without a change of the store."""
-        kept = rows
-        if None in rows.keys or None in rows.values:
-            kept = rows.where(
-                [
-                    key is not None and value is not None
-                    for key, value in zip(rows.keys, rows.values, strict=True)
-                ]
-            )
+        kept = rows.without_nulls(keys=True)
         self.dropped = len(rows.keys) - len(kept.keys)
         rows = kept
-        keys = encoded_keys(rows, self._totals.key_serde)
-        different: set[bytes] = set(keys)  # type: ignore[arg-type]  # none is null
-        if len(different) * self._totals.cache.context_bytes > self._totals.cache.bound:
+        keys = numbered_keys(rows, self._totals.key_serde)
+        last = keys.last_positions()
+        if len(last) * self._totals.cache.context_bytes > self._totals.cache.bound:
             raise NotInColumnsError
-        stored = {key: self._totals.read(key) for key in different}
-        found, longest = self._add(rows, keys, stored)  # type: ignore[arg-type]
-        self._set_updates(rows, keys, stored, found)  # type: ignore[arg-type]
-        room = max(ENTRY, TIMESTAMP + longest, max(map(len, filter(None, stored.values())), default=0))
-        self.size = len(found) * (self._totals.cache.context_bytes + room)
-        self.size += sum(map(len, found)) + rows.source.header_bytes()
+        stored: list[bytes | None] = [None] * len(keys.different)
+        codes = keys.codes[last].tolist()
+        for code in codes:
+            stored[code] = self._totals.read(keys.different[code])
+        found, longest = self._add(rows, keys, stored)
+        self._set_updates(rows, keys, last, stored, found)
+        room = max(ENTRY, TIMESTAMP + longest, max(map(len, filter(None, stored)), default=0))
+        self.size = len(codes) * (self._totals.cache.context_bytes + room)
+        self.size += sum(len(keys.different[code]) for code in codes) + rows.source.header_bytes()
 
     def apply(self) -> None:
         """Put the totals into the cache, which must have room for `size` bytes."""
         self._totals.put_all(self._updates, self.size)
 
     def _add(
-        self, rows: Rows, keys: Sequence[bytes], stored: Mapping[bytes, bytes | None]
-    ) -> tuple[Mapping[bytes, Value], int]:
-        """Return key → total, and the most bytes of a total."""
+        self, rows: Rows, keys: NumberedBytes, stored: Sequence[bytes | None]
+    ) -> tuple[Sequence[Value], int]:
+        """Return the total of each different key, and the most bytes of a total."""
         functions, first = self._totals.functions, self._totals.first
         add_again, add = functions.add_again, functions.add
-        totals: dict[bytes, Value] = {}
-        known = totals.get
+        totals: list[Value] = [_UNKNOWN] * len(keys.different)
         longest = self._totals.characters
-        for key_bytes, key, value in zip(keys, rows.keys, rows.values, strict=True):
-            total = known(key_bytes, _UNKNOWN)
+        for code, key, value in zip(keys.codes.tolist(), rows.keys, rows.values, strict=True):
+            total = totals[code]
             if total is _UNKNOWN:
-                total = add(key, value, first(stored[key_bytes], 0)[0])
+                total = add(key, value, first(stored[code], 0)[0])
             else:
                 total = add_again(key, value, total)
-            totals[key_bytes] = total
+            totals[code] = total
             if type(total) is not str:
                 if not _is_number(total):
                     raise NotInColumnsError
@@ -86,38 +84,26 @@ class KeyTotals:
     def _set_updates(
         self,
         rows: Rows,
-        keys: Sequence[bytes],
-        stored: Mapping[bytes, bytes | None],
-        totals: Mapping[bytes, Value],
+        keys: NumberedBytes,
+        last: Numbers,
+        stored: Sequence[bytes | None],
+        totals: Sequence[Value],
     ) -> None:
-        last = dict(zip(keys, range(len(keys)), strict=True))
-        latest = list(dict.fromkeys(reversed(keys)))
-        latest.reverse()
-        times = _largest_times(keys, rows.times, last)
-        for key in latest:
-            at, before = last[key], stored[key]
-            time = times[key] if before is None else max(times[key], read_timestamp(before))
-            self._updates[key] = (
+        times = np.array(rows.times, np.int64)
+        latest = np.full(len(keys.different), -1)
+        np.maximum.at(latest, keys.codes, times)
+        records = rows.source.records_at(rows.positions[last])
+        for at, code, record in zip(last.tolist(), keys.codes[last].tolist(), records, strict=True):
+            before, time = stored[code], int(latest[code])
+            self._updates[keys.different[code]] = (
                 rows.keys[at],
-                totals[key],
-                time,
+                totals[code],
+                time if before is None else max(time, read_timestamp(before)),
                 rows.times[at],
                 rows.headers[at],
-                rows.source.record(rows.positions[at]),
+                record,
             )
 
 
 def _is_number(total: Value) -> bool:
     return type(total) in _NUMBERS and (type(total) is not int or -_INT_64 <= total < _INT_64)
-
-
-def _largest_times(
-    keys: Sequence[bytes], times: Sequence[int], last: Mapping[bytes, int]
-) -> Mapping[bytes, int]:
-    """Return key → the largest time of its rows."""
-    if all(map(int.__le__, times, times[1:])):
-        return {key: times[at] for key, at in last.items()}
-    largest: dict[bytes, int] = dict(zip(keys, repeat(-1)))
-    for key, time in zip(keys, times, strict=True):
-        largest[key] = max(largest[key], time)
-    return largest

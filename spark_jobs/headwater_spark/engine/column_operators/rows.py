@@ -1,44 +1,52 @@
 """Rows in columns, as operators pass them on, and the columns of a source."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, compress
-from operator import le
-from typing import Any
+from itertools import compress
 
 import attrs
+import numpy as np
 
+from headwater_spark.engine.partition_columns import (
+    ByteColumn,
+    MergedBytes,
+    NumberedBytes,
+    PartitionColumns,
+    number_bytes,
+)
 from headwater_spark.engine.program_interface import Serde
-from headwater_spark.engine.record_order import PartitionColumns
 from headwater_spark.engine.records import Headers, InputRecord, Value
 from headwater_spark.engine.serdes.plain import PLAIN
 from headwater_spark.engine.stores.record_cache import header_bytes
+from headwater_spark.engine.window_columns import Numbers
+
+_MANY_RECORDS = 256
+"""From here on, numpy takes less time than a loop over the records."""
 
 
 class NotInColumnsError(Exception):
     """A batch cannot be processed in columns, or an operator failed: its records are processed one by one."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Rows:
     """Rows in the order of their processing; `positions` are the positions of their records in the source.
 
-    `key_bytes` are the keys in the format `key_serde`; None = an operator has changed the keys of the input.
+    `has_keys_of_source` is false once an operator has changed the keys of the input.
     """
 
     source: "SourceColumns"
-    positions: Sequence[int]
+    positions: Numbers
     keys: Sequence[Value]
     values: Sequence[Value]
     times: Sequence[int]
     headers: Sequence[Headers]
-    key_serde: Serde | None = None
-    key_bytes: Sequence[bytes | None] | None = None
+    has_keys_of_source: bool = True
 
     def with_values(self, values: Sequence[Value]) -> "Rows":
         return attrs.evolve(self, values=values)
 
     def with_keys(self, keys: Sequence[Value]) -> "Rows":
-        return attrs.evolve(self, keys=keys, key_serde=None, key_bytes=None)
+        return attrs.evolve(self, keys=keys, has_keys_of_source=False)
 
     def where(self, wanted: Sequence[bool]) -> "Rows":
         """Return the rows for which `wanted` is true."""
@@ -50,20 +58,27 @@ class Rows:
 
         return Rows(
             self.source,
-            kept(self.positions),
+            self.positions[np.array(wanted, bool)],
             kept(self.keys),
             kept(self.values),
             kept(self.times),
             kept(self.headers),
-            self.key_serde,
-            None if self.key_bytes is None else kept(self.key_bytes),
+            self.has_keys_of_source,
         )
 
+    def without_nulls(self, *, keys: bool) -> "Rows":
+        """Return the rows that have a value, and a key if `keys`."""
+        rows = self
+        if None in rows.values:
+            rows = rows.where([value is not None for value in rows.values])
+        if keys and None in rows.keys:
+            rows = rows.where([key is not None for key in rows.keys])
+        return rows
+
     @property
-    def order(self) -> Sequence[int]:
+    def order(self) -> Numbers:
         """Numbers of the rows: in their order, a task processes the rows of all its sources."""
-        order = self.source.order
-        return order if len(order) == len(self.positions) else [order[at] for at in self.positions]
+        return self.source.order[self.positions]
 
 
 ColumnProcess = Callable[[Rows], None]
@@ -76,34 +91,39 @@ class SourceColumns:
     def __init__(
         self,
         partitions: Sequence[PartitionColumns],
-        orders: Sequence[Sequence[int]],
+        orders: Sequence[Numbers],
         key_serde: Serde,
         value_serde: Serde,
     ) -> None:
         self.key_serde, self.value_serde = key_serde, value_serde
-        self.order: Sequence[int] = orders[0] if orders else ()
+        self.order = orders[0] if orders else np.empty(0, np.int64)
         self._partitions = partitions
         self._at: Sequence[tuple[int, int]] | None = None
         """Partition and position of each record; None = there is one partition."""
-        self.key_bytes: Sequence[bytes | None]
-        self.value_bytes: Sequence[bytes | None]
-        self.times: Sequence[int]
+        self.times: Numbers
+        self._keys: ByteColumn
+        self.value_bytes: ByteColumn
         self.headers: Sequence[Headers]
-        columns: list[list[Sequence[Any]]] = [
-            [part.keys, part.values, part.times, part.headers] for part in partitions
-        ]
+        self._has_headers = any(part.headers is not None for part in partitions)
         if len(partitions) == 1:
-            self.key_bytes, self.value_bytes, self.times, self.headers = columns[0]
+            (part,) = partitions
+            self.times, self._keys, self.value_bytes = part.times, part.keys, part.values
+            self.headers = part.headers or ((),) * len(part)
         else:
-            self.order = list(chain.from_iterable(orders))
-            by_order = sorted(range(len(self.order)), key=self.order.__getitem__)
-            self.order = [self.order[at] for at in by_order]
-            self.key_bytes, self.value_bytes, self.times, self.headers = (
-                [column[at] for at in by_order]
-                for column in (list(chain.from_iterable(each)) for each in zip(*columns, strict=True))
-            )
+            order = np.concatenate(orders)
+            by_order = np.argsort(order, kind="stable")
+            self.order = order[by_order]
+            self.times = np.concatenate([part.times for part in partitions])[by_order]
+            self._keys = MergedBytes([part.keys for part in partitions], by_order)
+            self.value_bytes = MergedBytes([part.values for part in partitions], by_order)
             at_all = [(number, at) for number, part in enumerate(partitions) for at in range(len(part))]
-            self._at = [at_all[at] for at in by_order]
+            self._at = [at_all[at] for at in by_order.tolist()]
+            self.headers = [
+                () if (headers := partitions[number].headers) is None else headers[at]
+                for number, at in self._at
+            ]
+        self.keys = self._keys.number()
+        self._key_bytes: Sequence[bytes | None] | None = None
         self._values: Sequence[Value] | None = None
 
     def __len__(self) -> int:
@@ -116,64 +136,86 @@ class SourceColumns:
         return self._partitions[number].record(position)
 
     def records(self) -> Iterator[InputRecord]:
-        return map(self.record, range(len(self)))
+        return self.records_at(np.arange(len(self)))
+
+    def records_at(self, positions: Numbers) -> Iterator[InputRecord]:
+        """Return some records; the positions ascend."""
+        if self._at is None:
+            return self._partitions[0].records_at(positions)
+        self.value_bytes.to_list()
+        return map(self.record, positions.tolist())
+
+    def records_between(self, start: int, end: int) -> Iterator[InputRecord]:
+        """Return the records from `start` to `end`."""
+        self.value_bytes.to_list()
+        return map(self.record, range(start, end))
+
+    def last_records(self, start: int, end: int) -> Iterator[InputRecord]:
+        """Return the last record of each key from `start` to `end`, in their order."""
+        if end - start >= _MANY_RECORDS:
+            _, first = np.unique(self.keys.codes[start:end][::-1], return_index=True)
+            return self.records_at(np.sort(end - 1 - first))
+        self.value_bytes.to_list()
+        last = {self.key_bytes[at]: at for at in range(start, end)}
+        return map(self.record, sorted(last.values()))
+
+    @property
+    def key_bytes(self) -> Sequence[bytes | None]:
+        """The keys as they are written, one for each record."""
+        if self._key_bytes is None:
+            self._key_bytes = self.keys.to_list()
+        return self._key_bytes
 
     @property
     def values(self) -> Sequence[Value]:
         """The values, read when they are needed."""
         if self._values is None:
-            self._values = read_column(self.value_serde, self.value_bytes)
+            self._values = read_column(self.value_serde, self.value_bytes.to_list())
         return self._values
 
-    def last_positions(self, start: int, end: int) -> dict[bytes, int]:
-        """Return key → position of its last record from `start` to `end`, in the order of these records.
+    def read_keys(self) -> Sequence[Value]:
+        """Return the values of the different keys.
 
-        Null keys are omitted.
+        Raises:
+            NotInColumnsError: A key is not written as it was read.
         """
-        keys = self.key_bytes[start:end]
-        positions = dict(zip(keys, range(start, end), strict=True))
-        latest = list(dict.fromkeys(reversed(keys)))
-        latest.reverse()
-        return {key: positions[key] for key in latest if key is not None}
-
-    def read_keys(self) -> dict[bytes | None, Value]:
-        """Return key → value; raise `NotInColumnsError` if a key is not written as it was read."""
         read, write = self.key_serde.deserialize, self.key_serde.serialize
-        found: dict[bytes | None, Value] = {None: None}
-        for key in set(self.key_bytes):
-            if key is not None:
-                found[key] = value = read(key)
-                if value is None or write(value) != key:
-                    raise NotInColumnsError
+        found = [read(key) for key in self.keys.different]
+        if None in found or [write(value) for value in found] != self.keys.different:
+            raise NotInColumnsError
         return found
 
     def rows(self) -> Rows:
         """Return the rows with read keys and values."""
-        keys = self.read_keys()
+        keys = [*self.read_keys(), None]
         return Rows(
             self,
-            range(len(self)),
-            list(map(keys.__getitem__, self.key_bytes)),
+            np.arange(len(self)),
+            [keys[code] for code in self.keys.codes.tolist()],
             self.values,
-            self.times,
+            self.times.tolist(),
             self.headers,
-            self.key_serde,
-            self.key_bytes,
         )
 
     def header_bytes(self) -> int:
         """Return the size of all headers."""
-        return sum(map(header_bytes, filter(None, self.headers)))
+        return sum(map(header_bytes, filter(None, self.headers))) if self._has_headers else 0
 
-    @property
-    def is_ordered_by_time(self) -> bool:
-        return all(map(le, self.times, self.times[1:]))
+
+def numbered_keys(rows: Rows, serde: Serde) -> NumberedBytes:
+    """Return the keys in a format, as numbers; some of the different keys may have no row."""
+    source = rows.source
+    if rows.has_keys_of_source and source.key_serde is serde:
+        return NumberedBytes(source.keys.codes[rows.positions], source.keys.different)
+    return number_bytes(encoded_keys(rows, serde))
 
 
 def encoded_keys(rows: Rows, serde: Serde) -> Sequence[bytes | None]:
     """Return the keys in a format."""
-    if rows.key_bytes is not None and rows.key_serde is serde:
-        return rows.key_bytes
+    source = rows.source
+    if rows.has_keys_of_source and source.key_serde is serde:
+        keys = source.key_bytes
+        return keys if len(keys) == len(rows.keys) else [keys[at] for at in rows.positions.tolist()]
     serialize = serde.serialize
     return [None if key is None else serialize(key) for key in rows.keys]
 

@@ -1,7 +1,8 @@
 """Tables with a record cache over columns: one update per key, and joins of streams with their rows."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
 
 from headwater.model.behaviors import StreamTableJoin
 from headwater_spark.engine.column_operators.rows import (
@@ -9,19 +10,21 @@ from headwater_spark.engine.column_operators.rows import (
     NotInColumnsError,
     Rows,
     SourceColumns,
-    encoded_keys,
+    numbered_keys,
+    read_column,
 )
-from headwater_spark.engine.records import Context, CurrentRecord, Value
+from headwater_spark.engine.key_counts import NULL_KEY
+from headwater_spark.engine.partition_columns import NumberedBytes
+from headwater_spark.engine.records import Context, CurrentRecord, InputRecord, Value
 from headwater_spark.engine.serdes import reads_anything
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, with_timestamp
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES, header_bytes
+from headwater_spark.engine.window_columns import Numbers
 
 _BYTES_OF_INVALID_BYTE = 3
 """Invalid UTF-8 in a string is read as U+FFFD."""
-_NO_UPDATE = float("inf")
-_UNREAD = object()
 
 
 class TableUpdates:
@@ -53,30 +56,32 @@ class TableUpdates:
     def prepare(self, columns: SourceColumns) -> None:
         """Compute the updates, without a change of the store."""
         self.columns = columns
-        if len(set(columns.key_bytes)) * self.cached.cache.context_bytes > self.cached.cache.bound:
+        if len(columns.keys.different) * self.cached.cache.context_bytes > self.cached.cache.bound:
             raise NotInColumnsError
         columns.read_keys()
-        self.dropped = columns.key_bytes.count(None)
+        self.dropped = int((columns.keys.codes == NULL_KEY).sum())
         self._longest = self._longest_value()
-        self._keys, self._stored, self._contexts = self._updates_of(columns, 0, len(columns))
+        records = columns.records_at(columns.keys.last_positions())
+        self._keys, self._stored, self._contexts = self._updates_of(columns, records)
         self.size = self._size_of(self._keys) + columns.header_bytes()
         self.read(self._keys)
 
     def _updates_of(
-        self, columns: SourceColumns, start: int, end: int
+        self, columns: SourceColumns, records: Iterable[InputRecord]
     ) -> tuple[list[bytes], list[bytes | None], list[Context]]:
-        """Return keys, values and contexts of the last updates of each key among some of the records."""
+        """Return keys, values and contexts of updates."""
         serialize, read = self.typed.value_serde.serialize, columns.value_serde.deserialize
-        values, times, headers, record = columns.value_bytes, columns.times, columns.headers, columns.record
-        positions = columns.last_positions(start, end)
+        keys: list[bytes] = []
         stored: list[bytes | None] = []
         contexts: list[Context] = []
-        for at in positions.values():
-            data, time = values[at], times[at]
-            value = None if data is None else read(data)
-            stored.append(None if value is None else with_timestamp(serialize(value), time))
-            contexts.append((time, headers[at], record(at)))
-        return list(positions), stored, contexts
+        for record in records:
+            _, _, _, time, key, data, headers = record
+            if key is not None:
+                value = None if data is None else read(data)
+                keys.append(key)
+                stored.append(None if value is None else with_timestamp(serialize(value), time))
+                contexts.append((time, headers, record))
+        return keys, stored, contexts
 
     def _size_of(self, keys: Sequence[bytes]) -> int:
         """Return at least the bytes of the entries of some keys, without headers."""
@@ -103,7 +108,7 @@ class TableUpdates:
         if columns is None or end <= start:
             return
         self._applied = end
-        keys, stored, contexts = self._updates_of(columns, start, end)
+        keys, stored, contexts = self._updates_of(columns, columns.last_records(start, end))
         written, read, cache = self.cached.overlay.written, self.cached.read_old, self.cached.cache
         size = self._size_of(keys) + sum(map(header_bytes, filter(None, columns.headers[start:end])))
         for key in keys:
@@ -121,36 +126,35 @@ class TableUpdates:
         """Put single updates: entries may leave the cache between two of them."""
         get, put = self.cached.get_before_put, self.cached.put
         serialize, read = self.typed.value_serde.serialize, columns.value_serde.deserialize
-        for at in range(start, end):
-            key, data, time = columns.key_bytes[at], columns.value_bytes[at], columns.times[at]
+        for record in columns.records_between(start, end):
+            _, _, _, time, key, data, headers = record
             if key is not None:
-                current.record = record = columns.record(at)
+                current.record = record
                 get(key)
                 value = None if data is None else read(data)
                 stored = None if value is None else with_timestamp(serialize(value), time)
-                put(key, stored, (time, columns.headers[at], record))
+                put(key, stored, (time, headers, record))
 
     def decoded(self, stored: bytes | None) -> Value:
         return None if stored is None else self.typed.value_serde.deserialize(stored[TIMESTAMP:])
 
-    @property
-    def values(self) -> Sequence[Value]:
-        """The values of all updates, as they are read from the store."""
+    def values_at(self, positions: Numbers) -> Sequence[Value]:
+        """Return the values of some updates, as they are read from the store; the positions ascend."""
         if self.columns is None:
             return ()
-        values, serde = self.columns.values, self.typed.value_serde
+        serde = self.typed.value_serde
         if serde is self.columns.value_serde and reads_anything(serde):
-            return values
-        write, read = serde.serialize, serde.deserialize
-        return [None if value is None else read(write(value)) for value in values]
+            return read_column(serde, self.columns.value_bytes.take(positions))
+        write, read, values = serde.serialize, serde.deserialize, self.columns.values
+        found = (values[at] for at in positions.tolist())
+        return [None if value is None else read(write(value)) for value in found]
 
     def _longest_value(self) -> int:
         if self.columns is None:
             return 0
         serde = self.typed.value_serde
         if serde is self.columns.value_serde and reads_anything(serde):
-            longest = max((len(data) for data in self.columns.value_bytes if data), default=0)
-            return _BYTES_OF_INVALID_BYTE * longest
+            return _BYTES_OF_INVALID_BYTE * self.columns.value_bytes.longest()
         values = [value for value in self.columns.values if value is not None]
         return max(map(len, map(serde.serialize, values)), default=0)
 
@@ -166,49 +170,50 @@ def column_join(
     is_left = behavior.kind == "left"
 
     def process(rows: Rows) -> None:
-        kept = rows.where(
-            [
-                value is not None and (is_left or key is not None)
-                for key, value in zip(rows.keys, rows.values, strict=True)
-            ]
-        )
+        kept = rows.without_nulls(keys=not is_left)
         drop(len(rows.keys) - len(kept.keys))
-        keys = encoded_keys(kept, table.typed.key_serde)
-        rights = _rights(table, keys, kept.order)
-        if not is_left:
-            has_right = [right is not None for right in rights]
-            if not all(has_right):
-                kept = kept.where(has_right)
-                rights = [right for right in rights if right is not None]
+        rights = _rights(table, numbered_keys(kept, table.typed.key_serde), kept.order)
+        if not is_left and None in rights:
+            kept = kept.where([right is not None for right in rights])
+            rights = [right for right in rights if right is not None]
         forward(kept.with_values(list(map(joined, kept.values, rights, kept.keys))))
 
     return process
 
 
-def _rights(table: TableUpdates, keys: Sequence[bytes | None], order: Sequence[int]) -> list[Value]:
+def _rights(table: TableUpdates, keys: NumberedBytes, order: Numbers) -> list[Value]:
     """Return the value of the table for each key, as of the position in the processing order."""
-    table.read({key for key in keys if key is not None})
-    current: dict[bytes | None, Value] = {None: None}
-    updates = _updates(table)
-    at, key, value = next(updates)
+    present = keys.codes[keys.last_positions()]
+    table.read([keys.different[code] for code in present.tolist()])
+    positions = _latest_updates(table.columns, keys, order)
+    are_updated = positions >= 0
+    read_positions, at = np.unique(positions[are_updated], return_inverse=True)
+    values = list(table.values_at(read_positions))
+    codes = keys.codes[~are_updated]
+    stored = [None] * (len(keys.different) + 1)
     read, decoded = table.cached.read_old, table.decoded
-    rights: list[Value] = []
-    add = rights.append
-    for position, wanted in zip(order, keys, strict=True):
-        while at < position:
-            if key is not None:
-                current[key] = value
-            at, key, value = next(updates)
-        right = current.get(wanted, _UNREAD)
-        if right is _UNREAD:
-            right = current[wanted] = decoded(read(wanted)) if wanted is not None else None
-        add(right)
-    return rights
+    for code in np.unique(codes[codes != NULL_KEY]).tolist():
+        stored[code] = decoded(read(keys.different[code]))
+    sources = np.where(codes == NULL_KEY, len(keys.different), codes) + len(values)
+    found = np.empty(len(order), np.int64)
+    found[are_updated], found[~are_updated] = at, sources
+    values += stored
+    return [values[at] for at in found.tolist()]
 
 
-def _updates(table: TableUpdates) -> Iterator[tuple[float, bytes | None, Value]]:
-    """Yield (position, key, value) of each update, and then an update that never comes."""
-    columns = table.columns
-    if columns is not None:
-        yield from zip(columns.order, columns.key_bytes, table.values, strict=True)
-    yield from repeat((_NO_UPDATE, None, None))
+def _latest_updates(updates: SourceColumns | None, keys: NumberedBytes, order: Numbers) -> Numbers:
+    """Return the position of the latest update of each key before the row; -1 = there is none."""
+    if updates is None:
+        return np.full(len(order), -1)
+    numbers = {key: number for number, key in enumerate(updates.keys.different)}
+    unknown = len(numbers)
+    of_keys = np.array([*(numbers.get(key, unknown) for key in keys.different), unknown])
+    codes = of_keys[keys.codes]
+    # Updates by key, then by position; and for each row, where its key and position would be.
+    by_key = np.argsort(updates.keys.codes, kind="stable")
+    width = len(updates) + 1
+    places = updates.keys.codes[by_key] * width + by_key
+    before = np.searchsorted(places, codes * width + np.searchsorted(updates.order, order)) - 1
+    latest = by_key[before]
+    found: Numbers = np.where((before >= 0) & (updates.keys.codes[latest] == codes), latest, -1)
+    return found

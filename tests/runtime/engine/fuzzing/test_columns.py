@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from headwater_spark.engine import column_plan
-from headwater_spark.engine.record_order import PartitionColumns
+from headwater_spark.engine.column_operators import rows
+from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.task import PoisonRecordError
 from tests.runtime.engine.fuzzing.functions import FORMATS
@@ -23,6 +24,7 @@ def _all_batches_attempted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_plan, "_RECORDS_PER_KEY", 0)
     monkeypatch.setattr(column_plan, "_MOST_SKIPPED", 0)
     monkeypatch.setattr(column_plan, "_UPDATES_PER_RECORD", 0)
+    monkeypatch.setattr(rows, "_MANY_RECORDS", 2)
 
 
 @pytest.fixture(autouse=True)

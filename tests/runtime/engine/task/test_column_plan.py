@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine import column_plan
+from headwater_spark.engine.column_operators import rows
 from headwater_spark.engine.column_operators.rows import SourceColumns
 from headwater_spark.engine.error_handlers import PoisonRecordError
+from headwater_spark.engine.partition_columns import held_back
 from headwater_spark.engine.program_interface import EngineSettings
-from headwater_spark.engine.record_order import PartitionGroup, held_back
+from headwater_spark.engine.record_order import PartitionGroup
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
@@ -148,6 +150,7 @@ def all_batches_attempted() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_plan, "_RECORDS_PER_KEY", 0)
         patch.setattr(column_plan, "_MOST_SKIPPED", 0)
+        patch.setattr(rows, "_MANY_RECORDS", 2)
         yield
 
 
@@ -314,6 +317,20 @@ def test_a_failure_names_the_first_record_that_fails(topology: str) -> None:
             process(failing, records, columns=columns)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
+
+
+def test_timestamps_whose_order_would_overflow_are_processed_one_by_one() -> None:
+    topology = IN_COLUMNS["join of a stream and a table"]
+    times = 0, 2**62, 2**63 - 1
+    records: list[InputRecord] = [
+        (topic, 0, at, time, b"k", b"v%d" % at, ())
+        for topic in topics_of(topology)
+        for at, time in enumerate(times)
+    ]
+    one_by_one, in_columns = (
+        by_topic(process(task(topology), records, columns=columns)) for columns in (False, True)
+    )
+    assert in_columns == one_by_one
 
 
 _TIMES = st.dictionaries(

@@ -19,12 +19,21 @@ from headwater_spark.engine.serdes.java_texts import write_utf8
 
 def concat(*values: Value) -> Value:
     """Concatenate strings, or arrays."""
-    if values and all(type(value) is list for value in values):
-        check_elements(sum(map(len, values)), "concat")
-        return [each for value in values for each in value]
-    joined = "".join([value if type(value) is str else to_text(value) for value in values])
+    try:
+        joined = "".join(values)
+    except TypeError:  # not all are strings
+        return _concat_any(values)
     if len(joined) > LONGEST_RESULT:  # each part is shorter
         check_characters(len(joined), "concat")
+    return joined
+
+
+def _concat_any(values: Sequence[Value]) -> Value:
+    if all(type(value) is list for value in values):
+        check_elements(sum(map(len, values)), "concat")
+        return [each for value in values for each in value]
+    joined = "".join(map(to_text, values))
+    check_characters(len(joined), "concat")
     return joined
 
 

@@ -18,6 +18,9 @@ from headwater_spark.engine.expressions.source import (
 )
 from headwater_spark.engine.records import Value
 
+_COMPARED_INLINE = frozenset((int, str))
+"""Python compares values of these types as Spark does, if both have the same one."""
+
 
 def _binary(operation: Callable[..., Value]) -> Emitter:
     def emit(generator: CodeGenerator, node: exp.Binary) -> str:
@@ -28,7 +31,7 @@ def _binary(operation: Callable[..., Value]) -> Emitter:
 
 
 def _comparison(operation: Callable[..., Value], symbol: str) -> Emitter:
-    """Compare whole numbers inline, and strings with a constant."""
+    """Compare whole numbers and strings inline."""
 
     def emit(generator: CodeGenerator, node: exp.Binary) -> str:
         left, right = generator.value(node.left), generator.value(node.right)
@@ -38,6 +41,9 @@ def _comparison(operation: Callable[..., Value], symbol: str) -> Emitter:
         slow = f"{called}({left}, {right})"
         if None in tests or not wanted:
             return generator.source.assign(slow)
+        if not is_literal(left) and not is_literal(right):
+            kinds = generator.source.object(_COMPARED_INLINE)
+            wanted = [f"type({left}) is type({right}) and type({left}) in {kinds}"]
         return generator.source.assign(f"{left} {symbol} {right} if {' and '.join(wanted)} else {slow}")
 
     return emit

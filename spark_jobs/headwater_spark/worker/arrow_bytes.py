@@ -1,0 +1,89 @@
+"""A column of keys or values in Arrow's format, which becomes Python objects when they are needed."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from headwater_spark.engine.key_counts import NULL_KEY
+from headwater_spark.engine.partition_columns import NumberedBytes
+from headwater_spark.engine.window_columns import Numbers
+
+
+class ArrowBytes:
+    """A `ByteColumn` of Arrow arrays. It releases them once they are numbers or Python objects."""
+
+    def __init__(self, arrays: Sequence[pa.BinaryArray]) -> None:
+        self._arrays = list(arrays)
+        self._length = sum(map(len, arrays))
+        self._numbered: NumberedBytes | None = None
+        self._list: Sequence[bytes | None] | None = None
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, at: int) -> bytes | None:
+        if self._list is not None:
+            return self._list[at]
+        (value,) = self.take(np.array([at]))
+        return value
+
+    def to_list(self) -> Sequence[bytes | None]:
+        if self._list is None:
+            if self._numbered is not None:
+                self._list = self._numbered.to_list()
+            else:
+                values: list[bytes | None] = []
+                self._arrays.reverse()
+                while self._arrays:
+                    values.extend(self._arrays.pop().to_pylist())
+                self._list = values
+        return self._list
+
+    def take(self, positions: Numbers) -> Sequence[bytes | None]:
+        if self._list is not None:
+            return [self._list[at] for at in positions.tolist()]
+        if self._numbered is not None:
+            codes = self._numbered.codes[positions]
+            return NumberedBytes(codes, self._numbered.different).to_list()
+        return [value for array in self._taken(positions) for value in array.to_pylist()]
+
+    def number(self) -> NumberedBytes:
+        if self._numbered is None:
+            # Arrays of a batch are Python objects if an attempt has failed: then they are read again.
+            arrays = self._arrays if self._list is None else [pa.array(self._list, pa.binary())]
+            encoded = pa.chunked_array(arrays, pa.binary()).dictionary_encode().combine_chunks()
+            codes = encoded.indices.fill_null(NULL_KEY).to_numpy(zero_copy_only=False).astype(np.int64)
+            self._numbered = NumberedBytes(codes, encoded.dictionary.to_pylist())
+            self._arrays.clear()
+        return self._numbered
+
+    def longest(self) -> int:
+        if self._list is not None:
+            return max(map(len, filter(None, self._list)), default=0)
+        if self._numbered is not None:
+            return max(map(len, self._numbered.different), default=0)
+        lengths = (pc.max(pc.binary_length(array)).as_py() for array in self._arrays)
+        return max(filter(None, lengths), default=0)
+
+    def first(self, number: int) -> "ArrowBytes":
+        if self._list is not None or self._numbered is not None:
+            return ArrowBytes([pa.array(self.to_list()[:number], pa.binary())])
+        return ArrowBytes(list(self._first(number)))
+
+    def _first(self, number: int) -> Iterator[pa.BinaryArray]:
+        for array in self._arrays:
+            if number <= 0:
+                return
+            yield array[:number]
+            number -= len(array)
+
+    def _taken(self, positions: Numbers) -> Iterator[pa.BinaryArray]:
+        """Yield some values of each array. Arrow would copy all arrays into one before."""
+        ends = np.cumsum([len(array) for array in self._arrays])
+        first = 0
+        for array, end, last in zip(self._arrays, ends, np.searchsorted(positions, ends), strict=True):
+            if first < last:
+                yield array.take(pa.array(positions[first:last] - (end - len(array))))
+            first = last

@@ -1,0 +1,77 @@
+"""A column of Arrow arrays gives the same as a list, whichever of its forms it has by then."""
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater_spark.engine.key_counts import NULL_KEY
+from headwater_spark.engine.partition_columns import MergedBytes, number_bytes
+from headwater_spark.worker.arrow_bytes import ArrowBytes
+
+_VALUES = st.lists(st.none() | st.sampled_from([b"", b"a", b"bb", b"\xff"]), max_size=9)
+_FORMS = ("arrays", "numbers", "list", "both")
+
+
+def _column(values: list[bytes | None], form: str, at_once: int = 2) -> ArrowBytes:
+    arrays = [
+        pa.array(values[first : first + at_once], pa.binary()) for first in range(0, len(values), at_once)
+    ]
+    column = ArrowBytes(arrays)
+    if form in ("list", "both"):
+        column.to_list()
+    if form in ("numbers", "both"):
+        column.number()
+    return column
+
+
+@pytest.mark.parametrize("form", _FORMS)
+@given(values=_VALUES, data=st.data())
+def test_a_column_gives_the_values_of_a_list(
+    form: str, values: list[bytes | None], data: st.DataObject
+) -> None:
+    positions = sorted(data.draw(st.sets(st.integers(0, len(values) - 1)) if values else st.just(set[int]())))
+    column = _column(values, form)
+    assert len(column) == len(values)
+    assert list(column.take(np.array(positions, np.int64))) == [values[at] for at in positions]
+    assert [column[at] for at in positions] == [values[at] for at in positions]
+    assert column.longest() == max(map(len, filter(None, values)), default=0)
+    number = data.draw(st.integers(0, len(values)))
+    assert list(column.first(number).to_list()) == values[:number]
+    numbered = column.number()
+    assert numbered.to_list() == values
+    assert sorted(numbered.different) == sorted({value for value in values if value is not None})
+    assert (numbered.codes == NULL_KEY).sum() == values.count(None)
+    last = {value: at for at, value in enumerate(values) if value is not None}
+    assert numbered.last_positions().tolist() == sorted(last.values())
+    assert list(column.to_list()) == values
+
+
+@given(values=_VALUES)
+def test_a_list_is_numbered_as_arrays_are(values: list[bytes | None]) -> None:
+    numbered = number_bytes(values)
+    assert numbered.to_list() == values
+    assert len(set(numbered.different)) == len(numbered.different)
+
+
+@given(parts=st.lists(_VALUES, min_size=2, max_size=3), data=st.data())
+def test_columns_are_merged_in_an_order(parts: list[list[bytes | None]], data: st.DataObject) -> None:
+    every = [value for part in parts for value in part]
+    order = data.draw(st.permutations(range(len(every))))
+    merged = MergedBytes([_column(part, "arrays") for part in parts], np.array(order, np.int64))
+    expected = [every[at] for at in order]
+    assert len(merged) == len(expected)
+    assert merged.number().to_list() == expected
+    assert merged.longest() == max(map(len, filter(None, expected)), default=0)
+    assert list(merged.to_list()) == expected
+    assert list(merged.take(np.arange(len(expected)))) == expected
+
+
+def test_numbers_release_the_arrays() -> None:
+    """A batch is in memory once: what was read of it keeps no Arrow buffer."""
+    before = pa.total_allocated_bytes()
+    column = _column([b"%d" % at for at in range(10_000)], "arrays", at_once=1_000)
+    assert pa.total_allocated_bytes() > before
+    column.number()
+    assert pa.total_allocated_bytes() == before
