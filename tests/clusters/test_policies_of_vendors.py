@@ -25,6 +25,7 @@ from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.readiness import until
 from tests.kafka.several_brokers import several_brokers
 from tests.oracle.kafka_streams import VERSION
+from tests.quick_java import QUICK_JAVAC
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import Applications
 from tests.streams_library.conftest import applications_of
@@ -53,7 +54,18 @@ def with_policy(
     classes, jars = folder / "classes", folder / "jars"
     jars.mkdir()
     subprocess.run(
-        ["javac", "--release", "17", "-cp", kafka_distribution.class_path, "-d", classes, _POLICY], check=True
+        [
+            "javac",
+            *QUICK_JAVAC,
+            "--release",
+            "17",
+            "-cp",
+            kafka_distribution.class_path,
+            "-d",
+            classes,
+            _POLICY,
+        ],
+        check=True,
     )
     for jar in kafka_distribution.jars.glob("*.jar"):
         (jars / jar.name).symlink_to(jar)
