@@ -31,6 +31,7 @@ from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
 from tests.durations import DurationRecorder
 from tests.oracle.kafka_streams import VERSION, KafkaStreams
+from tests.quick_java import QUICK_JAVA, QUICK_MAVEN
 from tests.scheduling import LongestFirst
 from tests.shared_topics import SharedTopics
 
@@ -51,10 +52,9 @@ _SHARED_BROKER = Settings(
 )
 
 _QUICK_JVM = (
-    "-XX:+UseSerialGC",
-    # Short runs need no optimizing compiler. Without it, Java reserves 48 MiB for compiled code: the sessions
-    # that many tests share compile more, and Java would then discard code, or compile nothing any more.
-    "-XX:TieredStopAtLevel=1",
+    *QUICK_JAVA,
+    # Without the optimizing compiler, Java reserves 48 MiB for compiled code: the sessions that many tests
+    # share compile more, and Java would then discard code, or compile nothing any more.
     "-XX:ReservedCodeCacheSize=240m",
     # Each start would collect the whole heap when Spark's classes first exceed 21 MiB.
     "-XX:MetaspaceSize=256m",
@@ -219,7 +219,8 @@ def pytest_configure(config: pytest.Config) -> None:
     options = (*_QUICK_JVM, *plans, *spark_java_options())
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
     # The JVM that prints the command line of the driver's.
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(_QUICK_JVM[:2]))
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_JAVA))
+    os.environ.setdefault("MAVEN_OPTS", QUICK_MAVEN)
     config.pluginmanager.register(DurationRecorder())
     if _is_worker():
         return

@@ -19,8 +19,10 @@ from headwater.spec import load_text
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.streams_jar import JAR
+from tests.quick_java import QUICK_JAVA
 
 _TEMPLATE = Path(__file__).parents[2] / "infra/headwater/cli/new/files/streams/orders.yaml"
+_QUICK = {"JDK_JAVA_OPTIONS": " ".join(QUICK_JAVA)}
 _INTERNAL = ["orders-by-customer-repartition", "orders-counts-changelog"]
 
 
@@ -154,7 +156,7 @@ def java(folder: Path, variables: Mapping[str, str], *arguments: str) -> str:
     done = subprocess.run(
         command(*arguments),
         cwd=folder,
-        env={**os.environ, **variables},
+        env={**os.environ, **_QUICK, **variables},
         capture_output=True,
         text=True,
         check=False,
@@ -166,4 +168,6 @@ def java(folder: Path, variables: Mapping[str, str], *arguments: str) -> str:
 
 def started(folder: Path, variables: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
     with log.open("wb") as output:
-        return subprocess.Popen(command(), cwd=folder, env={**os.environ, **variables}, stderr=output)
+        return subprocess.Popen(
+            command(), cwd=folder, env={**os.environ, **_QUICK, **variables}, stderr=output
+        )

@@ -1,5 +1,6 @@
 """Plans for a real cluster whose policy refuses topics as Amazon MSK Serverless does."""
 
+import os
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,7 @@ from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.readiness import until
 from tests.kafka.several_brokers import several_brokers
 from tests.oracle.kafka_streams import VERSION
+from tests.quick_java import QUICK_JAVAC
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import Applications
 from tests.streams_library.conftest import applications_of
@@ -44,23 +46,30 @@ _STEPS = [
 _TOPICS = ("app-by-customer-repartition", "app-counts-changelog")
 
 
+@attrs.frozen(kw_only=True)
+class _WithPolicy(KafkaDistribution):
+    """Kafka with the compiled policy behind its jars, so that the archive of its classes can be used."""
+
+    policy: Path
+
+    @property
+    def class_path(self) -> str:
+        return f"{self.jars / '*'}{os.pathsep}{self.policy}"
+
+
 @pytest.fixture(scope="module")
 def with_policy(
     kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
 ) -> KafkaDistribution:
-    """Kafka with the compiled policy next to its jars."""
+    """Compile the policy."""
     folder = tmp_path_factory.mktemp("policy")
-    classes, jars = folder / "classes", folder / "jars"
-    jars.mkdir()
-    subprocess.run(
-        ["javac", "--release", "17", "-cp", kafka_distribution.class_path, "-d", classes, _POLICY], check=True
-    )
-    for jar in kafka_distribution.jars.glob("*.jar"):
-        (jars / jar.name).symlink_to(jar)
-    with zipfile.ZipFile(jars / "topic-policy.jar", "w") as archive:
+    classes, policy = folder / "classes", folder / "policy.jar"
+    compile_with_kafka = ("--release", "17", "-cp", kafka_distribution.class_path, "-d", classes)
+    subprocess.run(["javac", *QUICK_JAVAC, *compile_with_kafka, _POLICY], check=True)
+    with zipfile.ZipFile(policy, "w") as archive:
         for file in classes.iterdir():
             archive.write(file, file.name)
-    return attrs.evolve(kafka_distribution, jars=jars, class_data=None)
+    return _WithPolicy(**attrs.asdict(kafka_distribution), policy=policy)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress, run_logged
 from headwater.toolchain.streams_library import ensure_streams_library
 from tests.oracle.kafka_streams import Run, built_program
+from tests.quick_java import QUICK_JAVA
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _MAIN = "headwater.oracle.ExportedPrograms"
@@ -118,7 +119,7 @@ def exported_program(program: Program, version: str, folder: Path) -> Mapping[st
     properties.write_text("".join(f"{key}={value}\n" for key, value in program.properties.items()))
     arguments = [str(properties) if each == "PROPERTIES" else each for each in program.arguments]
     done = subprocess.run(
-        [java, "-cp", os.pathsep.join(class_path), _MAIN, answer, program.main, *arguments],
+        [java, *QUICK_JAVA, "-cp", os.pathsep.join(class_path), _MAIN, answer, program.main, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -23,6 +23,7 @@ from headwater.toolchain.kafka import KAFKA_VERSION
 from headwater.toolchain.streams_library import ensure_streams_library
 from tests.broker_version import BROKER_VERSION, has_streams_groups
 from tests.oracle.kept_answers import KeptAnswers, kept_answers
+from tests.quick_java import QUICK_JAVA, QUICK_JAVAC
 
 _SOURCE = Path(__file__).parent / "java"
 _POM = _SOURCE / "pom.xml"
@@ -109,7 +110,7 @@ def built_program(version: str = VERSION, cache: Cache | None = None) -> tuple[P
 
     def compile_program(folder: Path, _: Progress) -> None:
         jars = _jars(version, cache)
-        quick = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-XDsuppressNotes")
+        quick = (*QUICK_JAVAC, "-proc:none", "-XDsuppressNotes")
         where = ("-cp", f"{jars}/*", "-d", folder / "classes")
         subprocess.run(["javac", *quick, "--release", "17", *where, *sources], check=True)
         shutil.copytree(jars, folder / "jars", copy_function=os.link)
@@ -337,7 +338,7 @@ class KafkaStreams:
         self._folder = TemporaryDirectory(
             prefix="headwater-oracle-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None
         )
-        flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        flags = ["-Xmx256m", *QUICK_JAVA]
         process = subprocess.Popen(
             [java, *flags, f"-Djava.io.tmpdir={self._folder.name}", "-cp", class_path, _MAIN],
             stdin=subprocess.PIPE,

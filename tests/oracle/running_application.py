@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
+from tests.quick_java import QUICK_JAVA
 
 _MAIN = "headwater.oracle.Application"
 _SECONDS = 90
@@ -26,8 +27,7 @@ def running_application(
     command = [
         str(java),
         f"-Xmx{memory}",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
+        *QUICK_JAVA,
         "-cp",
         class_path,
         _MAIN,

@@ -16,6 +16,7 @@ from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, fingerprint
 from headwater.toolchain.commands import Progress, run_logged
 from headwater.toolchain.streams_library import ensure_streams_library
+from tests.quick_java import QUICK_JAVA, QUICK_JAVAC
 
 _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.streamstest.Applications"
@@ -74,7 +75,8 @@ def class_path(version: str) -> str:
     def compile_program(folder: Path, _: Progress) -> None:
         java = [path for path in sources if path.suffix == ".java"]
         subprocess.run(
-            ["javac", "--release", "11", "-cp", f"{jars}/*:{library}", "-d", folder, *java], check=True
+            ["javac", *QUICK_JAVAC, "--release", "11", "-cp", f"{jars}/*:{library}", "-d", folder, *java],
+            check=True,
         )
 
     pom = fingerprint((_SOURCE / "pom.xml").read_bytes())
@@ -93,7 +95,7 @@ class Applications:
         self._state_folder = state_folder
         self._seen = 0
         self._lines: queue.Queue[Event | None] = queue.Queue()
-        options = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        options = ["-Xmx384m", *QUICK_JAVA]
         options.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         options.append("-Dorg.slf4j.simpleLogger.log.io.headwater=info")
         self.process = subprocess.Popen(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.quick_java import QUICK_JAVA
 from tests.streams_library.applications import NEWEST, class_path
 
 _STORE = "s-changelog", "2;cleanup.policy=compact"
@@ -39,7 +40,7 @@ def test_counts_configs_and_the_clock_of_failures(tmp_path: Path) -> None:
     file = tmp_path / "topics.tsv"
     file.write_text("".join(lines), encoding="utf-8")
     done = subprocess.run(
-        ["java", "-cp", class_path(NEWEST), "io.headwater.streams.Decisions", file],
+        ["java", *QUICK_JAVA, "-cp", class_path(NEWEST), "io.headwater.streams.Decisions", file],
         capture_output=True,
         text=True,
         check=True,

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from headwater.cli.main import main
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.streams_jar import JAR
+from tests.quick_java import QUICK_JAVAC
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import NEWEST, Applications, class_path
 
@@ -65,7 +66,8 @@ def test_the_java_code_can_be_compiled(tmp_path: Path) -> None:
         files.append(tmp_path / f"Page{number}.java")
         files[-1].write_text(_CLASS % (number, text), encoding="utf-8")
     subprocess.run(
-        ["javac", "--release", "11", "-cp", class_path(NEWEST), "-d", tmp_path, *files], check=True
+        ["javac", *QUICK_JAVAC, "--release", "11", "-cp", class_path(NEWEST), "-d", tmp_path, *files],
+        check=True,
     )
 
 

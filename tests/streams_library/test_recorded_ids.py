@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from headwater.kafka.ownership import encode_record, key_of
 from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipRecord, StackIdentity
 from headwater.toolchain.broker import Broker, Settings
+from tests.quick_java import QUICK_JAVA
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import NEWEST, class_path, jvm
 
@@ -73,7 +74,15 @@ def test_records_are_read_within_bounds_and_hostile_ones_are_ignored(tmp_path: P
         files.append(tmp_path / str(number))
         files[-1].write_bytes(b"".join(key + b"\t" + value + b"\n" for key, value in records))
     done = subprocess.run(
-        ["java", "-Xmx128m", "-cp", class_path(NEWEST), "io.headwater.streams.RecordedIds", *files],
+        [
+            "java",
+            *QUICK_JAVA,
+            "-Xmx128m",
+            "-cp",
+            class_path(NEWEST),
+            "io.headwater.streams.RecordedIds",
+            *files,
+        ],
         capture_output=True,
         text=True,
         check=True,

@@ -29,6 +29,7 @@ from headwater.spec import parse_document
 from tests.oracle.edits.random_edits import Json, RandomEdit, RandomEditor
 from tests.oracle.kafka_streams import built_program
 from tests.oracle.random_topologies.stores import Choices
+from tests.quick_java import QUICK_JAVA
 
 _MAIN = "headwater.oracle.Edits"
 _SECONDS = 300
@@ -340,7 +341,7 @@ def edits_program(version: str) -> Iterator["EditsProgram"]:
     """Run the Java program of one version."""
     java, folder = built_program(version)
     class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
-    flags = ["-Xmx1200m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    flags = ["-Xmx1200m", *QUICK_JAVA]
     process = subprocess.Popen(
         [str(java), *flags, "-cp", class_path, _MAIN],
         stdin=subprocess.PIPE,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from headwater_spark.commands.java_code import JavaCode
 from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
+from tests.quick_java import QUICK_JAVAC
 
 _SOURCE = Path(__file__).parent / "java"
 
@@ -13,7 +14,7 @@ def compiled_code(folder: Path) -> JavaCode:
     """Compile the classes to a folder, and return them with the jars of Kafka Streams."""
     _, program = built_program(OF_THE_BROKER)
     jars = str(program / "jars" / "*")
-    quick = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-nowarn", "-XDsuppressNotes")
+    quick = (*QUICK_JAVAC, "-proc:none", "-nowarn", "-XDsuppressNotes")
     sources = sorted(map(str, _SOURCE.rglob("*.java")))
     subprocess.run(["javac", *quick, "-cp", jars, "-d", str(folder), *sources], check=True)
     return JavaCode(jar=folder, class_path=[jars])
