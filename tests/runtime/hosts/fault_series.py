@@ -84,7 +84,12 @@ class FaultSeries:
 
     def _start_driver(self) -> Driver:
         return self._stack.enter_context(
-            self._cluster.driver(self._application, self._hosts[0], max_records=self._max_records)
+            self._cluster.driver(
+                self._application,
+                self._hosts[0],
+                max_records=self._max_records,
+                options=("--log-level", "debug"),  # names the queries whose batches are packed
+            )
         )
 
     def _replace_driver(self, fault: Fault) -> None:

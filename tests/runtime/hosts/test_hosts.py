@@ -13,6 +13,7 @@ from headwater.kafka import Connection
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.offsets import GroupOffsets
+from headwater_spark.driver.queries.row_distribution import FEWEST_PACKED
 from tests.runtime.hosts.cluster import START_SECONDS, Driver, SparkHosts, new_application, spark_hosts
 from tests.runtime.hosts.fault_series import FaultSeries
 from tests.runtime.hosts.network import reason_to_skip
@@ -151,6 +152,8 @@ def test_every_record_is_processed_as_guaranteed_in_a_series_of_faults(
             faults.run(number)
             _await_processed(cluster, application, faults.driver, seconds=1_800.0)
         (application.folder / "run.log").write_text(faults.logs())
+        if max_records >= FEWEST_PACKED:
+            assert "records packed" in faults.logs()
         _log.info("%s, seed %d, %d faults: %s", guarantee, seed, number, Reconciliation.of(application))
         if guarantee == "exactly_once_v2":
             application.check_results()

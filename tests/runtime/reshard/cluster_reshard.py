@@ -15,7 +15,8 @@ import attrs
 from headwater.toolchain.broker.readiness import until
 from tests.runtime.hosts.cluster import SparkHosts
 from tests.runtime.hosts.network import Host, send_signal
-from tests.runtime.spark.processes import all_ended, with_command
+from tests.runtime.spark.open_transactions import ongoing_transactions
+from tests.runtime.spark.processes import all_ended, is_stopped, with_command
 
 if TYPE_CHECKING:
     import subprocess
@@ -32,6 +33,9 @@ _END_SECONDS = 600.0
 _IN_ONE_PASS = 0.3
 """The part of the faults after which the next one may happen in the same pass."""
 _FIRST_JOB = "reading the changelog topics, tasks"
+_WRITER = "-headwater-reshard-"
+"""In the transactional ids of tasks."""
+_MOMENTS, _MOMENT_SECONDS = 200, 0.02
 _ON_SPARK = 0.7
 """The part of the interrupted commands that are run again with Spark."""
 DONE, FAILED = 0, 1
@@ -100,10 +104,8 @@ class ClusterReshard:
         assert until(lambda: process.poll() is not None or _FIRST_JOB in self.output(), _END_SECONDS)
         for fault in faults:
             process = self._run_for(process, self.draw.uniform(0.0, seconds), without_spark=without_spark)
-            if self._can_be_hit(process):
-                self.cause(fault)
-                if self.draw.random() > _IN_ONE_PASS:
-                    self._await_progress(process)
+            if self.cause(fault, process) and self.draw.random() > _IN_ONE_PASS:
+                self._await_progress(process)
         while process.poll() != DONE:
             process = self._run_for(process, _END_SECONDS, without_spark=without_spark)
             assert process.poll() is not None, f"the command does not end: {self.output()[-6000:]}"
@@ -125,9 +127,64 @@ class ClusterReshard:
         assert until(is_over, seconds + _END_SECONDS)
         return process
 
-    def cause(self, fault: Fault) -> None:
-        """Cause a fault on one of the hosts; what ends it later happens while the command continues."""
-        host = self.draw.choice(self._hosts_with_python() or self.cluster.workers)
+    def cause_in_pass(
+        self, fault: Fault, process: "subprocess.Popen[bytes]", text: str, *, writes: bool
+    ) -> bool:
+        """Cause a fault in the pass for which `text` was printed; return False if another one has begun.
+
+        The Python processes of all executors are stopped meanwhile. In a pass that `writes`, the fault hits
+        an executor with an open transaction.
+        """
+        self._stop(self._python_processes())
+        try:
+            if process.poll() is not None or text not in self._pass_lines()[-1]:
+                return False
+            host = self._run_until_transaction(text) if writes else None
+            return (host is not None or not writes) and self.cause(fault, process, host)
+        finally:
+            send_signal(signal.SIGCONT, self._python_processes())
+
+    def _run_until_transaction(self, text: str) -> Host | None:
+        """Let the Python processes of one host run until it has an open transaction; return the host.
+
+        They run for a moment, and are stopped again. None = another pass has begun.
+        """
+        before, due = self._transactions(), time.monotonic() + _END_SECONDS
+        while time.monotonic() < due:
+            for host in self.cluster.workers:
+                for _ in range(_MOMENTS):
+                    python = self._find(host, *_PYTHON)
+                    send_signal(signal.SIGCONT, python)
+                    time.sleep(_MOMENT_SECONDS)  # not a wait: so long they run
+                    self._stop(python)
+                    if self._transactions() - before:
+                        return host
+                    if text not in self._pass_lines()[-1]:
+                        return None
+        return None
+
+    def _python_processes(self) -> list[int]:
+        return [pid for host in self.cluster.workers for pid in self._find(host, *_PYTHON)]
+
+    def _transactions(self) -> set[str]:
+        """Return the transactional ids of open transactions of tasks."""
+        found = ongoing_transactions(self.cluster.servers)
+        return {each for each in found if _WRITER in each}
+
+    @staticmethod
+    def _stop(pids: Sequence[int]) -> None:
+        send_signal(signal.SIGSTOP, pids)
+        assert until(lambda: all(map(is_stopped, pids)), _END_SECONDS)
+
+    def cause(self, fault: Fault, process: "subprocess.Popen[bytes]", host: Host | None = None) -> bool:
+        """Cause a fault on `host`, or on one with tasks; what ends it later happens during the command.
+
+        Return False if there is nothing that it can hit: the command has ended, or runs without executors.
+        """
+        hosts = self._await_hosts_with_tasks(process) if host is None else [host]
+        if process.poll() is not None or (fault.is_of_executors and not hosts):
+            return False
+        host = self.draw.choice(hosts or self.cluster.workers)
         executors, python = self._find(host, *_EXECUTOR), self._find(host, *_PYTHON)
         said = [line for line in self.output().splitlines() if ": " in line and "spark" not in line][-1:]
         _log.info("%s on %s, with %d Python processes, after %s", fault.value, host.name, len(python), said)
@@ -156,20 +213,23 @@ class ClusterReshard:
             case Fault.PAUSED_BROKER:
                 self.cluster.broker.pause()
                 self._due.append((time.monotonic() + _BROKER_PAUSE_SECONDS, self.cluster.broker.resume))
+        return True
 
-    def _can_be_hit(self, process: "subprocess.Popen[bytes]") -> bool:
-        """Wait until a task runs, or has run, in an executor; return False if the command has ended.
+    def _await_hosts_with_tasks(self, process: "subprocess.Popen[bytes]") -> list[Host]:
+        """Wait until a task runs, or has run, in an executor that is not paused; return the hosts of such.
 
-        On a busy machine, executors that are killed more often than they start execute nothing.
+        There are none if the command has ended, or runs without Spark, or without a job so far. On a busy
+        machine, executors that are killed more often than they start execute nothing.
         """
+        hosts: list[Host] = []
 
-        def has_python() -> bool:
+        def is_over() -> bool:
             self._end_due_faults()
-            is_on_spark = _FIRST_JOB in self.output()
-            return process.poll() is not None or bool(self._hosts_with_python()) or not is_on_spark
+            hosts[:] = [each for each in self.cluster.workers if self._has_tasks(each)]
+            return process.poll() is not None or bool(hosts) or _FIRST_JOB not in self.output()
 
-        assert until(has_python, _END_SECONDS), self.output()[-6000:]
-        return process.poll() is None
+        assert until(is_over, _END_SECONDS), self.output()[-6000:]
+        return hosts
 
     def _await_progress(self, process: "subprocess.Popen[bytes]") -> None:
         """Wait until another pass begins: no command survives if each execution of a task is killed."""
@@ -181,14 +241,18 @@ class ClusterReshard:
 
         assert until(has_continued, _END_SECONDS), self.output()[-6000:]
 
+    def _pass_lines(self) -> list[str]:
+        """Return what was printed when a pass began, or began again."""
+        return [line for line in self.output().splitlines() if line.endswith(("tasks", "changelog"))]
+
     def _passes(self) -> int:
         """Return how many passes have begun, other than to repeat one."""
-        found = [line for line in self.output().splitlines() if line.endswith(("tasks", "changelog"))]
+        found = self._pass_lines()
         again = sum("checking entries of" in line for line in found)  # twice for each topic
         return len(set(found)) + again
 
-    def _hosts_with_python(self) -> list[Host]:
-        return [host for host in self.cluster.workers if self._find(host, *_PYTHON)]
+    def _has_tasks(self, host: Host) -> bool:
+        return bool(self._find(host, *_EXECUTOR) and self._find(host, *_PYTHON))
 
     def end_faults(self) -> None:
         """End the faults that last, and wait until no process of an executor runs: none can write later."""
@@ -218,6 +282,6 @@ class ClusterReshard:
         end = time.monotonic() + self.draw.uniform(*_PAUSE_SECONDS)
         self._due.append((end, lambda: send_signal(signal.SIGCONT, pids)))
 
-    @staticmethod
-    def _find(host: Host, *texts: str) -> list[int]:
-        return with_command(host.processes(), *texts)
+    def _find(self, host: Host, *texts: str) -> list[int]:
+        """Return the processes of a host whose commands have the texts, but no paused ones."""
+        return [pid for pid in with_command(host.processes(), *texts) if pid not in self._paused]

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 from confluent_kafka import Consumer, TopicPartition
@@ -17,7 +17,7 @@ KEYS = [b"key %d" % each for each in range(40)]
 
 @attrs.frozen
 class StoppedApplication:
-    """An application that was stopped: entries, unprocessed records, and offsets.
+    """An application that was stopped: entries of its keys, unprocessed records, and offsets.
 
     `place` returns the partition of a key, from the number of partitions. `partitions` is the present one.
     """
@@ -27,6 +27,7 @@ class StoppedApplication:
     id: str
     place: Callable[[bytes, int], int] = default_partition
     partitions: int = 2
+    keys: Sequence[bytes] = tuple(KEYS)
 
     @property
     def source(self) -> str:
@@ -50,7 +51,7 @@ class StoppedApplication:
         return json.dumps({"application": {"id": self.id}, "topology": steps})
 
     def create(self) -> None:
-        """Create the topics, write entries of 40 keys, and records of which half are processed."""
+        """Create the topics, write entries of all keys, and records of which half are processed."""
         self.topics.create({self.source: self.partitions})
         self.topics.create(
             dict.fromkeys(self.internal.values(), self.partitions), {"cleanup.policy": "compact"}
@@ -58,12 +59,12 @@ class StoppedApplication:
         self.topics.configure(self.internal["by-value-repartition"], {"cleanup.policy": "delete"})
         for store in ("kept", "totals"):
             topic = self.internal[f"{store}-changelog"]
-            self._put(topic, [(key, b"old", _TIME) for key in KEYS])
-            self._put(topic, [(key, key + b" of " + store.encode(), _TIME + 1) for key in KEYS])
+            self._put(topic, [(key, b"old", _TIME) for key in self.keys])
+            self._put(topic, [(key, key + b" of " + store.encode(), _TIME + 1) for key in self.keys])
             self.topics.send(
-                (topic, self.place(key, self.partitions), key, None, _TIME, ()) for key in KEYS[::7]
+                (topic, self.place(key, self.partitions), key, None, _TIME, ()) for key in self.keys[::7]
             )
-        records = [(key, b"%d" % number, _TIME + number) for number in range(3) for key in KEYS]
+        records = [(key, b"%d" % number, _TIME + number) for number in range(3) for key in self.keys]
         self._put(self.internal["by-value-repartition"], records)
         self._put(self.source, records)
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": self.id})

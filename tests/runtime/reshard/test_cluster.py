@@ -16,7 +16,7 @@ from tests.runtime.hosts.cluster import SparkHosts, spark_hosts
 from tests.runtime.hosts.network import Host, reason_to_skip
 from tests.runtime.reshard.cluster_reshard import ClusterReshard, Fault
 from tests.runtime.reshard.compared_applications import Compared, all_stores, batches, random_steps
-from tests.runtime.reshard.stopped_application import StoppedApplication
+from tests.runtime.reshard.stopped_application import KEYS, StoppedApplication
 from tests.runtime.spark.kafka_topics import Topics
 
 _log = logging.getLogger(__name__)
@@ -44,6 +44,9 @@ _PASSES = (
     ("checking entries of", 2),
 )
 """What the command prints when a pass begins, and how often it has been printed then."""
+_WRITING = ("copying entries of", "deleting copied entries of")
+_MANY_KEYS = tuple(b"key %d" % each for each in range(20_000))
+"""The transactions of their entries take long enough to be noticed."""
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +59,17 @@ def hosts(
         yield cluster, cluster.network.add("driver")
 
 
-Create = Callable[[random.Random], tuple[StoppedApplication, ClusterReshard]]
+Create = Callable[..., tuple[StoppedApplication, ClusterReshard]]
 
 
 @pytest.fixture
 def create(hosts: tuple[SparkHosts, Host], unique: Callable[[str], str], tmp_path: Path) -> Create:
     cluster, host = hosts
 
-    def created(draw: random.Random) -> tuple[StoppedApplication, ClusterReshard]:
-        app = StoppedApplication(cluster.servers, Topics(cluster.servers), unique("stopped"))
+    def created(
+        draw: random.Random, keys: Sequence[bytes] = KEYS
+    ) -> tuple[StoppedApplication, ClusterReshard]:
+        app = StoppedApplication(cluster.servers, Topics(cluster.servers), unique("stopped"), keys=keys)
         app.create()
         file = tmp_path / "app.json"
         file.write_text(app.text())
@@ -85,9 +90,12 @@ def test_a_fault_in_each_pass_does_not_end_the_command(create: Create, fault: Fa
 
 
 def _cause_in_passes(create: Create, fault: Fault, passes: Sequence[tuple[str, int]]) -> None:
-    """Reshard, and cause the fault once in each of the passes; check that the command succeeds."""
-    draw = random.Random(fault.name)  # noqa: S311 - the same moments in each run
-    app, reshard = create(draw)
+    """Reshard, and cause the fault once in each of the passes; check that the command succeeds.
+
+    If a pass is over before the fault can happen, the fault happens in the same pass over the next topic.
+    """
+    draw = random.Random(fault.name)  # noqa: S311 - the same hosts in each run
+    app, reshard = create(draw, _MANY_KEYS)
     before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
     process = reshard.start()
 
@@ -95,13 +103,18 @@ def _cause_in_passes(create: Create, fault: Fault, passes: Sequence[tuple[str, i
         return process.poll() is not None
 
     for text, number in passes:
+        least = number
 
-        def is_reached(text: str = text, number: int = number) -> bool:
-            return has_ended() or reshard.output().count(text) >= number
+        def is_reached(text: str = text) -> bool:
+            return has_ended() or reshard.output().count(text) >= least  # noqa: B023 - called in this iteration
 
-        assert until(is_reached, _PASS_SECONDS), reshard.output()[-6000:]
-        assert not until(has_ended, draw.uniform(0.0, 1.0)), reshard.output()[-6000:]
-        reshard.cause(fault)
+        def is_caused(text: str = text) -> bool:
+            assert until(is_reached, _PASS_SECONDS), reshard.output()[-6000:]
+            return reshard.cause_in_pass(fault, process, text, writes=text in _WRITING)
+
+        while not is_caused():
+            assert not has_ended(), reshard.output()[-6000:]
+            least = reshard.output().count(text) + 1
     assert until(has_ended, _PASS_SECONDS), reshard.output()[-6000:]
     assert process.returncode == 0, reshard.output()[-6000:]
     reshard.end_faults()
@@ -118,6 +131,7 @@ def test_entries_are_complete_after_faults(create: Create, seed: int, is_of_exec
     reshard.tasks = draw.randrange(1, 6)
     reshard.run(_drawn_faults(draw, _FEW_FAULTS, is_of_executors=is_of_executors), _SECONDS)
     _log.info("seed %d: %d executions, faults: %s", seed, reshard.executions, reshard.caused)
+    assert reshard.caused, "the command has ended before each fault"
     app.check(before, waiting)
 
 
@@ -170,6 +184,7 @@ def test_state_is_complete_after_a_series_of_faults(
     )
     reshard.run(_drawn_faults(draw, _FAULTS, is_of_executors=is_of_executors), _SECONDS)
     _log.info("seed %d: %d executions, faults: %s", seed, reshard.executions, reshard.caused)
+    assert reshard.caused, "the command has ended before each fault"
     assert compared.entries(compared.moved) == compared.entries(compared.fresh)
     written = {name: compared.written(name) for name in compared.names}
     compared.process(second)

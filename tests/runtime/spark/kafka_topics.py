@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from threading import Lock
+from uuid import uuid4
 
 import attrs
 from confluent_kafka import (
@@ -207,6 +208,17 @@ class Topics:
             (topic, default_partition(key, count), key, value, timestamp, ())
             for key, value, timestamp in records
         )
+
+    def send_at_once(self, records: Iterable[OutputRecord]) -> None:
+        """Write records that name their partitions in one transaction: a batch reads all of a partition."""
+        producer = Producer({**self._servers, "transactional.id": f"tests-{uuid4()}"})
+        producer.init_transactions(_WAIT_SECONDS)
+        producer.begin_transaction()
+        for topic, partition, key, value, timestamp, headers in records:
+            assert partition is not None
+            producer.produce(topic, value, key, partition, timestamp=timestamp, headers=list(headers))
+            producer.poll(0)
+        producer.commit_transaction(_WAIT_SECONDS)
 
     def send(self, records: Iterable[OutputRecord]) -> None:
         """Write records that name their partitions, each once, and in order within its partition.

@@ -13,7 +13,7 @@ import attrs
 
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.engine.records import InputRecord
+from headwater_spark.engine.records import InputRecord, OutputRecord
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.processes import descendants, is_running, python_workers
 from tests.runtime.spark.programs import SUBMIT, java_options
@@ -72,15 +72,19 @@ class ProcessApplication:
 
     def feed(self, records: int) -> None:
         """Append records to the source topic: the keys of the counts take turns, and values ascend."""
-        now = time.time_ns() // 1_000_000
-        for partition in range(self.partitions):
-            own = [
-                each for each in range(self.fed, self.fed + records) if each % self.partitions == partition
-            ]
-            self.topics.put(
-                "in", [(str(each).encode(), b"%d-%d" % (each % KEYS, each), now) for each in own], partition
-            )
+        self.topics.send(self._next_records(records))
         self.fed += records
+
+    def feed_at_once(self, records: int) -> None:
+        """Append the same records in one transaction."""
+        self.topics.send_at_once(self._next_records(records))
+        self.fed += records
+
+    def _next_records(self, records: int) -> Iterator[OutputRecord]:
+        now = time.time_ns() // 1_000_000
+        for each in range(self.fed, self.fed + records):
+            value = b"%d-%d" % (each % KEYS, each)
+            yield "in", each % self.partitions, str(each).encode(), value, now, ()
 
     @contextmanager
     def run(

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.open_transactions import feed_and_stop
 from tests.runtime.spark.process_application import (
     TIMEOUT_SECONDS,
     ProcessApplication,
@@ -83,16 +85,14 @@ def test_results_are_exact_after_answers_to_kills(clients: Clients, answer: str,
         with application.run(
             "local[4]", until_idle=False, max_records=100, options=["--http", "127.0.0.1:0"]
         ) as process:
+            if run % 2:
+                _kill_while_handling(application, process, logged, draw)
+                continue
             kills = 0
             while process.poll() is None and kills < (4 * _THREADS if answer == "replace-thread" else 1_000):
                 _await_counted(application, draw.randrange(1, _RECORDS // 2), process)
                 kills += sum(kill(worker) for worker in python_workers(process.pid)[:1])
-                if run % 2 and kills >= 2:
-                    time.sleep(draw.uniform(0, 0.5))  # not a wait: the driver is killed at a random time
-                    kill_all(process)
             text = _text(application, logged)
-            if run % 2:
-                continue
             failed = text.count("stream thread failed")
             if answer == "replace-thread":
                 assert process.poll() is None, text[-4000:]
@@ -145,6 +145,26 @@ def _without_threads(application: ProcessApplication) -> Iterator["subprocess.Po
 
         assert until(has_none, TIMEOUT_SECONDS), application.log()
         yield process
+
+
+def _kill_while_handling(
+    application: ProcessApplication, process: "subprocess.Popen[bytes]", logged: int, draw: random.Random
+) -> None:
+    """Kill a worker in a transaction, so that its batch fails, and the driver when it has noticed that."""
+    assert kill(
+        feed_and_stop(
+            application,
+            process,
+            "counted",
+            partial(application.feed, _RECORDS),
+            partial(draw.randrange, 1, _RECORDS // 2),
+        )
+    )
+    is_noticed = until(lambda: "stream thread failed" in _text(application, logged), TIMEOUT_SECONDS)
+    assert is_noticed, application.log()
+    time.sleep(draw.uniform(0, 0.5))  # not a wait: the driver is killed at a random time
+    assert process.poll() is None, application.log()
+    kill_all(process)
 
 
 def _await_counted(application: ProcessApplication, number: int, process: "subprocess.Popen[bytes]") -> None:

@@ -18,7 +18,7 @@ from tests.runtime.spark.process_application import (
     kill_all,
 )
 from tests.runtime.spark.process_faults import RESTART, Fault, cause_fault
-from tests.runtime.spark.processes import executors, jvm
+from tests.runtime.spark.processes import jvm
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
 
@@ -71,6 +71,7 @@ def test_results_are_exact_after_kills_of_the_driver(
     for least in _kill_points(application, seed, kills):
         with application.run() as process:
             application.await_counted(least, process)
+            assert process.poll() is None, application.log()
             kill_all(process)
     application.finish()
     application.check_results()
@@ -85,9 +86,9 @@ def test_results_are_exact_after_kills_of_the_jvm_alone(
     for least in _kill_points(application, seed, kills):
         with application.run() as process:
             application.await_counted(least, process)
-            if process.poll() is None:
-                kill(jvm(process.pid))
-                assert process.wait(TIMEOUT_SECONDS) == RESTART, application.log()
+            assert process.poll() is None, application.log()
+            assert kill(jvm(process.pid))
+            assert process.wait(TIMEOUT_SECONDS) == RESTART, application.log()
     application.finish()
     application.check_results()
 
@@ -104,19 +105,19 @@ def test_every_record_is_processed_as_guaranteed_after_kills_of_executors(
     open_application: Open, guarantee: str, kills: int
 ) -> None:
     """One of two executors is killed at a time, while a batch runs; Spark starts another one."""
-    killed = 0
+    draw = random.Random(kills)  # noqa: S311
     with open_application(guarantee) as application:
         application.feed(_RECORDS if kills == 1 else _SOAK_RECORDS)
         with application.run(_CLUSTER) as process:
             for least in _kill_points(application, kills, kills):
                 application.await_counted(least, process)
-                killed += sum(kill(executor) for executor in executors(process.pid)[:1])
+                assert process.poll() is None, application.log()
+                cause_fault(Fault.EXECUTOR, application, process, draw)
             assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
-        assert killed
         if guarantee == "exactly_once_v2":
             application.check_results()
         else:
-            application.check_at_least_once(killed, _BATCH)
+            application.check_at_least_once(kills, _BATCH)
 
 
 @pytest.mark.soak
@@ -124,6 +125,7 @@ def test_results_are_exact_after_loss_of_checkpoint_and_state(application: Proce
     """Committed offsets are in Kafka; state is restored from the changelogs."""
     with application.run() as process:
         application.await_counted(application.fed // 3, process)
+        assert process.poll() is None, application.log()
         kill_all(process)
     for name in ("checkpoint", "state"):
         (application.folder / name).rename(application.folder / f"lost-{name}")

@@ -8,24 +8,30 @@ import os
 import random
 import signal
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import DataFrame
 
 from headwater.toolchain.broker import Broker
-from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.queries import row_distribution
+from headwater_spark.driver.queries.row_distribution import FEWEST_PACKED
 from headwater_spark.spark_internals.packing import RecordPacking
 from tests.runtime.spark.applications import TIMEOUT_SECONDS, Cluster, RunningApplication
 from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.open_transactions import cause_in_transaction, feed_and_stop
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS as PROCESS_SECONDS
 from tests.runtime.spark.process_application import ProcessApplication
-from tests.runtime.spark.process_faults import Fault, cause_fault
+from tests.runtime.spark.process_faults import Fault
 from tests.runtime.spark.processes import python_workers
+
+if TYPE_CHECKING:
+    import subprocess
 
 _log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
@@ -138,9 +144,14 @@ def _check_counts(running: RunningApplication, fed: int, *, exactly_once: bool) 
 
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1"))
 _SERIES = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "2"))
-_NUMBER, _BATCH = 10, 20_000
+_NUMBER, _FED = 10, 2 * FEWEST_PACKED
+"""So many records are written at once, so each batch of the source topic is large enough to be packed."""
+_MOST = 50 * _FED
+"""No batch ends within these records: the rest could be too small to be packed."""
 _CLUSTER = "local-cluster[2,1,1024]"
 _FAULTS = (Fault.EXECUTOR, Fault.WORKER, Fault.BROKER_KILL, Fault.DRIVER, Fault.BROKER_PAUSE)
+_PASSED = "passed"
+"""Only the first sub-topology writes to it."""
 
 
 @pytest.fixture
@@ -161,32 +172,39 @@ def application(
 def test_every_record_is_processed_once_after_faults_in_packed_batches(
     application: ProcessApplication, seed: int
 ) -> None:
-    """Executors, Python workers and the driver are killed, the broker is killed or paused."""
+    """Executors, Python workers and the driver are killed, the broker is killed or paused.
+
+    Each fault happens within a transaction of a packed batch: executors and workers of this transaction are
+    killed.
+    """
     draw = random.Random(seed)  # noqa: S311 - the same series in each run
     faults = [_FAULTS[each % len(_FAULTS)] for each in range(_NUMBER)]
     draw.shuffle(faults)
-    in_batch: Counter[Fault] = Counter()
     while faults:
-        application.feed(2 * _BATCH)
-        with application.run(_CLUSTER, until_idle=False, max_records=_BATCH) as process:
+        logged = application.log_size() if application.fed else 0
+        with _running(application) as process:
             while faults and process.poll() is None:
-                before = application.topics.appended("passed")
-                after = before + draw.randrange(1, _BATCH)
-                application.feed(_BATCH)
-                assert until(
-                    lambda after=after: (
-                        application.topics.appended("passed") >= after  # type: ignore[misc]
-                        or process.poll() is not None
-                    ),
-                    PROCESS_SECONDS,
-                ), application.log()
-                assert process.poll() is None, application.log()
-                in_batch[faults[0]] += not application.topics.is_settled("passed")
-                cause_fault(faults.pop(0), application, process, draw)
-    with application.run(_CLUSTER, max_records=_BATCH) as process:
+                owner = feed_and_stop(
+                    application,
+                    process,
+                    _PASSED,
+                    partial(application.feed_at_once, _FED),
+                    partial(draw.randrange, 1, _FED),
+                )
+                _log.info("seed %d: %s", seed, faults[0].value)
+                cause_in_transaction(faults.pop(0), application, process, owner, draw)
+        assert "records packed" in (application.folder / "run.log").read_bytes()[logged:].decode()
+    with _running(application, until_idle=True) as process:
         assert process.wait(PROCESS_SECONDS) == 0, application.log()
-    _log.info("seed %d, faults in open transactions: %s", seed, in_batch)
-    assert "not packed" not in (application.folder / "run.log").read_text(errors="replace")
+    assert not [line for line in application.log_lines() if "not packed" in line]
     application.check_results()
     application.check_changelog()
     application.check_log()
+
+
+def _running(
+    application: ProcessApplication, *, until_idle: bool = False
+) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+    return application.run(
+        _CLUSTER, until_idle=until_idle, max_records=_MOST, options=("--log-level", "debug")
+    )
