@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
 
 from headwater.kafka import Connection
 from headwater.toolchain.broker.readiness import until
@@ -123,3 +125,27 @@ def _abort_records(servers: str, topic: str) -> None:
         producer.produce(topic, b"aborted", b"k", partition)
     assert producer.flush(TIMEOUT_SECONDS) == 0
     producer.abort_transaction(TIMEOUT_SECONDS)
+
+
+@pytest.mark.usefixtures("generated_code", "packed_batches")
+def test_batches_of_a_remote_checkpoint_are_packed_and_committed(cluster: Cluster) -> None:
+    """The driver cannot read the offsets in such a checkpoint. Hadoop mounts a folder at a URL."""
+    _mount(cluster.spark, "remote", str(cluster.folder))
+    remote = attrs.evolve(cluster, checkpoint="viewfs://remote/mounted/checkpoint")
+    with capture_logs() as logs, remote.application(_FILTER, _EXACTLY_ONCE, _PARTITIONS) as running:
+        for partition in range(_PARTITIONS):
+            running.feed(b"kept", b"dropped", partition=partition)
+        running.application.start()
+        running.application.wait_until_idle()
+        running.feed(b"dropped", b"dropped", partition=2)
+        running.application.wait_until_idle()
+        with _committed(running) as committed:
+            assert committed.lag(running.source) == 0
+        assert running.values() == [b"kept"] * _PARTITIONS
+    assert [log for log in logs if log["event"] == "records packed"]
+    assert (cluster.folder / "checkpoint" / running.id / "0").is_dir()
+
+
+def _mount(spark: SparkSession, name: str, folder: str) -> None:
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    configuration.set(f"fs.viewfs.mounttable.{name}.link./mounted", f"file://{folder}")

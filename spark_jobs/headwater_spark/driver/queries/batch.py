@@ -28,6 +28,7 @@ from headwater_spark.driver.queries.uncommitted_input import UncommittedInput
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.task import PoisonRecordError
+from headwater_spark.spark_internals.input_ranges import InputRanges
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 
 _TICK_MS = 1000
@@ -54,6 +55,7 @@ class BatchProcessor:
         self._on_commit = on_commit
         self._tasks = TaskFunction()
         self._distribution = RowDistribution(spec)
+        self._ranges = InputRanges()
         self._planner: StepPlanner | None = None
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
@@ -220,7 +222,7 @@ class BatchProcessor:
     def _process_whole(self, rows: DataFrame, batch: int) -> Offsets:
         """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""
         with self._spec.batches.run_round():
-            request = self._spec.batches.create_request(batch)
+            request = self._spec.batches.create_request(batch, self._end_offsets(rows, batch))
             extra = self._spec.batches.await_round(request.end_offsets)
             if extra:
                 rows = rows.unionByName(self._read(extra))
@@ -228,6 +230,11 @@ class BatchProcessor:
                 request = attrs.evolve(request, end_offsets={**request.end_offsets, **ends})
             self._process(rows, batch, request, has_extra=bool(extra))
         return request.end_offsets
+
+    def _end_offsets(self, rows: DataFrame, batch: int) -> Offsets:
+        """Return the end offsets of Spark's batch; a remote checkpoint does not show them."""
+        shown = self._spec.input.batch_end_offsets(batch)
+        return shown or {**self._uncommitted.ends, **self._ranges.ends(rows)}
 
     def _process_expanded(self, expansion: InputExpansion, batch: int) -> bool | None:
         """Process a batch in steps if tasks have several partitions of a topic; return None if they have not.
@@ -284,7 +291,7 @@ class BatchProcessor:
     ) -> bool:
         """Return whether the step has committed records."""
         with self._spec.batches.run_round():
-            request = self._spec.batches.create_request(batch, in_step=True)
+            request = self._spec.batches.create_request(batch)
             extra = self._spec.batches.await_round({each: end for each, (_, end) in ranges.items()})
             ranges = {
                 each: (first, extra[each][1] if each in extra else end)
