@@ -32,21 +32,34 @@ from typing import Protocol
 
 import attrs
 
-from headwater_spark.engine.records import Headers, Value, ValueAndTimestamp
+from headwater_spark.engine.records import Headers, Value, ValueAndTimestamp, Windowed
+from headwater_spark.engine.stores.interfaces import (
+    KeyValueStore,
+    SessionStore,
+    TimestampedKeyValueStore,
+    VersionedKeyValueStore,
+    WindowStore,
+)
 
 __all__ = [
     "Cancellable",
     "FixedKeyProcessor",
     "FunctionProcessor",
     "Headers",
+    "KeyValueStore",
     "Processor",
     "ProcessorContext",
     "PunctuationType",
     "Record",
     "RecordMetadata",
+    "SessionStore",
+    "TimestampedKeyValueStore",
     "Value",
     "ValueAndTimestamp",
     "ValueTransformer",
+    "VersionedKeyValueStore",
+    "WindowStore",
+    "Windowed",
 ]
 
 
@@ -117,6 +130,9 @@ class ProcessorContext(Protocol):
 
     def state_store(self, name: str) -> Value:
         """Return a connected store or a global store.
+
+        Its kind decides which methods it has: `KeyValueStore`, `TimestampedKeyValueStore`,
+        `VersionedKeyValueStore`, `WindowStore` or `SessionStore`.
 
         Raises:
             KeyError: The processor is not connected to such a store.

@@ -158,8 +158,7 @@ class GroupOffsets:
         """Return name → what is still to be read of its partitions; raises at once for a deleted partition.
 
         One request each reads the committed offsets and the ends of all. `read` are the offsets after the
-        last batches. Where only transaction markers follow the committed offset, no task had records, and
-        none has committed.
+        last batches: tasks without records commit later, while there are more records to read.
         """
         all_partitions = [each for some in partitions.values() for each in some]
         committed = self.last_committed(all_partitions)  # first: that raises while no broker answers

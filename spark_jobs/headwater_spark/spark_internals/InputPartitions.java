@@ -38,7 +38,7 @@ public final class InputPartitions {
         return partition;
     }
 
-    private static boolean has(Object target, String method) {
+    public static boolean has(Object target, String method) {
         try {
             target.getClass().getMethod(method, new Class[0]);
             return true;

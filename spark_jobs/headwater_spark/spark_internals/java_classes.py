@@ -18,6 +18,8 @@ _CAUSE = "Caused by: "
 """In the text of a Java exception, the last such line names what has failed."""
 _THROWN = ": "
 """The line with an exception that has no cause, after the line with the call."""
+_PLANNED = "LogicalRDD"
+"""The plan of a DataFrame that has an RDD."""
 _SHARED = Path(__file__).with_name("InputPartitions.java")
 """The class that the other classes use."""
 
@@ -138,6 +140,15 @@ def planned_rows(rows: DataFrame) -> JavaObject:
         return rows._jdf.queryExecution().toRdd()  # noqa: SLF001 - PySpark shows no RDD of rows
     except Py4JJavaError as error:
         raise RowsFailedError(error) from error
+
+
+def rdd_of_batch(rows: DataFrame) -> JavaObject:
+    """Return the RDD of a DataFrame. The rows of a stream's batch have one, and need no plan.
+
+    Raises: The same as `planned_rows`.
+    """
+    plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plans
+    return plan.rdd() if plan.nodeName() == _PLANNED else planned_rows(rows)
 
 
 def data_frame(rdd: JavaObject, rows: DataFrame) -> DataFrame:

@@ -19,7 +19,7 @@ from headwater_spark.spark_internals.grouping import group_partitions
 from headwater_spark.spark_internals.java_classes import (
     OptionalParts,
     create_object,
-    planned_rows,
+    rdd_of_batch,
 )
 from headwater_spark.spark_internals.jvm import java_gateway
 
@@ -27,7 +27,6 @@ _log = structlog.get_logger(__name__)
 _PACKED_ROWS = Path(__file__).with_name("PackedRows.java")
 _PACKED_RECORDS = Path(__file__).with_name("PackedRecords.java")
 _RECORD_ROWS = Path(__file__).with_name("RecordRows.java")
-_PLANNED = "LogicalRDD"
 _RECORDS_AT_ONCE = 8192
 _BYTES_AT_ONCE = 4 * 1024 * 1024
 """Limits of a row. The last record may exceed the bytes: a row has at least one record."""
@@ -99,7 +98,7 @@ class RecordPacking(OptionalParts):
     ) -> DataFrame | None:
         gateway = java_gateway(rows.sparkSession)
         parts = self._parts = self._parts or self._create_parts(gateway, rows)
-        records = parts.packer.records(_rdd_of(rows))
+        records = parts.packer.records(rdd_of_batch(rows))
         if records is not None and groups is not None:
             records = group_partitions(gateway, records, groups, count)
         if records is None:
@@ -132,9 +131,3 @@ def _evaluated_plan(
     session = spark._jsparkSession  # noqa: SLF001 - PySpark creates no DataFrame of an RDD of rows
     frame = DataFrame(session.internalCreateDataFrame(rdd, columns, False), spark)  # noqa: FBT003 - Java's own signature
     return evaluate(frame)._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows no plans
-
-
-def _rdd_of(rows: DataFrame) -> JavaObject:
-    """Return the RDD of a DataFrame. The rows of a stream's batch have one, and need no plan."""
-    plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plans
-    return plan.rdd() if plan.nodeName() == _PLANNED else planned_rows(rows)

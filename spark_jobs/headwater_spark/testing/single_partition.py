@@ -21,6 +21,7 @@ from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
 from headwater_spark.engine.serdes import SchemaOf, no_registry
 from headwater_spark.engine.task import Task
+from headwater_spark.testing.sinks import listed
 from headwater_spark.worker.local_state import MemoryState
 
 Bytes = bytes | None
@@ -115,7 +116,8 @@ class SinglePartitionRunner:
         """
         found = self._find_reader(topic)
         if found is None:
-            raise KeyError(f"the topology does not read {topic}")
+            topics = {each for program in self.programs for each in program.sources}
+            raise KeyError(f"the topology does not read {topic}; {listed('it reads', topics)}")
         return found
 
     @property

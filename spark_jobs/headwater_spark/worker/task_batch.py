@@ -295,22 +295,30 @@ class OpenTask:
         written = self._session.producer.send(outputs)
         self._state.metadata[BATCH_ID] = secrets.randbits(62) | 1
         self._state.prepare(version)
-        offsets = part.offsets
-        if not offsets:  # a tick: the metadata is committed with the unchanged offset of some partition
-            partition = request.input_partitions(self._partition)[0]
-            offsets = {partition: self._session.offsets.get(partition, 0)}
-        offsets = {
-            partition: offset
-            if partition in part.held_back
-            else max(offset, request.end_offsets.get(partition, 0))
-            for partition, offset in offsets.items()
-        }
+        offsets = self._offsets_after(request, part)
         metadata = OffsetMetadata(version + 1, dict(self._state.metadata))
         self._session.commit(offsets, part.times, metadata, part.positions)
         self._state.commit(version, self._changelog_offsets(request, outputs, offsets))
         self.is_slow = self._writes_single and not self._refused
         self._refused.clear()
         return written
+
+    def _offsets_after(self, request: BatchRequest, part: ProcessedPart) -> Mapping[TopicPartition, int]:
+        """Return the offsets to commit: all records before them are processed.
+
+        Of a partition without a record for the task, that is the end of what was read for it.
+        """
+        partitions = request.input_partitions(self._partition)
+        ends = {
+            each: request.end_offsets[each]
+            for each in (*partitions, *part.offsets)
+            if each in request.end_offsets and each not in part.held_back
+        }
+        known = self._session.offsets
+        read = {each: end for each, end in ends.items() if end > known.get(each, 0)}
+        processed = {each: max(offset, ends.get(each, 0)) for each, offset in part.offsets.items()}
+        # After a tick, the metadata is committed with the unchanged offset of some partition.
+        return {**read, **processed} or {partitions[0]: known.get(partitions[0], 0)}
 
     def _changelog_offsets(
         self, request: BatchRequest, written: Iterable[OutputRecord], offsets: Mapping[TopicPartition, int]

@@ -22,6 +22,7 @@ from headwater.model.offset_metadata import (
     decode_mark,
     decode_positions,
     decode_processor,
+    decode_time,
     latest_metadata,
     unread_reason,
 )
@@ -92,6 +93,8 @@ class TaskSession:
     positions: dict[TopicPartition, ReadPositions] = attrs.field(factory=dict)
     task: int | None = None
     """The number of the task; None = the number of its partitions."""
+    times: dict[TopicPartition, int] = attrs.field(factory=dict)
+    """The largest timestamps of the input partitions so far, where known."""
     processors: Processors | None = None
     """The processors of the sub-topology; None = task and partition have the same number."""
     committed: Commits = attrs.field(factory=dict)
@@ -110,7 +113,7 @@ class TaskSession:
         metadata: OffsetMetadata,
         positions: Mapping[TopicPartition, ReadPositions] = MappingProxyType({}),
     ) -> None:
-        """Commit the records sent so far with `offsets`; `times` are the largest timestamps read.
+        """Commit the records sent so far with `offsets`; `times` are the largest timestamps of the batch.
 
         `positions` replace the positions of their partitions; positions up to the offset are removed.
         """
@@ -119,13 +122,15 @@ class TaskSession:
             self.positions[partition] = {
                 writer: position for writer, position in read.items() if position > offset
             }
+        for partition, time in times.items():
+            self.times[partition] = max(time, self.times.get(partition, -1))
         initial = None if self.processors is None else self.processors.recorded_initial
         count = None if self.processors is None else self.processors.recorded_count
         commits = {
             partition: (
                 offset,
                 metadata.encode(
-                    times.get(partition, -1),
+                    self.times.get(partition, -1),
                     self.positions[partition],
                     self._processor(partition),
                     initial=initial,
@@ -178,8 +183,9 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
         for found in committed
         if (read := decode_positions(found.metadata or ""))
     }
+    times = {(found.topic, found.partition): decode_time(found.metadata or "") for found in committed}
     session = TaskSession(
-        producer, state.metadata, dict(state.offsets), positions, partition, request.processors
+        producer, state.metadata, dict(state.offsets), positions, partition, times, request.processors
     )
     session.proof = StateProof(
         request,

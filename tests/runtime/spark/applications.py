@@ -38,7 +38,10 @@ COUNT = """
 
 @attrs.frozen
 class Cluster:
-    """The broker and the Spark session; applications keep their files in `folder`."""
+    """The broker and the Spark session; applications keep their files in `folder`.
+
+    `checkpoint` is the folder of their checkpoints; default: in `folder`.
+    """
 
     spark: SparkSession
     topics: Topics
@@ -46,6 +49,7 @@ class Cluster:
     folder: Path
     unique: Callable[[str], str]
     check_interval_seconds: float = 0.5
+    checkpoint: str = ""
 
     @contextmanager
     def application(
@@ -95,7 +99,7 @@ class Cluster:
             check_runnable(document).programs,
             RunSettings(
                 connection=Connection(bootstrap_servers=(self.servers,)),
-                checkpoint=str(self.folder / "checkpoint"),
+                checkpoint=self.checkpoint or str(self.folder / "checkpoint"),
                 state_folder=self.folder / "state",
                 records_at_once=records_at_once,
                 restarts=RestartPolicy(max_failures=3),

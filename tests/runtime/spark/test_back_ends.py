@@ -9,10 +9,8 @@ from confluent_kafka import Producer
 from structlog.testing import capture_logs
 
 from headwater.compiler import compile_document
-from headwater.kafka import Connection
 from headwater.model.compiled import Backend
 from headwater.spec import load_text
-from headwater_spark.driver.offsets import GroupOffsets
 from tests.runtime.engine.expressions.random_sql import random_bytes
 from tests.runtime.spark.applications import Cluster
 
@@ -24,11 +22,6 @@ _CHAIN = """
   - mapValues: {value: "upper(trim(value)) || ':' || right(coalesce(key, ''), 2) || string(partition)"}
   - selectKey: {key: "if(length(value) % 3 = 0, topic, left(value, 2))"}
   - filterNot: {where: "key = '' or instr(value, 'C,') > 2"}
-  - to: {topic: OUT}
-"""
-_FILTER = """
-  - stream: {topic: IN, serdes: {key: string, value: string}}
-  - filter: {where: "value = 'kept'"}
   - to: {topic: OUT}
 """
 _ON_TASKS = {
@@ -63,25 +56,6 @@ def test_both_back_ends_write_the_same_records(
     )
     assert sum(map(len, native.values())) > _RECORDS / 4
     assert native == tasks
-
-
-@pytest.mark.usefixtures("generated_code", "packed")
-def test_records_that_spark_drops_are_committed_with_the_next_record(
-    cluster: Cluster,
-) -> None:
-    with cluster.application(_FILTER, {"processing.guarantee": "at_least_once"}) as running:
-        offsets = GroupOffsets(Connection(bootstrap_servers=(cluster.servers,)), running.id)
-        partition = running.source, 0
-        try:
-            running.feed(b"dropped", b"dropped", b"dropped")
-            running.application.start()
-            running.application.wait_until_idle()
-            running.feed(b"kept", b"dropped")
-            running.application.wait_until_idle()
-            assert running.values() == [b"kept"]
-            assert offsets.last_committed([partition]) == {partition: 5}
-        finally:
-            offsets.close()
 
 
 def _sink(cluster: Cluster, source: str, config: Mapping[str, str]) -> dict[tuple[int, bytes], list[object]]:

@@ -20,6 +20,7 @@ from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.failures import RestartPolicy
+from headwater_spark.driver.offsets import Offsets
 from headwater_spark.driver.queries.specs import QueryBatches
 from headwater_spark.driver.states import ClientState
 from headwater_spark.worker.messages import BatchRequest, BatchResult
@@ -80,8 +81,8 @@ class _StaleBatches:
         batches = cls(client)
         request, report = QueryBatches.create_request, QueryBatches.record_results
 
-        def held_request(spec: QueryBatches, batch: int, *, in_step: bool = False) -> BatchRequest:
-            made = request(spec, batch, in_step=in_step)
+        def held_request(spec: QueryBatches, batch: int, *end_offsets: Offsets) -> BatchRequest:
+            made = request(spec, batch, *end_offsets)
             if spec.progress is client.progress:
                 batches.note_request(spec.subtopology, batch)
             return made

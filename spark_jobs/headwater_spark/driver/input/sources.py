@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import attrs
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from headwater.kafka import Connection
@@ -20,9 +20,10 @@ from headwater_spark.worker.task_input import COLUMNS
 
 RECORDS_AT_ONCE = 500_000
 _LOCAL = "file:"
+_PARTITION = "partition"
 _TYPES: Mapping[str, str] = {
     "topic": "string",
-    "partition": "int",
+    _PARTITION: "int",
     "offset": "bigint",
     "time": "bigint",
     "key": "binary",
@@ -119,8 +120,20 @@ def tick(spark: SparkSession) -> DataFrame:
     return _tick_rows(spark.range(1))
 
 
-def _tick_rows(rows: DataFrame) -> DataFrame:
-    return rows.select(*(sql.lit(None).cast(_TYPES[name]).alias(name) for name in COLUMNS))
+def task_ticks(spark: SparkSession, tasks: Sequence[Sequence[int]]) -> DataFrame:
+    """Return a tick for each task; `tasks` are the tasks of each Spark partition."""
+    rows = spark.range(0, len(tasks), 1, len(tasks))
+    # One text: each literal would be a request to the JVM.
+    of_partitions = sql.from_json(sql.lit(json.dumps(tasks)), f"array<array<{_TYPES[_PARTITION]}>>")
+    task = sql.explode(sql.element_at(of_partitions, (sql.col("id") + 1).cast("int")))
+    return _tick_rows(rows, task)
+
+
+def _tick_rows(rows: DataFrame, task: Column | None = None) -> DataFrame:
+    fields = {name: sql.lit(None).cast(of) for name, of in _TYPES.items()}
+    if task is not None:
+        fields[_PARTITION] = task
+    return rows.select(*(fields[name].alias(name) for name in COLUMNS))
 
 
 def batch_end_offsets(checkpoint: str, batch: int) -> Mapping[TopicPartition, int]:

@@ -3,23 +3,32 @@
 import threading
 import time
 from collections.abc import Callable, Iterable
-from functools import partial, reduce
+from contextlib import suppress
+from functools import reduce
 from secrets import token_hex
 from types import MappingProxyType
 
 import attrs
-from pyspark.sql import DataFrame
+from confluent_kafka import KafkaException
+from pyspark.sql import DataFrame, SparkSession
 
 from headwater_spark.driver.input.expansion import InputExpansion
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
-from headwater_spark.driver.queries.row_distribution import RowDistribution, select_task_rows
+from headwater_spark.driver.queries.row_distribution import (
+    DistributedRows,
+    RowDistribution,
+    TaskRun,
+    select_task_rows,
+)
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction
+from headwater_spark.driver.queries.uncommitted_input import UncommittedInput
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.task import PoisonRecordError
+from headwater_spark.spark_internals.input_ranges import InputRanges
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 
 _TICK_MS = 1000
@@ -46,11 +55,11 @@ class BatchProcessor:
         self._on_commit = on_commit
         self._tasks = TaskFunction()
         self._distribution = RowDistribution(spec)
+        self._ranges = InputRanges()
         self._planner: StepPlanner | None = None
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
-        self._ends: dict[TopicPartition, int] = {}
-        """Where the records that tasks have processed end."""
+        self._uncommitted = UncommittedInput({})
         self._stopping = threading.Event()
         self._may_begin = threading.Event()
         self._may_begin.set()
@@ -145,7 +154,7 @@ class BatchProcessor:
 
     def _begin_at(self, positions: Offsets) -> None:
         self._starts = positions
-        self._ends = dict(positions)
+        self._uncommitted = UncommittedInput(positions)
         self._tasks.forget()
         self._planner = None if self._spec.reads_single_topic else self._spec.input.create_step_planner()
         self._expansion = self._spec.input.create_expansion()
@@ -213,7 +222,7 @@ class BatchProcessor:
     def _process_whole(self, rows: DataFrame, batch: int) -> Offsets:
         """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""
         with self._spec.batches.run_round():
-            request = self._spec.batches.create_request(batch)
+            request = self._spec.batches.create_request(batch, self._end_offsets(rows, batch))
             extra = self._spec.batches.await_round(request.end_offsets)
             if extra:
                 rows = rows.unionByName(self._read(extra))
@@ -221,6 +230,11 @@ class BatchProcessor:
                 request = attrs.evolve(request, end_offsets={**request.end_offsets, **ends})
             self._process(rows, batch, request, has_extra=bool(extra))
         return request.end_offsets
+
+    def _end_offsets(self, rows: DataFrame, batch: int) -> Offsets:
+        """Return the end offsets of Spark's batch; a remote checkpoint does not show them."""
+        shown = self._spec.input.batch_end_offsets(batch)
+        return shown or {**self._uncommitted.ends, **self._ranges.ends(rows)}
 
     def _process_expanded(self, expansion: InputExpansion, batch: int) -> bool | None:
         """Process a batch in steps if tasks have several partitions of a topic; return None if they have not.
@@ -277,7 +291,7 @@ class BatchProcessor:
     ) -> bool:
         """Return whether the step has committed records."""
         with self._spec.batches.run_round():
-            request = self._spec.batches.create_request(batch, in_step=True)
+            request = self._spec.batches.create_request(batch)
             extra = self._spec.batches.await_round({each: end for each, (_, end) in ranges.items()})
             ranges = {
                 each: (first, extra[each][1] if each in extra else end)
@@ -307,38 +321,60 @@ class BatchProcessor:
     ) -> list[BatchResult]:
         context = rows.sparkSession.sparkContext
         context.setJobDescription(f"{request.application}: sub-topology {request.subtopology}, batch {batch}")
-        tasks = request.tasks
-        with self._spec.batches.take_threads(tasks, self._stopping) as threads:
+        with self._spec.batches.take_threads(request.tasks, self._stopping) as threads:
             if threads is None:
                 raise BatchStoppedError
             self.thread_names = threads.names
-            request = attrs.evolve(request, stream_threads=threads.alive)
-            limit = min(threads.limit or tasks, tasks)
-            placed = self._spec.batches.place_tasks(tasks)
-            distributed = self._distribution.distribute(
-                rows, request, placed, limit, records=self._count_records(request), has_extra=has_extra
+            ends = {**self._uncommitted.pending, **request.end_offsets}
+            request = attrs.evolve(request, stream_threads=threads.alive, end_offsets=ends)
+            tasks = request.tasks
+            run = TaskRun(
+                batch=batch,
+                request=request,
+                threads=threads.names,
+                placed=self._spec.batches.place_tasks(tasks),
+                limit=min(threads.limit or tasks, tasks),
             )
-            shuffled = distributed.shuffled
-            place = None if placed is None else partial(placed.place, limit=limit, shuffled=shuffled)
-            with self._processing:
-                results = self._tasks.run(
-                    distributed.rows,
-                    batch,
-                    request,
-                    threads.names,
-                    shuffled=shuffled,
-                    packed=distributed.packed,
-                    place=place,
-                )
-        self._ends.update(request.end_offsets)
-        self._spec.batches.record_results(batch, results)
-        self.failed_thread = next((result.thread for result in results if result.has_failed), "")
-        _raise_failures(results)
+            records = self._uncommitted.count_new(ends)
+            distributed = self._distribution.distribute(rows, run, records=records, has_extra=has_extra)
+            results = self._run(run, distributed)
+            if not self._spec.ticks:  # with ticks, each task commits once per second
+                self._commit_without_records(run, rows.sparkSession)
         return results
 
-    def _count_records(self, request: BatchRequest) -> int:
-        """Return about how many records the tasks of a request read."""
-        return sum(end - self._ends.get(each, 0) for each, end in request.end_offsets.items())
+    def _commit_without_records(self, run: TaskRun, spark: SparkSession) -> None:
+        """Let tasks that no record has reached commit the end of what was read for them."""
+        tasks = self._uncommitted.tasks(run.request)
+        if not tasks or not self._uncommitted.is_due(self._present_ends(), time.monotonic()):
+            return
+        request = attrs.evolve(run.request, end_offsets=self._uncommitted.pending, awaited=frozenset())
+        run = attrs.evolve(run, request=request)
+        self._run(run, self._distribution.distribute_ticks(spark, tasks, run))
+
+    def _run(self, run: TaskRun, distributed: DistributedRows) -> list[BatchResult]:
+        """Run the tasks; raise the first failure."""
+        place = run.place(shuffled=distributed.shuffled)
+        with self._processing:
+            results = self._tasks.run(
+                distributed.rows,
+                run.batch,
+                run.request,
+                run.threads,
+                shuffled=distributed.shuffled,
+                packed=distributed.packed,
+                place=place,
+            )
+        self._spec.batches.record_results(run.batch, results)
+        self.failed_thread = next((result.thread for result in results if result.has_failed), "")
+        _raise_failures(results)
+        self._uncommitted.add(run.request, results)
+        return results
+
+    def _present_ends(self) -> Offsets:
+        """Return the present end offsets of the input; none if no broker answers."""
+        with suppress(KafkaException):
+            return self._spec.input.end_offsets()
+        return {}
 
 
 def _now_ms() -> int:

@@ -1,13 +1,13 @@
 """How the rows of a batch get to the Spark tasks: packed, grouped, shuffled or coalesced."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import attrs
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from headwater_spark.driver.input.sources import ROW_SCHEMA
+from headwater_spark.driver.input.sources import ROW_SCHEMA, task_ticks
 from headwater_spark.driver.placement.task_placement import PlacedTasks
 from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.driver.queries.specs import QuerySpec
@@ -35,6 +35,40 @@ class DistributedRows:
     shuffled: bool
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class TaskRun:
+    """How the tasks of a batch, or of a step of one, run.
+
+    - `request`: the request for the tasks.
+    - `threads`: the names of their stream threads.
+    - `placed`: the locations of the tasks; None = Spark chooses them.
+    - `limit`: how many tasks run at once, at most the number of tasks.
+    """
+
+    batch: int
+    request: BatchRequest
+    threads: tuple[str, ...]
+    placed: PlacedTasks | None
+    limit: int
+
+    @property
+    def placed_groups(self) -> Sequence[int] | None:
+        """The Spark partition of each task; None = the number of the task, modulo `limit`."""
+        if self.placed is None or self.limit == self.request.tasks:
+            return None
+        return self.placed.groups(self.limit)
+
+    def group_tasks(self, tasks: Iterable[int]) -> list[int]:
+        """Return the Spark partition of each of `tasks`, if all rows of a task are in one."""
+        groups = self.placed_groups
+        return [task % self.limit if groups is None else groups[task] for task in tasks]
+
+    def place(self, *, shuffled: bool) -> Callable[[DataFrame], DataFrame] | None:
+        """Return what lets Spark compute results where their tasks are; None = anywhere."""
+        placed = self.placed
+        return None if placed is None else partial(placed.place, limit=self.limit, shuffled=shuffled)
+
+
 class RowDistribution:
     """Distributes the rows of one query's batches; only the query's thread calls it."""
 
@@ -46,41 +80,38 @@ class RowDistribution:
             evaluation = Evaluation(ROW_SCHEMA, partial(select_task_rows, spec=spec))
         self._packing = RecordPacking(SCHEMA, evaluation)
 
-    def distribute(
-        self,
-        rows: DataFrame,
-        request: BatchRequest,
-        placed: PlacedTasks | None,
-        limit: int,
-        *,
-        records: int,
-        has_extra: bool,
-    ) -> DistributedRows:
-        """Return `rows` in at most `limit` Spark partitions, and with all rows of a task in one of them.
+    def distribute(self, rows: DataFrame, run: TaskRun, *, records: int, has_extra: bool) -> DistributedRows:
+        """Return `rows` in as many Spark partitions as `run` allows, all rows of a task in one of them.
 
         Args:
             rows: The columns of `worker.task_input`.
-            request: The request for the tasks.
-            placed: The locations of the tasks; None = Spark chooses them.
-            limit: How many tasks run at once, at most the number of tasks.
+            run: How the tasks run.
             records: About how many rows there are: a small batch is not worth packing.
             has_extra: The rows are not, or not only, what Spark has read for the batch.
         """
-        tasks = request.tasks
+        request, limit, tasks = run.request, run.limit, run.request.tasks
         shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_extra
         # A shuffle costs less than tasks that move between executors.
-        shuffled = shuffled or (limit < tasks and placed is not None and placed.is_spread)
-        groups = None if placed is None or limit == tasks else placed.groups(limit)
-        chosen = [task % limit if groups is None else groups[task] for task in request.owners]
+        shuffled = shuffled or (limit < tasks and run.placed is not None and run.placed.is_spread)
+        chosen = run.group_tasks(request.owners)
         is_large = records >= FEWEST_PACKED
         packed = self._packed(rows, chosen if shuffled else None, limit) if is_large else None
         if packed is not None:
             rows = packed
         elif shuffled:
-            rows = self._divide_by_task(rows, request, chosen, limit, groups)
+            rows = self._divide_by_task(rows, run, chosen)
         if not shuffled and limit < tasks:
             rows = rows.coalesce(limit)
         return DistributedRows(rows, packed=packed is not None, shuffled=shuffled)
+
+    @staticmethod
+    def distribute_ticks(spark: SparkSession, tasks: Iterable[int], run: TaskRun) -> DistributedRows:
+        """Return a tick for each of `tasks`, where `distribute` has their shuffled rows."""
+        of_groups: list[list[int]] = [[] for _ in range(run.limit)]
+        found = tuple(tasks)
+        for task, group in zip(found, run.group_tasks(found), strict=True):
+            of_groups[group].append(task)
+        return DistributedRows(task_ticks(spark, of_groups), packed=False, shuffled=True)
 
     def _packed(self, rows: DataFrame, chosen: Sequence[int] | None, limit: int) -> DataFrame | None:
         """Return the packed records, grouped as `chosen`; None = Spark has to read row by row."""
@@ -88,22 +119,15 @@ class RowDistribution:
             return None
         return self._packing.packed(rows, chosen, limit, reads_values=self._spec.reads_values)
 
-    def _divide_by_task(
-        self,
-        rows: DataFrame,
-        request: BatchRequest,
-        chosen: Sequence[int],
-        limit: int,
-        groups: Sequence[int] | None,
-    ) -> DataFrame:
+    def _divide_by_task(self, rows: DataFrame, run: TaskRun, chosen: Sequence[int]) -> DataFrame:
         """Return the rows with Spark partition = task or its group: grouped as `chosen`, or else shuffled."""
         if not self._spec.ticks:
-            grouped = self._groups.grouped(rows, chosen, limit)
+            grouped = self._groups.grouped(rows, chosen, run.limit)
             if grouped is not None:
                 return grouped
-        if limit < request.tasks:
-            rows = rows.coalesce(limit)  # the reading tasks, too
-        return _shuffled_by_task(rows, request, limit, groups, ticks=self._spec.ticks)
+        if run.limit < run.request.tasks:
+            rows = rows.coalesce(run.limit)  # the reading tasks, too
+        return _shuffled_by_task(rows, run.request, run.limit, run.placed_groups, ticks=self._spec.ticks)
 
 
 def select_task_rows(rows: DataFrame, spec: QuerySpec) -> DataFrame:

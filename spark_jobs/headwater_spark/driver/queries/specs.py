@@ -6,6 +6,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event
+from types import MappingProxyType
 
 import attrs
 import structlog
@@ -45,13 +46,12 @@ class QueryBatches:
     def _services(self) -> QueryServices:
         return self.input.services
 
-    def create_request(self, batch: int, *, in_step: bool = False) -> BatchRequest:
+    def create_request(self, batch: int, end_offsets: Offsets = MappingProxyType({})) -> BatchRequest:
         """Return the request for the tasks; partitions may have been added since the last batch.
 
-        With `in_step` it is for a step of the batch, and has no end offsets.
+        `end_offsets` are those after the batch. A request for a step of the batch has none.
         """
         layout, services = self.input.current_layout(), self._services
-        end_offsets = {} if in_step else self.input.batch_end_offsets(batch)
         self.progress.begin_batch(self.subtopology, batch, end_offsets)
         is_expanded = layout.is_expanded(self.subtopology)
         client = services.client if services.client.topic else None  # without the permission: none

@@ -40,6 +40,9 @@ from headwater_spark.engine.serdes.protobuf import protobuf, protobuf_reader, re
 SchemaOf = Callable[[int], str | None]
 """Schema id → text of the schema; None = no such schema. Raises RegistryUnavailableError or
 CompilerUnavailableError, and ValueError for a schema that cannot be used."""
+_ADDED_FIELDS = "record contains more fields than the schema specifies: "
+_MISSING_FIELD = " is specified in the schema but missing"
+"""What fastavro says; other texts may contain values, and are not shown."""
 _MAGIC = b"\0"
 _HEADER = 5
 
@@ -146,8 +149,8 @@ def avro(name: str, schema_text: str) -> Plain:
         out = BytesIO()
         try:
             fastavro.schemaless_writer(out, schema, value, strict_allow_default=True)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
-            raise SerializationError(name, "it does not match the schema") from None
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise SerializationError(name, f"it does not match the schema{_avro_fields(error)}") from None
         return out.getvalue()
 
     def read(data: bytes) -> Value:
@@ -167,6 +170,16 @@ def avro(name: str, schema_text: str) -> Plain:
         return equal_in_java(one, other) or equal_bytes(one, other)
 
     return Plain(write, read, equal)
+
+
+def _avro_fields(error: Exception) -> str:
+    """Return which fields of a record do not match its schema, if fastavro names them; never values."""
+    text = str(error)
+    if (added := text.removeprefix(_ADDED_FIELDS)) != text:
+        return f", which has no field {added}"
+    if _MISSING_FIELD in text:
+        return f": {text.partition(_MISSING_FIELD)[0].removeprefix('Field ')} is missing"
+    return ""
 
 
 def _without_logical_types(schema: Value) -> Value:
@@ -209,7 +222,11 @@ def registered(name: str, kind: "RegisteredKind", latest: str, schema_of: Schema
     readers = {header: writer}
 
     def write(value: Value) -> bytes:
-        return header + writer.serialize(value)
+        try:
+            return header + writer.serialize(value)
+        except SerializationError as error:
+            version = f"schema id {found['id']}, the latest version when the application started"
+            raise SerializationError(name, f"{error.fault} ({version})") from None
 
     def read(data: bytes) -> Value:
         reader = readers.get(data[:_HEADER])

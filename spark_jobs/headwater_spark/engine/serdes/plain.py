@@ -66,6 +66,7 @@ class SerializationError(ValueError):
 
     def __init__(self, format_name: str, fault: str) -> None:
         super().__init__(f"the value cannot be written as {format_name}: {fault}")
+        self.fault = fault
 
 
 def kind_of(value: object) -> str:

@@ -66,6 +66,24 @@ def test_a_value_that_does_not_match_the_schema_is_rejected() -> None:
         plain_serde(NAME, LATEST, VERSIONS.get).serialize({"id": "text", "note": "x"})
 
 
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ({"id": 1, "note": "x", "later": "secret"}, ", which has no field later"),
+        ({"note": "x"}, ": id is missing"),
+        ({"id": "text", "note": "x"}, ""),
+    ],
+)
+def test_the_fault_names_fields_and_the_version_that_is_written(value: object, fault: str) -> None:
+    """Producers may write a later version while the application runs, and it passes their values on."""
+    with pytest.raises(SerializationError) as raised:
+        plain_serde(NAME, LATEST, VERSIONS.get).serialize(value)
+    version = "schema id 258, the latest version when the application started"
+    assert str(raised.value) == (
+        f"the value cannot be written as {NAME}: it does not match the schema{fault} ({version})"
+    )
+
+
 def test_a_format_without_its_schema_is_unknown() -> None:
     with pytest.raises(UnknownFormatError):
         plain_serde(NAME)

@@ -1,0 +1,75 @@
+"""Which tasks have to commit offsets although no record has reached them.
+
+Spark SQL drops records in its filters, and a batch may have nothing but transaction markers, or records of
+transactions that were aborted. A task commits with its records, so without any it would commit nothing:
+tools would show a lag for ever, and each restart would read the records again. So the driver lets these
+tasks commit the end of what the query has read for them. Kafka Streams commits the position of its consumer.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+
+Offsets = Mapping[TopicPartition, int]
+_SECONDS = 1.0
+"""How long tasks without records commit nothing while the query has more records to read."""
+
+
+class UncommittedInput:
+    """The offsets up to which a query has read its input, and up to which its tasks have committed.
+
+    Args:
+        positions: The committed offsets with which the query starts.
+    """
+
+    def __init__(self, positions: Offsets) -> None:
+        self._read = dict(positions)
+        self._committed = dict(positions)
+        self._requested_at = float("-inf")
+
+    @property
+    def ends(self) -> Offsets:
+        """Topic partition → the offset after the last record that was read, also if it was held back."""
+        return dict(self._read)
+
+    @property
+    def pending(self) -> Offsets:
+        """Topic partition → the offset that its task has to commit."""
+        return {each: end for each, end in self._read.items() if end > self._committed.get(each, 0)}
+
+    def count_new(self, ends: Offsets) -> int:
+        """Return about how many records a batch up to `ends` has."""
+        return sum(end - self._read.get(each, 0) for each, end in ends.items())
+
+    def add(self, request: BatchRequest, results: Iterable[BatchResult]) -> None:
+        """Add a batch or step that has not failed.
+
+        Tasks with a result have committed what was read for them.
+        """
+        self._read.update(request.end_offsets)
+        for result in results:
+            for each in request.input_partitions(result.partition):
+                if each in request.end_offsets:
+                    self._committed[each] = request.end_offsets[each]
+
+    def tasks(self, request: BatchRequest) -> tuple[int, ...]:
+        """Return the tasks that have to commit something."""
+        pending = self.pending
+        if not pending:
+            return ()
+        partitions = {task: request.input_partitions(task) for task in range(request.tasks)}
+        return tuple(task for task, own in partitions.items() if not pending.keys().isdisjoint(own))
+
+    def is_due(self, ends: Offsets, now: float) -> bool:
+        """Return whether the tasks commit now, or with a later batch.
+
+        Args:
+            ends: The present end offsets of the input.
+            now: Seconds of a monotonic clock.
+        """
+        has_more = any(end > self._read.get(each, 0) for each, end in ends.items())
+        if has_more and now - self._requested_at < _SECONDS:
+            return False
+        self._requested_at = now
+        return True

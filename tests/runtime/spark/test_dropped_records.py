@@ -1,0 +1,151 @@
+"""Offsets of records that no task receives are committed: Kafka's tools show no lag.
+
+Spark SQL drops records in filters, and records of aborted transactions reach no reader.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import attrs
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
+
+from headwater.kafka import Connection
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.offsets import GroupOffsets
+from tests.runtime.spark.applications import COUNT, TIMEOUT_SECONDS, Cluster, RunningApplication
+
+if TYPE_CHECKING:
+    from headwater_spark.engine.records import TopicPartition
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+
+_FILTER = """
+  - stream: {topic: IN, serdes: {key: string, value: string}}
+  - filter: {where: "value = 'kept'"}
+  - to: {topic: OUT}
+"""
+_MERGE = """
+  - stream: {topic: IN, as: left, serdes: {key: string, value: string}}
+  - stream: {topic: OTHER, as: right, serdes: {key: string, value: string}}
+  - merge: {from: left, with: right}
+  - process: {class: "tests.runtime.spark.test_dropped_records:pass_on"}
+  - to: {topic: OUT, serdes: {key: string, value: string}}
+"""
+_EXACTLY_ONCE = {"processing.guarantee": "exactly_once_v2"}
+_AT_LEAST_ONCE = {"processing.guarantee": "at_least_once"}
+_PARTITIONS = 3
+
+
+def pass_on(record: object) -> object:
+    return record
+
+
+@attrs.frozen
+class _Committed:
+    """The end offsets of the input of an application, and what it has committed."""
+
+    offsets: GroupOffsets
+
+    def lag(self, *topics: str) -> int:
+        partitions: list[TopicPartition] = [(topic, each) for topic in topics for each in range(_PARTITIONS)]
+        committed = self.offsets.last_committed(partitions)
+        ends = self.offsets.written_end_offsets(partitions)
+        return sum(ends[each] - committed.get(each, 0) for each in partitions)
+
+
+@contextmanager
+def _committed(running: RunningApplication) -> Iterator[_Committed]:
+    offsets = GroupOffsets(Connection(bootstrap_servers=(running.cluster.servers,)), running.id)
+    try:
+        yield _Committed(offsets)
+    finally:
+        offsets.close()
+
+
+@pytest.fixture(params=["rows", "packed"])
+def rows_or_packed(request: pytest.FixtureRequest) -> None:
+    """Let Spark pass records row by row, or packed."""
+    if request.param == "packed":
+        request.getfixturevalue("packed_batches")
+
+
+@pytest.mark.usefixtures("generated_code", "rows_or_packed")
+@pytest.mark.parametrize("config", [_EXACTLY_ONCE, _AT_LEAST_ONCE], ids=["exactly once", "at least once"])
+def test_records_that_a_filter_drops_are_committed(cluster: Cluster, config: Mapping[str, str]) -> None:
+    with cluster.application(_FILTER, config, _PARTITIONS) as running, _committed(running) as committed:
+        for partition in range(_PARTITIONS):
+            running.feed(b"dropped", b"dropped", partition=partition)
+        running.application.start()
+        running.application.wait_until_idle()
+        assert committed.lag(running.source) == 0, "no record is kept"
+        running.feed(b"dropped", b"dropped", partition=0)
+        running.feed(b"kept", b"dropped", partition=1)
+        running.application.wait_until_idle()
+        assert committed.lag(running.source) == 0, "one task has a record"
+        running.restart()
+        running.feed(b"kept", b"dropped", partition=0)
+        running.feed(b"dropped", partition=2)
+        running.application.wait_until_idle()
+        assert committed.lag(running.source) == 0
+        assert running.values() == [b"kept", b"kept"]
+        assert running.application.state.name == "RUNNING"
+
+
+@pytest.mark.parametrize("topology", [COUNT, _MERGE], ids=["one topic", "two topics"])
+def test_aborted_records_are_committed(cluster: Cluster, topology: str) -> None:
+    """With two topics, a task may have records of one of them only. Records are processed by tasks."""
+    other = cluster.unique("other")
+    cluster.topics.create({other: _PARTITIONS})
+    topology = topology.replace("OTHER", other)
+    with (
+        cluster.application(topology, _EXACTLY_ONCE, _PARTITIONS) as running,
+        _committed(running) as committed,
+    ):
+        topics = [running.source, *([other] if other in topology else [])]
+        running.application.start()
+        for topic in topics:
+            _abort_records(cluster.servers, topic)
+        assert until(lambda: committed.lag(*topics) == 0, TIMEOUT_SECONDS), "no record is committed"
+        running.feed(b"a", partition=1)
+        _abort_records(cluster.servers, topics[-1])
+        assert until(lambda: committed.lag(*topics) == 0, TIMEOUT_SECONDS)
+        running.application.wait_until_idle()
+        assert len(running.values()) == 1
+
+
+def _abort_records(servers: str, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": topic, "log_level": 0})
+    producer.init_transactions(TIMEOUT_SECONDS)
+    producer.begin_transaction()
+    for partition in range(_PARTITIONS):
+        producer.produce(topic, b"aborted", b"k", partition)
+    assert producer.flush(TIMEOUT_SECONDS) == 0
+    producer.abort_transaction(TIMEOUT_SECONDS)
+
+
+@pytest.mark.usefixtures("generated_code", "packed_batches")
+def test_batches_of_a_remote_checkpoint_are_packed_and_committed(cluster: Cluster) -> None:
+    """The driver cannot read the offsets in such a checkpoint. Hadoop mounts a folder at a URL."""
+    _mount(cluster.spark, "remote", str(cluster.folder))
+    remote = attrs.evolve(cluster, checkpoint="viewfs://remote/mounted/checkpoint")
+    with capture_logs() as logs, remote.application(_FILTER, _EXACTLY_ONCE, _PARTITIONS) as running:
+        for partition in range(_PARTITIONS):
+            running.feed(b"kept", b"dropped", partition=partition)
+        running.application.start()
+        running.application.wait_until_idle()
+        running.feed(b"dropped", b"dropped", partition=2)
+        running.application.wait_until_idle()
+        with _committed(running) as committed:
+            assert committed.lag(running.source) == 0
+        assert running.values() == [b"kept"] * _PARTITIONS
+    assert [log for log in logs if log["event"] == "records packed"]
+    assert (cluster.folder / "checkpoint" / running.id / "0").is_dir()
+
+
+def _mount(spark: SparkSession, name: str, folder: str) -> None:
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    configuration.set(f"fs.viewfs.mounttable.{name}.link./mounted", f"file://{folder}")
