@@ -140,15 +140,8 @@ class _Topic:
             expected=f"{change.key} {_value_text(change.declared)}",
             found=f"{change.key} {_value_text(change.live)}",
             why="It does not endanger data, but the document does not show it.",
-            fix=fix if is_declared else self._undeclared_fix(change.key),
+            fix=fix if is_declared else _fix_of_undeclared(change.key, self.defaults),
         )
-
-    def _undeclared_fix(self, key: str) -> str:
-        """Return what to do about a setting that is not declared: it may protect from a broker default."""
-        known, value = BROKER_DEFAULTS.get(key), self.defaults.get(key)
-        if known is None or value is None or not known.is_harmful(value):
-            return _UNDECLARED
-        return f"{_PROTECTS} the brokers' default {value} would harm the topic."
 
     def finding(
         self,
@@ -183,6 +176,16 @@ _STAYS = (
     "Set the declared value with `kafka-configs.sh`, declare the live value, or set "
     "`internal.topics.setup: automatic` and run `pulumi up`, which sets the declared value."
 )
+
+
+def _fix_of_undeclared(key: str, defaults: Mapping[str, str]) -> str:
+    """Return what to do about a setting that is not declared: it may protect from a broker default."""
+    known, value = BROKER_DEFAULTS.get(key), defaults.get(key)
+    if known is None or value is None or not known.is_harmful(value):
+        return _UNDECLARED
+    return f"{_PROTECTS} the brokers' default {value} would harm the topic."
+
+
 _PROTECTS = "Declare it (`topic.` configs of the application, or the store's overrides). Do not remove it:"
 _UNDECLARED = (
     "Declare it (`topic.` configs of the application, or the store's overrides), or remove it with "
