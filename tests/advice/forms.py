@@ -84,6 +84,23 @@ def _observe(trial: Trial, name: str) -> None:
     topic["config"] = dict(trial.cluster.topics[f"orders-{name}"].config)
 
 
+def _observed_with_default() -> Trial:
+    trial = set_up(OBSERVED)
+    trial.cluster.topic_defaults["retention.bytes"] = "1000"
+    return trial
+
+
+def _declare_size(trial: Trial) -> None:
+    topic = trial.documents["orders"]["observed"]["topics"]["by-k-repartition"]
+    topic["config"] = {
+        "cleanup.policy": "delete",
+        "message.timestamp.type": "CreateTime",
+        "retention.bytes": -1,
+        "retention.ms": -1,
+        "segment.bytes": 52428800,
+    }
+
+
 def _source_expanded() -> Trial:
     trial = set_up(EXPORTED)
     trial.cluster.change("orders-in", partitions=8)
@@ -126,5 +143,12 @@ FORMS = (
         says=f"declare it for {REPARTITION} below `observed.topics`",
         make=lambda: _misconfigured(OBSERVED, REPARTITION),
         follow=lambda t: _observe(t, "by-k-repartition"),
+    ),
+    Advice(
+        says=f"retention.bytes for each of these topics below `observed.topics`, for {REPARTITION} `config: "
+        "{cleanup.policy: delete, message.timestamp.type: CreateTime, retention.bytes: -1, retention.ms: -1, "
+        "segment.bytes: 52428800}`",
+        make=_observed_with_default,
+        follow=_declare_size,
     ),
 )

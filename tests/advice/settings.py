@@ -82,6 +82,11 @@ def _replicas(trial: Trial, count: int, *names: str) -> Trial:
     return trial
 
 
+def _with_default(trial: Trial, key: str = "retention.bytes", value: str = "1000") -> Trial:
+    trial.cluster.topic_defaults[key] = value
+    return trial
+
+
 def _insync(trial: Trial, count: int) -> Trial:
     for name in (REPARTITION, CHANGELOG):
         trial.cluster.configure(name, min_insync_replicas=str(count))
@@ -183,6 +188,42 @@ SETTINGS = (
         says="declare it in the application's config, for all internal topics: `topic.retention.bytes: 1000`",
         make=lambda: _configured(set_up(), REPARTITION, retention_bytes="1000"),
         follow=lambda t: t.configure(topic_retention_bytes="1000"),
+    ),
+    # broker defaults that harm internal topics
+    *(
+        Advice(
+            says="Declare `topic.retention.bytes: -1` in the application's config, and run `pulumi up`",
+            make=make,
+            follow=lambda t: t.configure(topic_retention_bytes="-1"),
+        )
+        for make in (lambda: _with_default(begin()), lambda: _with_default(set_up()))
+    ),
+    Advice(
+        says="and set it on each topic: `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
+        f"{REPARTITION} --add-config retention.bytes=-1`",
+        make=lambda: _with_default(manual()),
+        follow=steps(
+            lambda t: t.configure(topic_retention_bytes="-1"),
+            lambda t: t.cluster.configure(REPARTITION, retention_bytes="-1"),
+            lambda t: t.cluster.configure(CHANGELOG, retention_bytes="-1"),
+        ),
+    ),
+    Advice(
+        says="or the store's overrides). Do not remove it: the brokers' default 1000 would harm the topic",
+        make=lambda: _with_default(_configured(set_up(), REPARTITION, retention_bytes="-1")),
+        follow=lambda t: t.configure(topic_retention_bytes="-1"),
+    ),
+    Advice(
+        says="Or set log.retention.bytes of the brokers to -1",
+        make=lambda: _with_default(set_up()),
+        follow=lambda t: _with_default(t, value="-1"),
+    ),
+    Advice(
+        says="Declare `topic.max.message.bytes: 5000000`",
+        make=lambda: _with_default(
+            set_up(producer_max_request_size="5000000"), "max.message.bytes", "1048588"
+        ),
+        follow=lambda t: t.configure(topic_max_message_bytes="5000000"),
     ),
     # settings that differ
     Advice(

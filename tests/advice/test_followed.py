@@ -73,6 +73,8 @@ _IN_USE = "Kafka does not show which changelog topics members use: the warning s
 _RUNNING = "A running application prints it, which has no plan: see `test_texts` and `test_processors`."
 _REPORT = "`headwater upgrade` prints it before anything is declared: a plan has the problem only afterwards."
 NOT_FOLLOWED = {
+    "If the application may create its topics itself, set the same in its code": "A plan does not read the "
+    "code of an application.",
     "Start the brokers that are stopped, and run again": "A simulated cluster has no brokers that stop: see "
     "`observe/test_several_brokers`.",
     "If the application was running before, find out who deleted the topic: its data is lost": _FINDS_OUT,

@@ -66,6 +66,14 @@ CLUSTER = ClusterFacts(
     },
     features={"streams.version": 1},
 )
+HARMFUL = {
+    "auto.create.topics.enable": "false",
+    "group.coordinator.rebalance.protocols": "classic, streams",
+    "log.retention.bytes": "1073741824",
+    "log.message.timestamp.before.max.ms": "86400000",
+    "message.max.bytes": "500000",
+    "unclean.leader.election.enable": "true",
+}
 UNREACHABLE = Problem(
     code=ProblemCode.CLUSTER_UNREACHABLE,
     summary="No Kafka broker can be reached.",
@@ -176,6 +184,11 @@ def cluster() -> Iterator[Iterable[Finding]]:
         attrs.evolve(CLUSTER, login=attrs.evolve(LOGIN, verifies=False), settings=None, features=None)
     )
     yield cluster_findings(attrs.evolve(CLUSTER, certificate_days=1, features={}))
+    harmful = {**HARMFUL, "log.cleaner.enable": "false"}
+    yield cluster_findings(attrs.evolve(CLUSTER, settings=harmful))
+    size = frozenset({"retention.bytes"})
+    declared = {"orders": frozenset[str](), "shipments": size}
+    yield cluster_findings(attrs.evolve(CLUSTER, settings=HARMFUL, topic_settings=declared))
     plain = Login(protocol="PLAINTEXT", mechanism=None, username=None, verifies=True, is_local=True)
     yield cluster_findings(attrs.evolve(CLUSTER, login=plain))
     yield cluster_findings(attrs.evolve(CLUSTER, login=attrs.evolve(plain, is_local=False)))

@@ -14,6 +14,14 @@ FILTERED = GENERATED.replace("- selectKey:", "- filter:\n  - selectKey:")
 WINDOWED = GENERATED.replace(
     "- count:", "- windowedBy: {tumbling: {size: 1h}}\n  - count: {materialized: counts}"
 )
+NAMED = """
+application: {id: app}
+topology:
+  - stream: in
+  - selectKey:
+  - groupByKey: {name: by-key}
+  - count: {materialized: counts}
+"""
 SUPPRESSED = """
 application: {id: app}
 topology:
@@ -98,6 +106,18 @@ FOLLOWED = (
             text.replace("  - filter:\n", "").replace("stream: in", "stream: {topic: in, as: s}")
             + "  - filter: {from: s}\n"
         ),
+    ),
+    Followed(
+        "Name the store exactly `counts` again",
+        NAMED,
+        NAMED.replace("counts", "order-counts"),
+        _replaced(("order-counts", "counts")),
+    ),
+    Followed(
+        "Name the operator exactly `by-key` again",
+        NAMED,
+        NAMED.replace("by-key", "by-customer"),
+        _replaced(("by-customer", "by-key")),
     ),
     Followed(
         "Give the store another name, so that it starts empty",
@@ -188,8 +208,9 @@ NOT_FOLLOWED = {
     "Make sure that the source topic is compacted": _OPERATED,
     "undo the edit": "The document is as before.",
     "Keep the name": "Replaced by the line that keeps it.",
-    "Keep the application id": "The document is as before.",
-    "stop the application and copy the state (`headwater state copy --topic": _OPERATED,
+    "Keep the application id: state is copied only within one application": "The document is as before.",
+    "keep the new name, and copy the state while all instances are stopped": _OPERATED,
+    "headwater state copy DOCUMENT --store": _OPERATED,
     "stop all instances, delete": _OPERATED,
     "and the local state, and start without the old state": _OPERATED,
     "Compare key and value of the operators in the code": _OF_TEXTS,
@@ -251,3 +272,16 @@ def test_each_instruction_is_followed_or_has_a_reason() -> None:
 
     assert not unknown
     assert NOT_FOLLOWED.keys() <= found.keys(), NOT_FOLLOWED.keys() - found.keys()
+
+
+def test_the_steps_after_a_rename_copy_the_state_before_the_start() -> None:
+    steps = of_one(NAMED, NAMED.replace("counts", "order-counts")).steps
+    copied = next(number for number, step in enumerate(steps) if "--store counts=order-counts" in step)
+    assert copied > steps.index("Stop all instances.")
+    assert "start the new version" in steps[copied + 1]
+
+
+def test_no_step_copies_the_state_of_another_application() -> None:
+    renamed = of_one(NAMED, NAMED.replace("id: app", "id: other"))
+    assert not [step for step in renamed.steps if "state copy" in step]
+    assert not [topic for topic in renamed.topics if "state copy" in topic.first]

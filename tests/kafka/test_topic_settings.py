@@ -62,3 +62,19 @@ def test_the_default_of_a_setting_is_known_from_its_synonyms(
     own: ConfigEntry, broker: tuple[ConfigEntry, ...], expected: str | None
 ) -> None:
     assert defaults(own, *broker).get(own.name) == expected
+
+
+def test_harmful_defaults_are_known_before_the_first_topic_exists() -> None:
+    broker = [
+        entry("log.retention.bytes", "1000", _BROKER),
+        entry("log.message.timestamp.before.max.ms", "86400000", _BROKER),
+        entry("message.max.bytes", "200000", _BROKER),
+        entry("unclean.leader.election.enable", "true", _BROKER),
+        entry("log.retention.hours", "24", _BROKER),
+    ]
+    assert TopicSettings().all_defaults({each.name: each for each in broker}) == {
+        "retention.bytes": "1000",
+        "message.timestamp.before.max.ms": "86400000",
+        "max.message.bytes": "200000",
+        "unclean.leader.election.enable": "true",
+    }

@@ -61,6 +61,20 @@ def existing_internal_topics() -> Plan:
     return cluster.plan(application(config=MANUAL))
 
 
+def _harmful_default(config: dict[str, str]) -> Plan:
+    cluster = SimulatedCluster.set_up(application(config=config))
+    cluster.topic_defaults = {"retention.bytes": "1073741824"}
+    return cluster.plan(application(config=config))
+
+
+def harmful_default() -> Plan:
+    return _harmful_default({})
+
+
+def harmful_default_manual() -> Plan:
+    return _harmful_default(MANUAL)
+
+
 def incomplete_setup() -> Plan:
     cluster = SimulatedCluster()
     cluster.create(REPARTITION, 4, application().internal_topics[0].config)
@@ -382,6 +396,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     unsafe_expansion,
     misconfigured_manual,
     misconfigured_automatic,
+    harmful_default,
+    harmful_default_manual,
     replication,
     unavailable,
     replicas_on_wrong_brokers,

@@ -175,6 +175,8 @@ def test_the_defaults_of_kafka_are_allowed(release: str) -> None:
     ("key", "fix"),
     [
         ("schema.registry.url", None),
+        ("schema.registry.ssl.truststore.location", None),
+        ("apicurio.registry.url", None),
         ("schema.registry.ulr", "Did you mean `schema.registry.url`?"),
         ("my.own.class.setting", "Keep it if such a class uses it. Otherwise remove it."),
     ],

@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.kafka.broker_connection import Message
 from headwater.kafka.wire import NO_TAGS, ResponseReader, compact_array, compact_text
+from headwater.model.broker_defaults import BROKER_DEFAULTS
 
 TopicConfig = Mapping[str, ConfigEntry]
 TopicConfigs = Mapping[str, TopicConfig | KafkaError]
@@ -140,13 +141,17 @@ class TopicSettings:
         `broker` are the settings of a broker, empty if they could not be read. Where every topic sets its own
         value, the synonyms of its entry are the settings of the broker that it overrides. A setting of the
         broker with the same name is not among them: of equal names, only the first synonym is kept, which is
-        the topic's own value.
+        the topic's own value. Before the first topic exists, only the settings of the broker show defaults
+        that harm topics.
         """
         found = dict(self.defaults)
         for key, entry in self.synonyms.items():
             value = next(_broker_values(key, entry, broker), None)
             if value is not None:
                 found.setdefault(key, value)
+        for key, default in BROKER_DEFAULTS.items():
+            if default.broker_key in broker and broker[default.broker_key].value is not None:
+                found.setdefault(key, str(broker[default.broker_key].value))
         return found
 
 

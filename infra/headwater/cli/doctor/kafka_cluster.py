@@ -16,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.compiler import StreamsConfig
 from headwater.doctor.agents import AgentFacts, AgentGroup
+from headwater.doctor.broker_defaults import READ_SETTINGS
 from headwater.doctor.cluster import ClusterFacts, Login, ReplicaFacts
 from headwater.kafka import Connection
 from headwater.kafka.broker_connection import certificate_days, unreachable
@@ -31,7 +32,12 @@ _ADDRESS_SECONDS = 5.0
 _MOST_ADDRESSES = 50
 _LOCAL = ("localhost", "127.", "[::1]")
 _AUTHORIZER = "authorizer.class.name"
-_SETTINGS = ("auto.create.topics.enable", "group.coordinator.rebalance.protocols", _AUTHORIZER)
+_SETTINGS = (
+    "auto.create.topics.enable",
+    "group.coordinator.rebalance.protocols",
+    _AUTHORIZER,
+    *READ_SETTINGS,
+)
 _MIN_IN_SYNC, _CORDONED = "min.insync.replicas", "cordoned.log.dirs"
 _MOST_TOPICS = 1_000
 _COORDINATORS = "__consumer_offsets"
@@ -62,6 +68,10 @@ def observe_cluster(
             document.application.id: profile.name
             if (profile := document.application.cluster_profile)
             else None
+            for document in documents
+        },
+        topic_settings={
+            document.application.id: frozenset(StreamsConfig.of(document.application).topic_overrides)
             for document in documents
         },
     )

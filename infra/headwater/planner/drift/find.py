@@ -180,6 +180,13 @@ def _excess_permissions(problems: Sequence[Problem], part: ApplicationPlan) -> I
             yield _problem_finding(FindingKind.ACL, problem, part)
 
 
+def _broker_defaults(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield a finding for each default of the brokers that harms internal topics."""
+    for problem in problems:
+        if problem.code is ProblemCode.MISCONFIGURED_INTERNAL_TOPIC and problem.topic is None:
+            yield _problem_finding(FindingKind.CONFIG, problem, part)
+
+
 def _problem_finding(
     kind: FindingKind, problem: Problem, part: ApplicationPlan, topic: str | None = None
 ) -> Finding:
@@ -264,6 +271,7 @@ def _findings_of(
         *_renumbered_topics(moved, part),
         *_unavailable_partitions(problems, part),
         *_excess_permissions(problems, part),
+        *_broker_defaults(problems, part),
         *other_topology(part, snapshot),
         *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
     ]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from headwater.model.broker_defaults import BROKER_DEFAULTS
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import InternalTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
@@ -139,7 +140,7 @@ class _Topic:
             expected=f"{change.key} {_value_text(change.declared)}",
             found=f"{change.key} {_value_text(change.live)}",
             why="It does not endanger data, but the document does not show it.",
-            fix=fix if is_declared else _UNDECLARED,
+            fix=fix if is_declared else _fix_of_undeclared(change.key, self.defaults),
         )
 
     def finding(
@@ -175,6 +176,17 @@ _STAYS = (
     "Set the declared value with `kafka-configs.sh`, declare the live value, or set "
     "`internal.topics.setup: automatic` and run `pulumi up`, which sets the declared value."
 )
+
+
+def _fix_of_undeclared(key: str, defaults: Mapping[str, str]) -> str:
+    """Return what to do about a setting that is not declared: it may protect from a broker default."""
+    known, value = BROKER_DEFAULTS.get(key), defaults.get(key)
+    if known is None or value is None or not known.is_harmful(value):
+        return _UNDECLARED
+    return f"{_PROTECTS} the brokers' default {value} would harm the topic."
+
+
+_PROTECTS = "Declare it (`topic.` configs of the application, or the store's overrides). Do not remove it:"
 _UNDECLARED = (
     "Declare it (`topic.` configs of the application, or the store's overrides), or remove it with "
     "`kafka-configs.sh`. Until then it stays as it is."

@@ -7,6 +7,7 @@ from headwater.model.problems import Severity
 from headwater.model.topology import Application, Protocol
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.matching import Sides
+from headwater.planner.edits.names import copied_store
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade.changes import NO_DOWNGRADES
@@ -215,6 +216,9 @@ def steps(
         yield new_group_step(sides.before.id)
     if needs_topics and is_manual:
         yield "Run `pulumi up`, which creates the topics of the new topology."
+    for topic in topics:
+        if why and (copy := copied_store(sides, topic)):
+            yield f"Copy the state of a renamed store, with the document of the new version: {copy}."
     if why or needs_new_group:
         yield "Delete the local state of all instances, and start the new version."
     elif needs_topics or lines:

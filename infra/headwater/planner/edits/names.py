@@ -40,6 +40,8 @@ _RESULTS = ("timestampedKeyValue", "versionedKeyValue", "timestampedWindow", "se
 _MOST_ROUNDS = 12
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_GENERATED = re.compile(r"\d{10}")
+"""The number in names that Kafka Streams generates; other names are given by a user."""
 _NO_NAME = (
     "No name that you can give keeps the name of this topic: undo the part of the edit that shifts it, or "
     "declare new operators after all others."
@@ -124,10 +126,13 @@ def with_instruction(
         return edit
     is_store = edit.kind is TopicKind.CHANGELOG
     if edit.former is not None and sides.before.short(edit.former) == sides.after.short(edit.topic):
-        return attrs.evolve(edit, first=keep_id(edit.former, edit.topic, is_store=is_store))
+        return attrs.evolve(edit, first=keep_id(is_store=is_store))
     if not sides.after.document.has_calls:
         named = keep_name(sides.before.short(str(edit.former)), edit.kind)
         return attrs.evolve(edit, first=f"{named or _NO_NAME} {'' if is_store else DRAIN}".rstrip())
+    given = sides.before.short(str(edit.former))
+    if edit.verdict is Verdict.RENAMED and not _GENERATED.search(given):
+        return attrs.evolve(edit, first=_first_of_given_name(sides, edit, given))
     if edit.former in still_lost:
         return attrs.evolve(edit, first=f"{_NO_NAME} {_other_advice(sides, edit) if is_store else DRAIN}")
     line = next((each for each in lines if each.topic == edit.former), None)
@@ -135,6 +140,30 @@ def with_instruction(
     more = ", together with the other lines" if line is not None and len(lines) > 1 else ""
     otherwise = "" if is_store else f" Otherwise: {DRAIN[0].lower()}{DRAIN[1:]}"
     return attrs.evolve(edit, first=f"{how}{more}, or undo the part of the edit that shifts it.{otherwise}")
+
+
+def _first_of_given_name(sides: Sides, edit: TopicEdit, former: str) -> str:
+    """Return what to do if a user has renamed an operator or a store: no number was shifted."""
+    if edit.kind is not TopicKind.CHANGELOG:
+        name = former.removesuffix("-repartition")
+        return f"Name the operator exactly `{name}` again. Otherwise: {DRAIN[0].lower()}{DRAIN[1:]}"
+    again = f"Name the store exactly `{former.removesuffix('-changelog')}` again"
+    copy = copied_store(sides, edit)
+    if copy is None:
+        return f"{again}, or continue without the old state."
+    return f"{again}. Or keep the new name, and copy the state while all instances are stopped: {copy}."
+
+
+def copied_store(sides: Sides, edit: TopicEdit) -> str | None:
+    """Return the command that copies the state of a renamed store; None if no command can."""
+    is_free = edit.verdict is Verdict.RENAMED and edit.former not in sides.after.topics
+    if edit.kind is not TopicKind.CHANGELOG or not is_free or sides.before.id != sides.after.id:
+        return None
+    old, new = (
+        side.short(str(topic)).removesuffix("-changelog")
+        for side, topic in ((sides.before, edit.former), (sides.after, edit.topic))
+    )
+    return f"`headwater state copy DOCUMENT --store {old}={new} --bootstrap-server BROKER`"
 
 
 def _other_advice(sides: Sides, edit: TopicEdit) -> str:

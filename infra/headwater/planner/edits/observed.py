@@ -149,7 +149,7 @@ def _subject_of(topic: InternalTopic) -> Subject:
 
 def _edit_of_former_id(topic: InternalTopic, former: str, doubt: Doubt | None) -> TopicEdit:
     is_store = topic.kind is TopicKind.CHANGELOG
-    first = keep_id(former, topic.name, is_store=is_store)
+    first = keep_id(is_store=is_store)
     is_in_doubt = doubt is not None and doubt.concerns(topic.name)
     return _subject_of(topic).edit(
         Verdict.RENAMED,

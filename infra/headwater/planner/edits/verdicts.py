@@ -16,13 +16,13 @@ from headwater.planner.phrases import listed
 KEEP_NAME = "Keep the name, or undo the part of the edit that shifts it."
 
 
-def keep_id(former: str, new: str, *, is_store: bool) -> str:
-    """Return what to do if the topic `former` is called `new` because the application id changes."""
+def keep_id(*, is_store: bool) -> str:
+    """Return what to do about a topic whose name changes because the application id changes."""
     if not is_store:
         return DRAIN
     return (
-        "Keep the application id, or stop the application and copy the state "
-        f"(`headwater state copy --topic {former}={new}`)."
+        "Keep the application id: state is copied only within one application. Otherwise continue without "
+        "the old state."
     )
 
 

@@ -156,7 +156,7 @@ def misconfigured_topic(
 def _declaration_fix(application: ActiveApplication, state: TopicState, key: str) -> str:
     """Return how the document declares the live value: of one store, or of all internal topics."""
     defaults, document = application.snapshot.topic_defaults, application.compiled.document
-    value = _quote_value(Settings(state.live, defaults).effective(key) if state.live else None)
+    value = quote_value(Settings(state.live, defaults).effective(key) if state.live else None)
     topic = state.declared
     if application.compiled.is_observed:
         return f"declare it for {state.name} below `observed.topics`: `config: {{{key}: {value}}}`."
@@ -175,7 +175,7 @@ def _declaration_fix(application: ActiveApplication, state: TopicState, key: str
     return f"declare it at store {topic.node}: `logging: {{{key}: {value}}}` next to the name of the store."
 
 
-def _quote_value(value: str | None) -> str:
+def quote_value(value: str | None) -> str:
     """Return the value as YAML within a flow mapping: a comma would end it."""
     text = value or ""
     return f'"{text}"' if "," in text else text

@@ -47,7 +47,7 @@ def fewer_partitions(application: str, topic: str, before: int, after: int) -> P
         expected=f"at least {before}",
         found=str(after),
         why="Kafka cannot remove partitions. " + UNCHANGED,
-        fix=f"Request at least as many partitions of the source topics that {topic} needs {before}.",
+        fix=f"Request at least so many partitions of the source topics that {topic} keeps {before}.",
     )
 
 
