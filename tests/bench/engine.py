@@ -2,13 +2,14 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.record_order import PartitionColumns
+from headwater_spark.engine.records import InputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.processors import Processor, ProcessorContext, Record
 from headwater_spark.worker.local_state import LocalState
@@ -136,7 +137,8 @@ def _settings(kind: str) -> EngineSettings:
 def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *, in_columns: bool) -> float:
     """Return records per second for processing, preparing and committing to LMDB; without Kafka.
 
-    `in_columns`: the records are Arrow columns, from which the task counts.
+    The input is created before, in the form that the task processes. `in_columns`: the records are Arrow
+    columns, from which the task counts.
     """
     program = programs(topology, settings, {"Counter": Counter})[0]
     with tempfile.TemporaryDirectory(prefix="headwater-engine-") as folder:
@@ -145,6 +147,8 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
         topics = [topic for topic in ("in", "other") if topic in program.sources]
         batches = [[_columns(topic, number, key) for topic in topics] for number in range(_BATCHES)]
         inputs = [_column_input(partitions[0]) for partitions in batches] if in_columns else []
+        is_columnar = task.is_columnar or in_columns
+        records = [] if is_columnar else [_records(partitions) for partitions in batches]
         started = time.process_time()
         for number, partitions in enumerate(batches):
             if in_columns:
@@ -154,7 +158,7 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
             elif task.is_columnar:
                 task.process_partitions(partitions, (), number)
             else:
-                task.process([record for each in partitions for record in each.records()], number)
+                task.process(records[number], number)
             state.prepare(number)
             state.commit(number)
         spent = time.process_time() - started
@@ -168,6 +172,10 @@ def _columns(topic: str, batch: int, key: Callable[[int], int]) -> PartitionColu
     times = [1_700_000_000_000 + at for at in numbers]
     keys, values = [b"key-%08d" % key(at) for at in numbers], [b"value"] * _BATCH
     return PartitionColumns((topic, 0), list(numbers), times, keys, values, [()] * _BATCH)
+
+
+def _records(partitions: Sequence[PartitionColumns]) -> list[InputRecord]:
+    return [record for each in partitions for record in each.records()]
 
 
 def _column_input(columns: PartitionColumns) -> ColumnInput:
