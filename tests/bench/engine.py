@@ -133,7 +133,8 @@ def _settings(kind: str) -> EngineSettings:
 def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *, in_columns: bool) -> float:
     """Return records per second for processing, preparing and committing to LMDB; without Kafka.
 
-    `in_columns`: the records are Arrow columns, from which the task counts.
+    The input is created before, in the form that the task processes. `in_columns`: the records are Arrow
+    columns, from which the task counts.
     """
     program = programs(topology, settings, {"Counter": Counter})[0]
     with tempfile.TemporaryDirectory(prefix="headwater-engine-") as folder:
@@ -143,8 +144,9 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
         batches = [[_records(topic, number, key) for topic in topics] for number in range(_BATCHES)]
         are_columns = in_columns or task.is_columnar
         inputs = [[column_input(each, _ROWS) for each in batch] for batch in batches if are_columns]
+        records = [[record for each in batch for record in each] for batch in batches]
         started = time.process_time()
-        for number, partitions in enumerate(batches):
+        for number in range(_BATCHES):
             if in_columns:
                 keyed = number_keys(inputs[number][0])
                 assert keyed is not None
@@ -153,7 +155,7 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
                 columns = [part for each in inputs[number] for part in each.partition_columns()]
                 task.process_partitions(columns, (), number)
             else:
-                task.process([record for each in partitions for record in each], number)
+                task.process(records[number], number)
             state.prepare(number)
             state.commit(number)
         spent = time.process_time() - started

@@ -111,7 +111,7 @@ class BatchSessions:
         self._batch = self._overlay.batch
         self._of_keys: dict[bytes, KeySessions] = {}
         self._unwritten: set[bytes] = set()
-        self._put = _make_putter(cached)
+        self._put = make_putter(cached)
         self._cached = cached
         self._sizes = cached.entries.sizes
         self._written = cached.overlay.written
@@ -200,7 +200,7 @@ class BatchSessions:
         return Session(entry_key, time, start, value)
 
 
-def _make_putter(cached: Cached) -> Put:
+def make_putter(cached: Cached) -> Put:
     """Return a function that puts a value into a cache; once entries are counted, as `StoreEntries.put`."""
     cache, entries, written, put_uncounted = cached.cache, cached.entries, cached.overlay.written, cached.put
     sizes, updates = entries.sizes, entries.updates

@@ -1,0 +1,55 @@
+"""Sliding windows kept in lists during a batch lead to the same records as windows read from their store."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater_spark.engine.operators import windowed_aggregates
+from headwater_spark.engine.records import Headers, InputRecord
+from tests.runtime.engine.task.topologies import create_task
+
+_STREAM = "- stream: {topics: [in, in-longer], serdes: {key: string, value: string}}\n- groupByKey: null\n"
+_OUT = "- toStream: null\n- to: {topic: out}\n"
+_WINDOWS = {"short": "{difference: 2s, grace: 3s}", "long": "{difference: 40s, grace: 50s}"}
+COUNTS = {
+    f"{name}, {how}": f"{_STREAM}- windowedBy: {{sliding: {window}}}\n- count: null\n{then}{_OUT}"
+    for name, window in _WINDOWS.items()
+    for how, then in {"latest": "", "with old values": "- filter: {where: value > 1}\n"}.items()
+}
+_RECORD = st.tuples(
+    st.integers(0, 15_000) | st.integers(0, 20).map(lambda time: time * 1_000) | st.integers(0, 200_000),
+    st.none() | st.sampled_from([b"a", b"a", b"b", b"a longer key"]),
+    st.none() | st.sampled_from([b"v", b"w"]),
+    st.sampled_from([(), (), (), (("h", b"1"),)]),
+    st.sampled_from(["in", "in", "in-longer"]),
+)
+_BATCHES = st.lists(st.lists(_RECORD, min_size=1, max_size=14), max_size=4)
+
+
+@pytest.mark.parametrize("topology", COUNTS.values(), ids=COUNTS)
+@given(batches=_BATCHES, cache_bytes=st.sampled_from([1, 90, 200, 400, 1_000, 10_000_000]))
+def test_windows_in_lists_lead_to_the_same_records(
+    topology: str,
+    batches: list[list[tuple[int, bytes | None, bytes | None, Headers, str]]],
+    cache_bytes: int,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windowed_aggregates, "cached_sliding_counts", lambda *parts: parts[-1])
+        from_store = create_task(topology)
+    in_lists = create_task(topology)
+    for task in (from_store, in_lists):
+        task.resize_cache(cache_bytes)
+    offset = 0
+    for drawn in batches:
+        records: list[InputRecord] = [
+            (topic, 0, offset + at, time, key, value, headers)
+            for at, (time, key, value, headers, topic) in enumerate(drawn)
+        ]
+        offset += len(records)
+        expected = from_store.process(records, 5)
+        assert in_lists.process(records, 5) == expected
+        assert in_lists.context.dropped == from_store.context.dropped
+        assert in_lists.state.metadata == from_store.state.metadata
+        assert in_lists.state.changes() == from_store.state.changes()
+        for task in (from_store, in_lists):
+            task.state.commit(task.state.version)
