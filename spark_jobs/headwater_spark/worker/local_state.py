@@ -26,7 +26,8 @@ import attrs
 import lmdb
 
 from headwater_spark.engine.stores.backend import Batch, BatchedState, MemoryBackend, Prepared
-from headwater_spark.engine.stores.overlay import Changes, Pair, SortedReads
+from headwater_spark.engine.stores.interfaces import Pair, SortedReads
+from headwater_spark.engine.stores.overlay import Changes
 from headwater_spark.worker.state_folders import create_private_folder, is_disk_full, named_disk_failures
 
 _PREFIX = b"\0"

@@ -12,6 +12,7 @@ from typing import Protocol
 from headwater_spark.engine.operators.interface import OperatorContext
 from headwater_spark.engine.records import Context, Headers, Value
 from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.interfaces import NOT_PUT
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import (
     TIMESTAMP,
@@ -19,7 +20,7 @@ from headwater_spark.engine.stores.layers import (
     read_timestamp,
     with_timestamp,
 )
-from headwater_spark.engine.stores.versioned import NOT_PUT, VersionedBytes
+from headwater_spark.engine.stores.versioned import VersionedBytes
 
 Get = Callable[[Value], tuple[Value, int] | None]
 """Returns the current (value, timestamp) of a key, None = no row. The caller updates the key next."""

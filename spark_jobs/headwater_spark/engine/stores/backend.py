@@ -7,7 +7,8 @@ import attrs
 from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
 from headwater.model.offset_metadata import BATCH_ID
-from headwater_spark.engine.stores.overlay import Changes, Overlay, Pair, SortedReads
+from headwater_spark.engine.stores.interfaces import Pair, SortedReads
+from headwater_spark.engine.stores.overlay import Changes, Overlay
 
 
 @attrs.frozen

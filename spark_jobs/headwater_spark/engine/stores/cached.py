@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from headwater_spark.engine.records import Context, CurrentRecord
+from headwater_spark.engine.stores.interfaces import Pair
 from headwater_spark.engine.stores.layers import Get, Logged, Put, Touch
-from headwater_spark.engine.stores.overlay import Overlay, Pair
+from headwater_spark.engine.stores.overlay import Overlay
 from headwater_spark.engine.stores.record_cache import (
     ENTRY_BYTES,
     RecordCache,

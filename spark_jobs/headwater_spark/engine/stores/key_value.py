@@ -27,11 +27,7 @@ _VARIABLE_SIZE = b"\1"
 
 
 class KeyValueBytes:
-    """`KeyValueStore`; subclasses override `_encode` and `_decode`.
-
-    Null values delete; null keys are not allowed. Ranges are ordered by key bytes, both ends inclusive, and
-    None is unbounded. A user's processor may call methods that no operator calls.
-    """
+    """`KeyValueStore`; subclasses override `_encode` and `_decode`."""
 
     def __init__(self, below: StoreBytes, key: Serde, value: Serde, context: Callable[[], Context]) -> None:
         self.below = below

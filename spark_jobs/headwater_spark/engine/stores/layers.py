@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from headwater_spark.engine.records import Context, OutputRecord
-from headwater_spark.engine.stores.overlay import Overlay, Pair
+from headwater_spark.engine.stores.interfaces import Pair
+from headwater_spark.engine.stores.overlay import Overlay
 
 Append = Callable[[OutputRecord], None]
 TIMESTAMP = 8

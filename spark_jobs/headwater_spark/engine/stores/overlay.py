@@ -9,12 +9,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import islice
-from typing import Protocol
 
 from sortedcontainers import SortedList  # type: ignore[import-untyped]
 
-Pair = tuple[bytes, bytes]
-"""(key, value)"""
+from headwater_spark.engine.stores.interfaces import Pair, SortedReads
+
 Changes = Mapping[str, Mapping[bytes, bytes | None]]
 """Store → key → value that a batch wrote; None = deleted."""
 
@@ -35,23 +34,8 @@ _Values = tuple[list[int], list[bytes]]
 """Times with sequence numbers, and values."""
 
 
-class SortedReads(Protocol):
-    """Reads of a map from bytes to bytes, ordered as unsigned bytes."""
-
-    def get(self, key: bytes) -> bytes | None: ...
-    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
-        """Return entries from `start` (inclusive) to `end` (exclusive; None = unbounded)."""
-        ...
-
-    def reverse_range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
-        """Return the same entries in reverse order."""
-        ...
-
-
 class Overlay:
-    """A sorted map that keeps writes in memory and reads other keys from `base`.
-
-    Consume an iterator before you write: it does not isolate itself from writes.
+    """`OrderedBytes` that keeps writes in memory and reads other keys from `base`.
 
     `written` (None = deleted) is public: operators on the hot path read it before they call `get`. It is
     always the same object. `batch` counts the batches that have ended.

@@ -14,8 +14,9 @@ from headwater_spark.engine.clocks import UNSET, Clock
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Context
 from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.interfaces import Pair
 from headwater_spark.engine.stores.layers import Get, Put, StoreBytes
-from headwater_spark.engine.stores.overlay import Overlay, Pair
+from headwater_spark.engine.stores.overlay import Overlay
 from headwater_spark.engine.stores.uncounted import KeyRange
 
 SEGMENT, TIME = 8, 8

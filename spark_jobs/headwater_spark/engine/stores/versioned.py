@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Value
+from headwater_spark.engine.stores.interfaces import NOT_PUT, VersionedRecord
 from headwater_spark.engine.stores.overlay import Overlay
 
 _TIME = 8
@@ -17,10 +18,6 @@ _LAST = b"\xff" * (_TIME + 1)
 _DELETED = b"\0"
 _VALUE = b"\1"
 
-VersionedRecord = tuple[Value, int, int | None]
-"""(value, valid from, valid to); valid to None = the latest version."""
-NOT_PUT = -(2**63)
-"""`VersionedKeyValueStore.PUT_RETURN_CODE_NOT_PUT`."""
 LogVersion = Callable[[bytes, bytes | None, int], None]
 """Appends (key, value, valid from) to the changelog topic."""
 
@@ -48,7 +45,6 @@ class VersionedBytes:
         """Prefix → entry key before which the batch has deleted all versions: no search reads them again."""
 
     def put(self, key: Value, value: Value, timestamp: int) -> int | None:
-        """Return valid-to of the new version; None = it is the latest, `NOT_PUT` = older than the history."""
         stored = None if value is None else self.value_serde.serialize(value)
         return self.put_bytes(self.key_serde.serialize(key), stored, timestamp)
 
@@ -71,7 +67,6 @@ class VersionedBytes:
         return None if later is None else int.from_bytes(later[0][-_TIME:], "big")
 
     def delete(self, key: Value, timestamp: int) -> VersionedRecord | None:
-        """Return the version that was deleted; None if `timestamp` is older than the history."""
         is_too_old = timestamp < self.observed.now - self._retention  # then the latest version stays
         found = None if is_too_old else self.get(key, timestamp)
         self.put(key, None, timestamp)

@@ -27,9 +27,7 @@ def window_end(start: int, size: int) -> int:
 
 
 class WindowBytes(SegmentedStore):
-    """`WindowStore`. Times are starts of windows, both ends of a range inclusive.
-
-    With duplicates, each put adds an entry, and a null deletes none.
+    """`WindowStore`.
 
     Args:
         size_ms: The size of the windows, which keys of iterators carry.

@@ -23,7 +23,7 @@ from headwater_spark.engine.scaling.moved_stores import (
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.serdes import Subscription, subscription_serde
 from headwater_spark.engine.serdes.plain import PLAIN
-from headwater_spark.engine.stores.overlay import Pair
+from headwater_spark.engine.stores.interfaces import Pair
 from headwater_spark.worker.local_state import MemoryState
 
 TEXTS = "serdes: {key: string, value: string}"
