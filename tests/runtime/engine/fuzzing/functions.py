@@ -54,18 +54,18 @@ def _object_of(text: str) -> dict[str, Any]:
 
 
 SCHEMAS: Mapping[str, str] = {
-    "value.avsc": json.dumps(
+    "record": json.dumps(
         {
             "type": "record",
             "name": "Value",
             "fields": [{"name": "n", "type": "double"}, {"name": "v", "type": "string"}],
         }
     ),
-    "value.json": json.dumps(
+    "object": json.dumps(
         {"type": "object", "properties": {"n": {"type": "number"}, "v": {"type": "string"}}}
     ),
 }
-"""File → schema of the formats with a schema."""
+"""File → schema of the formats with a schema. With a dot, a format would be the name of a class in Java."""
 TEXT = ValueFormat("text", _string, str, str)
 FORMATS: Mapping[str, ValueFormat] = {
     each.name: each
@@ -116,7 +116,7 @@ FORMATS: Mapping[str, ValueFormat] = {
         ),
         *(
             ValueFormat(name, lambda value: f"{value}.v", _object, _object_of)
-            for name in ("json", "json:value.json", "avro:value.avsc")
+            for name in ("json", "json:object", "avro:record")
         ),
     )
 }

@@ -139,6 +139,8 @@ def differences_in(kafka_streams: KafkaStreams, seed: int, situation: Situation)
     application, steps = situation.document["application"], situation.document["topology"]
     about = f"{application}\n" + "\n".join(json.dumps(step) for step in steps)
     if isinstance(answer, Refusal):
+        if answer.name == "ConfigException":
+            yield f"seed {seed}: the example cannot be compared, {answer.message}\n{about}"
         meant = answer.message.startswith(NOT_STARTED) or answer.message.endswith(NULL_KEY_WAITS)
         if answer.name == DIED and not meant and not _dies(situation):
             yield f"seed {seed}: Kafka Streams dies, {answer.message}\n{about}"
