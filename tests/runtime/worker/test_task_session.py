@@ -67,6 +67,14 @@ def test_a_commit_has_the_metadata_and_the_time_of_each_partition() -> None:
     assert not current.has_positions
 
 
+def test_a_commit_without_records_keeps_the_largest_timestamp() -> None:
+    """A Kafka Streams application that takes over the offsets begins with this stream time."""
+    current, producer = session(times={A: 1_000})
+    current.commit({A: 9}, {A: 500}, OffsetMetadata(4))
+    current.commit({A: 12}, {}, OffsetMetadata(5))
+    assert [time_of(commits[A][1]) for commits in producer.commits] == [1_000, 1_000]
+
+
 def test_an_offset_without_a_commit_is_kept() -> None:
     current, _ = session()
     current.commit({A: 9}, {}, OffsetMetadata(4))
@@ -237,8 +245,8 @@ def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.Monke
     def committed(reader: str, partitions: list[TopicPartition]) -> list[KafkaTopicPartition]:
         calls.append((reader, partitions))
         return [
-            KafkaTopicPartition(*A, 5, OffsetMetadata(3, {"clock": 1}).encode(0, {"1": 9})),
-            KafkaTopicPartition(*B, 7, OffsetMetadata(4, {"clock": 2}).encode(0)),
+            KafkaTopicPartition(*A, 5, OffsetMetadata(3, {"clock": 1}).encode(30, {"1": 9})),
+            KafkaTopicPartition(*B, 7, OffsetMetadata(4, {"clock": 2}).encode(20)),
             KafkaTopicPartition("c", 2, OFFSET_INVALID),
         ]
 
@@ -254,7 +262,12 @@ def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.Monke
     assert calls == [("app-0-2", True), ("connection app", [A, B, ("c", 2)])]
     producer: Any = "producer"
     assert found == TaskSession(
-        producer, OffsetMetadata(4, {"clock": 2}), offsets={A: 5, B: 7}, positions={A: {"1": 9}}, task=2
+        producer,
+        OffsetMetadata(4, {"clock": 2}),
+        offsets={A: 5, B: 7},
+        positions={A: {"1": 9}},
+        times={A: 30, B: 20, ("c", 2): -1},
+        task=2,
     )
     monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 0)])
     first = open_session(request, 2)
