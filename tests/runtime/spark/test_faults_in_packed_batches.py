@@ -167,23 +167,37 @@ def application(
         yield created
 
 
+def test_every_record_is_processed_once_after_a_kill_of_an_executor_in_a_transaction(
+    application: ProcessApplication,
+) -> None:
+    """The Python worker of the killed executor continues, and may commit its part of the batch."""
+    _process_with_faults(application, [Fault.EXECUTOR], random.Random(_FIRST))  # noqa: S311 - the same faults in each run
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(_FIRST, _FIRST + _SERIES))
 def test_every_record_is_processed_once_after_faults_in_packed_batches(
     application: ProcessApplication, seed: int
 ) -> None:
-    """Executors, Python workers and the driver are killed, the broker is killed or paused.
-
-    Each fault happens within a transaction of a packed batch: executors and workers of this transaction are
-    killed.
-    """
+    """Executors, Python workers and the driver are killed, the broker is killed or paused."""
     draw = random.Random(seed)  # noqa: S311 - the same series in each run
     faults = [_FAULTS[each % len(_FAULTS)] for each in range(_NUMBER)]
     draw.shuffle(faults)
-    while faults:
+    _process_with_faults(application, faults, draw)
+
+
+def _process_with_faults(
+    application: ProcessApplication, faults: Sequence[Fault], draw: random.Random
+) -> None:
+    """Cause faults, each within a transaction of a packed batch, and check all results.
+
+    Executors and workers of this transaction are killed.
+    """
+    left = list(faults)
+    while left:
         logged = application.log_size() if application.fed else 0
         with _running(application) as process:
-            while faults and process.poll() is None:
+            while left and process.poll() is None:
                 owner = feed_and_stop(
                     application,
                     process,
@@ -191,8 +205,8 @@ def test_every_record_is_processed_once_after_faults_in_packed_batches(
                     partial(application.feed_at_once, _FED),
                     partial(draw.randrange, 1, _FED),
                 )
-                _log.info("seed %d: %s", seed, faults[0].value)
-                cause_in_transaction(faults.pop(0), application, process, owner, draw)
+                _log.info("fault: %s", left[0].value)
+                cause_in_transaction(left.pop(0), application, process, owner, draw)
         assert "records packed" in (application.folder / "run.log").read_bytes()[logged:].decode()
     with _running(application, until_idle=True) as process:
         assert process.wait(PROCESS_SECONDS) == 0, application.log()
