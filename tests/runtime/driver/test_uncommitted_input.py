@@ -53,6 +53,33 @@ def test_a_later_result_commits_only_the_end_offsets_of_its_batch() -> None:
     assert uncommitted.tasks(_request()) == (0, 1)
 
 
+def test_records_that_are_held_back_are_not_committed() -> None:
+    uncommitted = UncommittedInput({})
+    request = _request(a0=10, b0=7)
+    uncommitted.add(request, [BatchResult(partition=0, read=4, held_back=(("a", 0, 3),))])
+    assert not uncommitted.pending
+    assert uncommitted.ends == {_A0: 3, _B0: 7}
+    assert uncommitted.count_new({_A0: 12}) == 9
+    assert uncommitted.is_due({_A0: 10}, 100.0)
+    assert not uncommitted.is_due({_A0: 10}, 100.1), "they are still to be read"
+
+
+def test_a_task_whose_records_are_all_held_back_has_committed_nothing() -> None:
+    """Of the other topic, it has only read what reaches no task."""
+    uncommitted = UncommittedInput({_A0: 2})
+    uncommitted.add(_request(a0=10, b0=7), [BatchResult(partition=0, held_back=(("a", 0, 3),))])
+    assert uncommitted.pending == {_B0: 7}
+    assert uncommitted.ends == {_A0: 2, _B0: 7}
+    uncommitted.add(_request(b0=7), [BatchResult(partition=0)])
+    assert not uncommitted.pending
+
+
+def test_a_task_whose_records_were_all_committed_before_has_committed_nothing() -> None:
+    uncommitted = UncommittedInput({_A0: 10})
+    uncommitted.add(_request(a0=10, b0=7), [BatchResult(partition=0, skipped=5)])
+    assert uncommitted.pending == {_B0: 7}
+
+
 def test_partitions_that_no_task_reads_yet_are_not_committed() -> None:
     uncommitted = UncommittedInput({})
     request = _request(a7=10)

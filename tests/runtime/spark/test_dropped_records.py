@@ -5,17 +5,19 @@ Spark SQL drops records in filters, and records of aborted transactions reach no
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from structlog.testing import capture_logs
 
 from headwater.kafka import Connection
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.offsets import GroupOffsets
+from headwater_spark.driver.queries import task_function
+from headwater_spark.spark_internals.python_tasks import prepare_arrow_function
 from tests.runtime.spark.applications import COUNT, TIMEOUT_SECONDS, Cluster, RunningApplication
 
 if TYPE_CHECKING:
@@ -50,7 +52,11 @@ class _Committed:
 
     offsets: GroupOffsets
 
-    def lag(self, *topics: str) -> int:
+    def reaches_the_end(self, *topics: str) -> bool:
+        """Return whether there is no lag; the coordinator shows a transaction's offsets after its end."""
+        return until(lambda: self._lag(*topics) == 0, TIMEOUT_SECONDS)
+
+    def _lag(self, *topics: str) -> int:
         partitions: list[TopicPartition] = [(topic, each) for topic in topics for each in range(_PARTITIONS)]
         committed = self.offsets.last_committed(partitions)
         ends = self.offsets.written_end_offsets(partitions)
@@ -81,18 +87,42 @@ def test_records_that_a_filter_drops_are_committed(cluster: Cluster, config: Map
             running.feed(b"dropped", b"dropped", partition=partition)
         running.application.start()
         running.application.wait_until_idle()
-        assert committed.lag(running.source) == 0, "no record is kept"
+        assert committed.reaches_the_end(running.source), "no record is kept"
         running.feed(b"dropped", b"dropped", partition=0)
         running.feed(b"kept", b"dropped", partition=1)
         running.application.wait_until_idle()
-        assert committed.lag(running.source) == 0, "one task has a record"
+        assert committed.reaches_the_end(running.source), "one task has a record"
         running.restart()
         running.feed(b"kept", b"dropped", partition=0)
         running.feed(b"dropped", partition=2)
         running.application.wait_until_idle()
-        assert committed.lag(running.source) == 0
+        assert committed.reaches_the_end(running.source)
         assert running.values() == [b"kept", b"kept"]
         assert running.application.state.name == "RUNNING"
+
+
+@pytest.mark.usefixtures("generated_code")
+def test_the_functions_of_both_spark_jobs_are_prepared_once(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To prepare one takes longer than a small batch."""
+    prepared: list[object] = []
+
+    def prepare(*arguments: Any) -> Column:  # noqa: ANN401 - as the original
+        prepared.append(arguments)
+        return prepare_arrow_function(*arguments)
+
+    monkeypatch.setattr(task_function, "prepare_arrow_function", prepare)
+    with (
+        cluster.application(_FILTER, _EXACTLY_ONCE, _PARTITIONS) as running,
+        _committed(running) as committed,
+    ):
+        running.application.start()
+        for _ in range(3):
+            running.feed(b"dropped")
+            running.application.wait_until_idle()
+            assert committed.reaches_the_end(running.source)
+    assert len(prepared) == 2, "rows, and ticks"
 
 
 @pytest.mark.parametrize("topology", [COUNT, _MERGE], ids=["one topic", "two topics"])
@@ -109,10 +139,10 @@ def test_aborted_records_are_committed(cluster: Cluster, topology: str) -> None:
         running.application.start()
         for topic in topics:
             _abort_records(cluster.servers, topic)
-        assert until(lambda: committed.lag(*topics) == 0, TIMEOUT_SECONDS), "no record is committed"
+        assert committed.reaches_the_end(*topics), "no record is committed"
         running.feed(b"a", partition=1)
         _abort_records(cluster.servers, topics[-1])
-        assert until(lambda: committed.lag(*topics) == 0, TIMEOUT_SECONDS)
+        assert committed.reaches_the_end(*topics)
         running.application.wait_until_idle()
         assert len(running.values()) == 1
 
@@ -140,7 +170,7 @@ def test_batches_of_a_remote_checkpoint_are_packed_and_committed(cluster: Cluste
         running.feed(b"dropped", b"dropped", partition=2)
         running.application.wait_until_idle()
         with _committed(running) as committed:
-            assert committed.lag(running.source) == 0
+            assert committed.reaches_the_end(running.source)
         assert running.values() == [b"kept"] * _PARTITIONS
     assert [log for log in logs if log["event"] == "records packed"]
     assert (cluster.folder / "checkpoint" / running.id / "0").is_dir()

@@ -29,7 +29,7 @@ _LEAST_SHARE = 8
 _SMALL_REST = 16
 """So many records at the end of a partition are read with those before them.
 
-A range of transaction markers only would not be committed: no task gets a record of it.
+No task gets a record of a range of transaction markers only: another Spark job has to commit its end.
 """
 
 

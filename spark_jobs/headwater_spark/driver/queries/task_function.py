@@ -94,15 +94,16 @@ class KnownVersions:
 class TaskFunction:
     """The function that Spark's workers run, for one query; only the query's thread calls it.
 
-    The prepared call is kept as long as the request stays the same. The batch's end offsets and the tasks'
-    versions differ each time; they are passed as properties of the Spark job.
+    A prepared call is kept as long as the request stays the same, one for each kind of rows: a batch may have
+    a second Spark job with ticks. The batch's end offsets and the tasks' versions differ each time; they are
+    passed as properties of the Spark job.
     """
 
     def __init__(self) -> None:
         self.versions = KnownVersions()
         self.commits = KnownCommits()
-        self._prepared_for: tuple[BatchRequest, bool, bool] | None = None
-        self._call: Column | None = None
+        self._prepared: dict[tuple[bool, bool], tuple[BatchRequest, Column]] = {}
+        """(Whether rows are shuffled, whether they are packed) → the last request, and its call."""
 
     def run(
         self,
@@ -120,25 +121,30 @@ class TaskFunction:
         The rows have the columns of `worker.task_input`; if `packed`, the fields of `worker.packed_records`.
         Spark's task i runs on stream thread i, modulo their number, and on the executor that `place` chooses.
         """
-        constant = attrs.evolve(request, end_offsets={}, client_at=0.0)
-        if self._call is None or self._prepared_for != (constant, shuffled, packed):
-            columns = [name for name in COLUMNS if request.row_topic is None or name != TOPIC]
-            function = _arrow_function(constant, shuffled=shuffled, packed=packed)
-            self._call = prepare_arrow_function(function, RESULT_SCHEMA, FIELDS if packed else columns)
-            self._prepared_for = constant, shuffled, packed
+        call = self._prepared_call(request, shuffled=shuffled, packed=packed)
         context = rows.sparkSession.sparkContext
         context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
         known = self.versions.begin_batch()
         request = attrs.evolve(request, versions=known)
         context.setLocalProperty(_VERSIONS_KEY, encode_versions(request, batch, time.time()))
         context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
-        results = map_in_arrow(rows, self._call)
+        results = map_in_arrow(rows, call)
         if place is not None:
             results = place(results)
         found = [decode_result(row.result) for row in results.collect()]
         self.versions.end_batch(known, found)
         self.commits.add(found)
         return found
+
+    def _prepared_call(self, request: BatchRequest, *, shuffled: bool, packed: bool) -> Column:
+        constant = attrs.evolve(request, end_offsets={}, client_at=0.0)
+        prepared = self._prepared.get((shuffled, packed))
+        if prepared is None or prepared[0] != constant:
+            columns = [name for name in COLUMNS if request.row_topic is None or name != TOPIC]
+            function = _arrow_function(constant, shuffled=shuffled, packed=packed)
+            call = prepare_arrow_function(function, RESULT_SCHEMA, FIELDS if packed else columns)
+            prepared = self._prepared[shuffled, packed] = constant, call
+        return prepared[1]
 
     def forget(self) -> None:
         """Know neither versions nor commits any more: others may have committed."""

@@ -17,41 +17,47 @@ _SECONDS = 1.0
 
 
 class UncommittedInput:
-    """The offsets up to which a query has read its input, and up to which its tasks have committed.
+    """The offsets up to which a query has processed its input, and up to which its tasks have committed.
 
     Args:
         positions: The committed offsets with which the query starts.
     """
 
     def __init__(self, positions: Offsets) -> None:
-        self._read = dict(positions)
+        self._processed = dict(positions)
         self._committed = dict(positions)
         self._requested_at = float("-inf")
 
     @property
     def ends(self) -> Offsets:
-        """Topic partition → the offset after the last record that was read, also if it was held back."""
-        return dict(self._read)
+        """Topic partition → the offset before which all records are processed, or reach no task."""
+        return dict(self._processed)
 
     @property
     def pending(self) -> Offsets:
         """Topic partition → the offset that its task has to commit."""
-        return {each: end for each, end in self._read.items() if end > self._committed.get(each, 0)}
+        return {each: end for each, end in self._processed.items() if end > self._committed.get(each, 0)}
 
     def count_new(self, ends: Offsets) -> int:
         """Return about how many records a batch up to `ends` has."""
-        return sum(end - self._read.get(each, 0) for each, end in ends.items())
+        return sum(end - self._processed.get(each, 0) for each, end in ends.items())
 
     def add(self, request: BatchRequest, results: Iterable[BatchResult]) -> None:
         """Add a batch or step that has not failed.
 
-        Tasks with a result have committed what was read for them.
+        Tasks that have committed did so up to what was read for them, or to the first record that was held
+        back. Records that were held back are read again.
         """
-        self._read.update(request.end_offsets)
+        ends = dict(request.end_offsets)
         for result in results:
-            for each in request.input_partitions(result.partition):
-                if each in request.end_offsets:
-                    self._committed[each] = request.end_offsets[each]
+            held_back = {(topic, partition): offset for topic, partition, offset in result.held_back}
+            if _has_committed(result):
+                ends |= held_back
+                own = request.input_partitions(result.partition)
+                self._committed.update({each: ends[each] for each in own if each in ends})
+            else:
+                ends = {each: end for each, end in ends.items() if each not in held_back}
+        self._processed.update(ends)
 
     def tasks(self, request: BatchRequest) -> tuple[int, ...]:
         """Return the tasks that have to commit something."""
@@ -68,8 +74,13 @@ class UncommittedInput:
             ends: The present end offsets of the input.
             now: Seconds of a monotonic clock.
         """
-        has_more = any(end > self._read.get(each, 0) for each, end in ends.items())
+        has_more = any(end > self._processed.get(each, 0) for each, end in ends.items())
         if has_more and now - self._requested_at < _SECONDS:
             return False
         self._requested_at = now
         return True
+
+
+def _has_committed(result: BatchResult) -> bool:
+    """Return whether a task has committed: not if all its records were held back, or committed before."""
+    return result.read > 0 or not (result.held_back or result.skipped)
