@@ -234,7 +234,14 @@ def new_application(
     """Return an application with its topics and document."""
     topics = Topics(cluster.servers)
     application = ProcessApplication(
-        cluster.broker, topics, cluster.folder, cluster.jars, guarantee, config=config, partitions=partitions
+        cluster.broker,
+        topics,
+        cluster.folder,
+        cluster.jars,
+        guarantee,
+        config=config,
+        partitions=partitions,
+        servers=cluster.servers,
     )
     application.set_up()
     return application
