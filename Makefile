@@ -41,9 +41,9 @@ demo: toolchain ## demonstrate Headwater on a real Kafka broker
 .PHONY: test
 test: toolchain test-programs ## run all tests except soak tests (about 33 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: three workers for each processor. With two,
-	@# the processors were idle for a fifth of the time, and for two fifths at the end.
+	@# the processors were idle for a fifth of the time, and for two fifths at the end. Memory may allow fewer.
 	@# At most eight failures run again. The summary shows their tracebacks: each one is a bug (CONTRIBUTING.md).
-	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(3 * os.cpu_count())') --dist loadscope \
+	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -m tests.workers 3) --dist loadscope \
 	    --reruns 2 --max-suite-reruns 8 --rerun-show-tracebacks
 
 .PHONY: durations
@@ -135,7 +135,8 @@ fuzz: test-brokers ## run the tests with each version of brokers, soak tests, an
 coverage: toolchain test-programs ## list the lines that no test executes, in any process (half an hour)
 	$(BIN)/coverage erase
 	@# A failed test ends this with its exit code, after the report.
-	COVERAGE_FILE=$(CURDIR)/.coverage $(BIN)/coverage run -m pytest -m "not soak" --numprocesses 4 --dist loadscope; \
+	COVERAGE_FILE=$(CURDIR)/.coverage $(BIN)/coverage run -m pytest -m "not soak" --dist loadscope \
+	    --numprocesses $$($(BIN)/python -m tests.workers 2); \
 	    passed=$$?; $(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered --show-missing && exit $$passed
 
 .PHONY: mutation

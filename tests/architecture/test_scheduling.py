@@ -21,6 +21,7 @@ from tests.durations import (
     save_durations,
 )
 from tests.scheduling import LongestFirst, Schedule
+from tests.workers import count_workers
 
 _SIGNS = ("pytest.mark.broker", "pytest.mark.spark", "spark: SparkSession", "own_broker:")
 _LONG = {
@@ -133,6 +134,13 @@ def test_one_worker_begins_with_the_longest_that_computes_the_other_with_the_lon
         "e": _duration(1),
     }
     assert _first_scopes(known) == ["b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("processors", "gibibytes", "workers"), [(2, 24, 6), (2, 16, 5), (4, 16, 5), (16, 64, 21), (1, 2, 1)]
+)
+def test_memory_limits_the_number_of_workers(processors: int, gibibytes: int, workers: int) -> None:
+    assert count_workers(3, processors, gibibytes * 1024**3) == workers
 
 
 @attrs.define(eq=False)

@@ -16,6 +16,7 @@ from headwater.toolchain.broker.readiness import HOST, free_ports, until
 from headwater.toolchain.cache import Cache, file_contents, fingerprint
 from headwater.toolchain.commands import Progress, ToolchainError, run_logged
 from headwater.toolchain.go_modules import GoModule
+from tests.quick_java import QUICK_JAVA
 
 GO_MODULES = Path(__file__).parent / "go"
 _go_module = partial(GoModule, source=GO_MODULES)
@@ -75,7 +76,7 @@ _REGISTRY_ARTIFACT = f"io.apicurio:apicurio-registry-app:{REGISTRY_VERSION}:tar.
 _MAVEN_GET = "org.apache.maven.plugins:maven-dependency-plugin:2.8:get"
 _MAVEN_REPOSITORY = "repository"
 _REGISTRY_START_SECONDS = 240
-_REGISTRY_JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_REGISTRY_JAVA_OPTIONS = ("-Xmx256m", *QUICK_JAVA, "-Xshare:auto")
 
 
 def ensure_promtool() -> Path:

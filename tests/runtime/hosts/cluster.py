@@ -16,6 +16,7 @@ import pyspark
 from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KafkaDistribution
+from tests.quick_java import QUICK_JAVA
 from tests.runtime.hosts.clock import build_library, clock_environment, create_clock
 from tests.runtime.hosts.cpu_limit import CpuLimit
 from tests.runtime.hosts.network import Host, Network
@@ -29,7 +30,7 @@ START_SECONDS = 180.0
 _ROOT = Path(__file__).parents[3]
 _JARS = Path(pyspark.__file__).parent / "jars"
 _BROKER_PORT, _CONTROLLER_PORT, _MASTER_PORT, _HTTP_PORT = 9092, 9093, 7077, 8090
-_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_QUICK = (*QUICK_JAVA, "-Xshare:auto")
 
 
 class SparkHosts:
@@ -233,7 +234,14 @@ def new_application(
     """Return an application with its topics and document."""
     topics = Topics(cluster.servers)
     application = ProcessApplication(
-        cluster.broker, topics, cluster.folder, cluster.jars, guarantee, config=config, partitions=partitions
+        cluster.broker,
+        topics,
+        cluster.folder,
+        cluster.jars,
+        guarantee,
+        config=config,
+        partitions=partitions,
+        servers=cluster.servers,
     )
     application.set_up()
     return application

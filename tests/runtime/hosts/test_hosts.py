@@ -3,16 +3,13 @@
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
 
-from headwater.kafka import Connection
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.row_distribution import FEWEST_PACKED
 from tests.runtime.hosts.cluster import START_SECONDS, Driver, SparkHosts, new_application, spark_hosts
 from tests.runtime.hosts.fault_series import FaultSeries
@@ -33,7 +30,6 @@ pytestmark = [
 _RECORDS, _BATCH = 500, 50
 _TASKS = 4
 """Two sub-topologies with two tasks each."""
-_INPUTS = ("in", "counted-counts-repartition")
 _LONG_WAITS = {
     # On a busy machine, no task waits long enough to run elsewhere, and no executor that lives is lost.
     "spark.locality.wait": "1h",
@@ -105,21 +101,9 @@ def _await_processed(
     cluster: SparkHosts, application: ProcessApplication, driver: Driver, seconds: float = START_SECONDS
 ) -> None:
     """Wait until all records are forwarded and counted, and their offsets are committed."""
-    partitions = [(topic, each) for topic in _INPUTS for each in range(application.partitions)]
-    # The last offset of a partition may be the offset of a transaction marker.
-    most = len(partitions) if application.guarantee == "exactly_once_v2" else 0
-    connection = Connection(bootstrap_servers=(cluster.servers,))
 
     def is_done() -> bool:
-        if driver.process.poll() is not None:
-            return True
-        # A client that was created before the repartition topic keeps not finding it.
-        with closing(GroupOffsets(connection, "counted")) as offsets, suppress(KafkaException):
-            lag = offsets.backlogs({"all": partitions}, {})["all"].lag
-            topics = application.topics
-            written = min(topics.written("passed"), topics.written("counted"))
-            return lag is not None and lag <= most and written >= application.fed
-        return False
+        return driver.process.poll() is not None or application.is_processed()
 
     assert until(is_done, seconds), cluster.log(driver.host)[-4000:]
     assert driver.process.poll() is None, cluster.log(driver.host)[-4000:]

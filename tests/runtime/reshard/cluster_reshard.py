@@ -121,7 +121,7 @@ class ClusterReshard:
         due = time.monotonic() + seconds
 
         def is_over() -> bool:
-            self._end_due_faults()
+            self.end_due_faults()
             return time.monotonic() >= due or process.poll() is not None
 
         assert until(is_over, seconds + _END_SECONDS)
@@ -147,7 +147,8 @@ class ClusterReshard:
     def _run_until_transaction(self, text: str) -> Host | None:
         """Let the Python processes of one host run until it has an open transaction; return the host.
 
-        They run for a moment, and are stopped again. None = another pass has begun.
+        They run for a moment, and are stopped again. None = another pass has begun. The transactions that are
+        open at the start do not count until they have ended: they may be open on another host.
         """
         before, due = self._transactions(), time.monotonic() + _END_SECONDS
         while time.monotonic() < due:
@@ -157,8 +158,10 @@ class ClusterReshard:
                     send_signal(signal.SIGCONT, python)
                     time.sleep(_MOMENT_SECONDS)  # not a wait: so long they run
                     self._stop(python)
-                    if self._transactions() - before:
+                    found = self._transactions()
+                    if found - before:
                         return host
+                    before &= found
                     if text not in self._pass_lines()[-1]:
                         return None
         return None
@@ -224,7 +227,7 @@ class ClusterReshard:
         hosts: list[Host] = []
 
         def is_over() -> bool:
-            self._end_due_faults()
+            self.end_due_faults()
             hosts[:] = [each for each in self.cluster.workers if self._has_tasks(each)]
             return process.poll() is not None or bool(hosts) or _FIRST_JOB not in self.output()
 
@@ -236,7 +239,7 @@ class ClusterReshard:
         passes = self._passes()
 
         def has_continued() -> bool:
-            self._end_due_faults()
+            self.end_due_faults()
             return process.poll() is not None or self._passes() > passes
 
         assert until(has_continued, _END_SECONDS), self.output()[-6000:]
@@ -262,7 +265,8 @@ class ClusterReshard:
         paused = [*self._paused]
         assert until(lambda: all_ended(paused), _END_SECONDS), "a process that was paused does not end"
 
-    def _end_due_faults(self) -> None:
+    def end_due_faults(self) -> None:
+        """End the faults whose time is over."""
         now = time.monotonic()
         for each in [each for each in self._due if each[0] <= now]:
             self._due.remove(each)

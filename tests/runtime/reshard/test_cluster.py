@@ -100,6 +100,7 @@ def _cause_in_passes(create: Create, fault: Fault, passes: Sequence[tuple[str, i
     process = reshard.start()
 
     def has_ended() -> bool:
+        reshard.end_due_faults()
         return process.poll() is not None
 
     for text, number in passes:

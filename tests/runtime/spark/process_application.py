@@ -6,13 +6,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import attrs
+from confluent_kafka import KafkaException
 
+from headwater.kafka import Connection
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.engine.records import InputRecord, OutputRecord
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.processes import descendants, is_running, python_workers
@@ -23,6 +26,7 @@ _END_SECONDS = 60.0
 _ROOT = Path(__file__).parents[3]
 KEYS = 50
 _PARTITIONS = 2
+_INPUTS = ("in", "counted-counts-repartition")
 _DOCUMENT = """
 application:
   id: counted
@@ -143,6 +147,22 @@ class ProcessApplication:
             lambda: self.topics.written("counted") >= least or process.poll() is not None, TIMEOUT_SECONDS
         )
         assert found, self.log()
+
+    def is_processed(self) -> bool:
+        """Return whether all records are forwarded and counted, and their offsets are committed.
+
+        False while no broker answers.
+        """
+        partitions = [(topic, each) for topic in _INPUTS for each in range(self.partitions)]
+        # The last offset of a partition may be the offset of a transaction marker.
+        most = len(partitions) if self.guarantee == "exactly_once_v2" else 0
+        connection = Connection(bootstrap_servers=(self.servers or self.broker.bootstrap_servers,))
+        # A client that was created before the repartition topic keeps not finding it.
+        with closing(GroupOffsets(connection, "counted")) as offsets, suppress(KafkaException):
+            lag = offsets.backlogs({"all": partitions}, {})["all"].lag
+            written = min(self.topics.written("passed"), self.topics.written("counted"))
+            return lag is not None and lag <= most and written >= self.fed
+        return False
 
     def finish(self, master: str = "local[2]", *, submitted: bool = False) -> None:
         """Process the rest of the records."""

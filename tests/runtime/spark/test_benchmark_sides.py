@@ -16,6 +16,7 @@ from tests.bench.runtime.programs import Program
 from tests.bench.runtime.streams import KafkaStreamsPeer
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Job, Keys, Workload
+from tests.quick_java import QUICK_JAVA
 from tests.runtime.spark.kafka_topics import Topics as WrittenTopics
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.oracle, pytest.mark.timeout(900)]
@@ -41,7 +42,7 @@ def programs(
     servers, folder = kafka.bootstrap_servers, tmp_path_factory.mktemp("bench")
     with ExitStack() as stack:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setenv("JDK_JAVA_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")  # runs are short
+            patched.setenv("JDK_JAVA_OPTIONS", " ".join(QUICK_JAVA))
             streams = stack.enter_context(KafkaStreamsPeer(servers, folder / "streams.log"))
         yield [PlainPySpark(spark, servers, folder, topics), streams, Headwater(spark, servers, folder)]
 

@@ -19,6 +19,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.queries import row_distribution
 from headwater_spark.driver.queries.row_distribution import FEWEST_PACKED
 from headwater_spark.spark_internals.packing import RecordPacking
@@ -191,7 +192,8 @@ def _process_with_faults(
 ) -> None:
     """Cause faults, each within a transaction of a packed batch, and check all results.
 
-    Executors and workers of this transaction are killed.
+    Executors and workers of this transaction are killed. The driver continues after the last fault, unless it
+    was killed, and is started again at the end.
     """
     left = list(faults)
     while left:
@@ -207,13 +209,23 @@ def _process_with_faults(
                 )
                 _log.info("fault: %s", left[0].value)
                 cause_in_transaction(left.pop(0), application, process, owner, draw)
-        assert "records packed" in (application.folder / "run.log").read_bytes()[logged:].decode()
+            if process.poll() is None:
+                _await_processed(application, process)
+        written = (application.folder / "run.log").read_bytes()[logged:]
+        assert b"records packed" in written
     with _running(application, until_idle=True) as process:
         assert process.wait(PROCESS_SECONDS) == 0, application.log()
     assert not [line for line in application.log_lines() if "not packed" in line]
     application.check_results()
     application.check_changelog()
     application.check_log()
+
+
+def _await_processed(application: ProcessApplication, process: "subprocess.Popen[bytes]") -> None:
+    """Wait until the driver has processed all records."""
+    until(lambda: application.is_processed() or process.poll() is not None, PROCESS_SECONDS)
+    assert process.poll() is None, application.log()
+    assert application.is_processed(), application.log()
 
 
 def _running(

@@ -1,5 +1,7 @@
 """A column of Arrow arrays gives the same as a list, whichever of its forms it has by then."""
 
+import gc
+
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
@@ -70,6 +72,7 @@ def test_columns_are_merged_in_an_order(parts: list[list[bytes | None]], data: s
 
 def test_numbers_release_the_arrays() -> None:
     """A batch is in memory once: what was read of it keeps no Arrow buffer."""
+    gc.collect()  # arrays that earlier tests have left
     before = pa.total_allocated_bytes()
     column = _column([b"%d" % at for at in range(10_000)], "arrays", at_once=1_000)
     assert pa.total_allocated_bytes() > before
