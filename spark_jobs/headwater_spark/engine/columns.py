@@ -15,7 +15,8 @@ import attrs
 from headwater.model.behaviors import StreamAggregate, TableToStream
 from headwater.model.nodes import Node, ProcessorNode, SinkNode
 from headwater_spark.engine.key_counts import counted_source
-from headwater_spark.engine.operators.stream_aggregate import STORED_COUNT, counts_fast
+from headwater_spark.engine.operators.aggregation import STORED_COUNT
+from headwater_spark.engine.operators.stream_aggregate import counts_fast
 from headwater_spark.engine.records import Headers, OutputRecord
 from headwater_spark.engine.serdes import reads_anything
 from headwater_spark.engine.sources_and_sinks import serdes_of

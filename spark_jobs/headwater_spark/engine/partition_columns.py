@@ -34,6 +34,18 @@ class NumberedBytes:
         found: Numbers = np.sort(last[:-1])
         return found[np.searchsorted(found, 0) :]  # -1: a value without a row
 
+    def value(self, at: int) -> bytes | None:
+        """Return the value of a row."""
+        code = self.codes[at]
+        return None if code == NULL_KEY else self.different[code]
+
+    def take(self, positions: Numbers) -> list[bytes | None]:
+        """Return the values of some rows; it takes no time for the other rows and values."""
+        codes = self.codes[positions].tolist()
+        if NULL_KEY in codes:
+            return [None if code == NULL_KEY else self.different[code] for code in codes]
+        return list(map(self.different.__getitem__, codes))
+
     def to_list(self) -> list[bytes | None]:
         values = np.empty(len(self.different) + 1, object)
         values[:-1] = self.different

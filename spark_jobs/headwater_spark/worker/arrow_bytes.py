@@ -26,6 +26,8 @@ class ArrowBytes:
     def __getitem__(self, at: int) -> bytes | None:
         if self._list is not None:
             return self._list[at]
+        if self._numbered is not None:
+            return self._numbered.value(at)
         (value,) = self.take(np.array([at]))
         return value
 
@@ -45,15 +47,15 @@ class ArrowBytes:
         if self._list is not None:
             return [self._list[at] for at in positions.tolist()]
         if self._numbered is not None:
-            codes = self._numbered.codes[positions]
-            return NumberedBytes(codes, self._numbered.different).to_list()
+            return self._numbered.take(positions)
         return [value for array in self._taken(positions) for value in array.to_pylist()]
 
     def number(self) -> NumberedBytes:
         if self._numbered is None:
             # Arrays of a batch are Python objects if an attempt has failed: then they are read again.
             arrays = self._arrays if self._list is None else [pa.array(self._list, pa.binary())]
-            encoded = pa.chunked_array(arrays, pa.binary()).dictionary_encode().combine_chunks()
+            kind = arrays[0].type if arrays else pa.binary()  # with settings of Spark, `large_binary`
+            encoded = pa.chunked_array(arrays, kind).dictionary_encode().combine_chunks()
             codes = encoded.indices.fill_null(NULL_KEY).to_numpy(zero_copy_only=False).astype(np.int64)
             self._numbered = NumberedBytes(codes, encoded.dictionary.to_pylist())
             self._arrays.clear()

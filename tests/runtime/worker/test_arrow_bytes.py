@@ -9,17 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine.key_counts import NULL_KEY
-from headwater_spark.engine.partition_columns import MergedBytes, number_bytes
+from headwater_spark.engine.partition_columns import MergedBytes, NumberedBytes, number_bytes
 from headwater_spark.worker.arrow_bytes import ArrowBytes
 
-_VALUES = st.lists(st.none() | st.sampled_from([b"", b"a", b"bb", b"\xff"]), max_size=9)
+_VALUES = st.lists(st.none() | st.sampled_from([b"", b"a", b"bb", b"\xff", b"\0", b"a\0"]), max_size=9)
+_KINDS = (pa.binary(), pa.large_binary())
 _FORMS = ("arrays", "numbers", "list", "both")
 
 
-def _column(values: list[bytes | None], form: str, at_once: int = 2) -> ArrowBytes:
-    arrays = [
-        pa.array(values[first : first + at_once], pa.binary()) for first in range(0, len(values), at_once)
-    ]
+def _column(
+    values: list[bytes | None], form: str, at_once: int = 2, kind: pa.DataType = _KINDS[0]
+) -> ArrowBytes:
+    arrays = [pa.array(values[first : first + at_once], kind) for first in range(0, len(values), at_once)]
     column = ArrowBytes(arrays)
     if form in ("list", "both"):
         column.to_list()
@@ -28,13 +29,14 @@ def _column(values: list[bytes | None], form: str, at_once: int = 2) -> ArrowByt
     return column
 
 
+@pytest.mark.parametrize("kind", _KINDS, ids=str)
 @pytest.mark.parametrize("form", _FORMS)
 @given(values=_VALUES, data=st.data())
 def test_a_column_gives_the_values_of_a_list(
-    form: str, values: list[bytes | None], data: st.DataObject
+    form: str, kind: pa.DataType, values: list[bytes | None], data: st.DataObject
 ) -> None:
     positions = sorted(data.draw(st.sets(st.integers(0, len(values) - 1)) if values else st.just(set[int]())))
-    column = _column(values, form)
+    column = _column(values, form, kind=kind)
     assert len(column) == len(values)
     assert list(column.take(np.array(positions, np.int64))) == [values[at] for at in positions]
     assert [column[at] for at in positions] == [values[at] for at in positions]
@@ -70,9 +72,17 @@ def test_columns_are_merged_in_an_order(parts: list[list[bytes | None]], data: s
     assert list(merged.take(np.arange(len(expected)))) == expected
 
 
+def test_a_value_of_numbers_is_read_without_the_other_values() -> None:
+    """Records are read one by one: with a list of all values for each, a batch would take minutes."""
+    column = _column([b"a", b"b", None, b"b"], "numbers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(NumberedBytes, "to_list")
+        assert [column[2], column[3], *column.take(np.array([1, 2]))] == [None, b"b", b"b", None]
+
+
 def test_numbers_release_the_arrays() -> None:
     """A batch is in memory once: what was read of it keeps no Arrow buffer."""
-    gc.collect()  # arrays that earlier tests have left
+    gc.collect()
     before = pa.total_allocated_bytes()
     column = _column([b"%d" % at for at in range(10_000)], "arrays", at_once=1_000)
     assert pa.total_allocated_bytes() > before

@@ -135,9 +135,6 @@ class SourceColumns:
         number, position = self._at[at]
         return self._partitions[number].record(position)
 
-    def records(self) -> Iterator[InputRecord]:
-        return self.records_at(np.arange(len(self)))
-
     def records_at(self, positions: Numbers) -> Iterator[InputRecord]:
         """Return some records; the positions ascend."""
         if self._at is None:

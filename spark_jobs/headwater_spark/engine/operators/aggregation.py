@@ -6,6 +6,8 @@ Windows follow `AbstractKStreamTimeWindowAggregateProcessor`.
 """
 
 from collections.abc import Callable, Iterable
+from struct import Struct
+from typing import Final
 
 import attrs
 
@@ -13,13 +15,17 @@ from headwater.model.behaviors import Aggregation, AggregationKind, StreamAggreg
 from headwater.model.nodes import ProcessorNode
 from headwater_spark.engine.operators.interface import NotRunnableError, OperatorContext
 from headwater_spark.engine.operators.materialized import Forwarding, read_before_put
+from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Context, Headers, Value, Windowed
+from headwater_spark.engine.serdes.plain import PLAIN
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.segments import SEGMENT
 from headwater_spark.engine.stores.windows import SessionBytes, TimestampedWindowBytes, window_end
 
+STORED_COUNT: Final = Struct(">qq")
+"""The timestamp and the count, as a store with timestamps has a count of longs."""
 _START_AT = -12
 _SEQUENCE_AT = -4
 Closed = Callable[[int, int], Iterable[tuple[Windowed, Value, int]] | None]
@@ -105,6 +111,11 @@ def _optional_function(
         raise NotRunnableError(f"{context.node.name} has no expression for `{what}`")
 
     return missing
+
+
+def counts_longs(behavior: StreamAggregate, value_serde: Serde) -> bool:
+    """Return whether the totals are counts that the store has as longs."""
+    return behavior.aggregation.kind is AggregationKind.COUNT and value_serde is PLAIN["long"]
 
 
 def can_cache_values(behavior: StreamAggregate, context: OperatorContext, kind: type[CachedStore]) -> bool:

@@ -6,25 +6,23 @@ store (`stores.cached`), so the same updates leave it at the same moments.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from struct import Struct
 from typing import Final
 
 import attrs
 
-from headwater.model.behaviors import AggregationKind, StreamAggregate
+from headwater.model.behaviors import StreamAggregate
 from headwater.model.windows import SlidingWindow
 from headwater_spark.engine.key_counts import CLOSED, NO_KEY_OR_VALUE
+from headwater_spark.engine.operators.aggregation import STORED_COUNT
 from headwater_spark.engine.operators.cached_sessions import make_putter
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.records import Context, Headers, Value
 from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.uncounted import KeyRange
 from headwater_spark.engine.stores.windows import TimestampedWindowBytes
 
-_TIME_AND_COUNT: Final = Struct(">qq")
-_COUNT_BYTES: Final = 8
 _START_AT: Final = -12
 _SEQUENCE_AT: Final = -4
-
 
 _Total = tuple[int, int]
 """(count, timestamp of the count)"""
@@ -42,10 +40,11 @@ class SlidingCount:
 
 @attrs.frozen(eq=False)
 class KeyWindows:
-    """The windows of a key by start; `starts` are their starts."""
+    """The windows of a key by start, with their starts and entry keys."""
 
     starts: list[int]
     windows: list[SlidingCount]
+    entry_keys: list[bytes]
 
 
 _Add = Callable[[bytes, KeyWindows, int, int, Context], None]
@@ -54,17 +53,10 @@ _AddTo = Callable[[bytes, KeyWindows, int, _Total, int, Context], None]
 """(serialized key, its windows, start, total, close time, context): adds a record to a window."""
 
 
-def counts_sliding(behavior: StreamAggregate, context: OperatorContext) -> bool:
-    """Return whether `behavior` counts in a store of longs."""
-    store = context.store(behavior.store, TimestampedWindowBytes)
-    kind, one = behavior.aggregation.kind, (1).to_bytes(_COUNT_BYTES, "big")
-    return kind is AggregationKind.COUNT and store.value_serde.serialize(1) == one
-
-
 def cached_sliding_counts(
     behavior: StreamAggregate, window: SlidingWindow, context: OperatorContext, general: Process
 ) -> Process:
-    """Return the function of a count; `general` is called if other stores share the cache."""
+    """Return the function of a count of longs; `general` is called if other stores share the cache."""
     difference, grace = window.difference_ms, window.grace_ms
     store = context.store(behavior.store, TimestampedWindowBytes)
     if not isinstance(store.below, Cached):
@@ -122,7 +114,8 @@ class BatchWindows:
         known = self._of_keys.get(key)
         if known is None:
             found = [_stored(*pair) for pair in self._store.stored_entries(key)]
-            known = self._of_keys[key] = KeyWindows([each.start for each in found], found)
+            starts, entry_keys = [each.start for each in found], [each.entry_key for each in found]
+            known = self._of_keys[key] = KeyWindows(starts, found, entry_keys)
         return known
 
     def find(self, known: KeyWindows, first: int, last: int) -> list[SlidingCount]:
@@ -137,7 +130,7 @@ class BatchWindows:
         return [each for each in found if each.start >= oldest or holds(each.entry_key)]
 
     def put(self, window: SlidingCount, context: Context) -> None:
-        self._put(window.entry_key, _TIME_AND_COUNT.pack(window.time, window.count), context)
+        self._put(window.entry_key, STORED_COUNT.pack(window.time, window.count), context)
 
     def put_at(self, key: bytes, known: KeyWindows, start: int, total: _Total, context: Context) -> None:
         """Put the total of a window of `key`, whose windows are `known`; it may be a new window."""
@@ -150,19 +143,24 @@ class BatchWindows:
             window = SlidingCount(self._store.entry_key(key, start), start, *total)
             starts.insert(at, start)
             windows.insert(at, window)
+            known.entry_keys.insert(at, window.entry_key)
         self.put(window, context)
 
     def touch_segment(self, known: KeyWindows, first: int, last: int, *, forward: bool) -> None:
-        """Touch the entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`)."""
-        interval, touch = self._store.segments.interval, self.touch
+        """Touch the entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`).
+
+        A segment may have many windows, so nothing is noted for each of them.
+        """
+        interval = self._store.segments.interval
         if forward:
             last = (last // interval + 1) * interval - 1
         else:
             first = first // interval * interval
-        starts = known.starts
-        found = known.windows[bisect_left(starts, first) : bisect_right(starts, last)]
-        for each in found if forward else reversed(found):
-            touch(each.entry_key)
+        begin = bisect_left(known.starts, first)
+        end = bisect_right(known.starts, last, begin)
+        if begin < end:
+            keys = known.entry_keys
+            self._cached.touch_range(KeyRange(keys, keys[begin], keys[end - 1], forward))
 
 
 def _make_window_adder(windows: BatchWindows, difference: int, drop_closed: Callable[[], None]) -> _AddTo:
@@ -265,5 +263,5 @@ def _make_early_adder(windows: BatchWindows, add_to: _AddTo) -> _Add:
 
 
 def _stored(entry_key: bytes, value: bytes) -> SlidingCount:
-    time, count = _TIME_AND_COUNT.unpack(value)
+    time, count = STORED_COUNT.unpack(value)
     return SlidingCount(entry_key, int.from_bytes(entry_key[_START_AT:_SEQUENCE_AT], "big"), count, time)

@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from headwater.model.behaviors import AggregationKind, StreamAggregate
+from headwater.model.behaviors import StreamAggregate
 from headwater_spark.engine.key_counts import LATEST_TIME, NULL_KEY, KeyedColumns, TimeWindows
-from headwater_spark.engine.operators.aggregation import AddToWindow
+from headwater_spark.engine.operators.aggregation import AddToWindow, counts_longs
 from headwater_spark.engine.operators.interface import OperatorContext
 from headwater_spark.engine.records import Headers, InputRecord, Value, Windowed
 from headwater_spark.engine.stores.cached import Cached
@@ -43,10 +43,9 @@ def counts_alone(behavior: StreamAggregate, window: TimeWindows, context: Operat
     """
     store = context.store(behavior.store, TimestampedWindowBytes)
     return (
-        behavior.aggregation.kind is AggregationKind.COUNT
+        counts_longs(behavior, store.value_serde)
         and window.size + window.grace < LATEST_TIME
         and store.segments.retention >= window.size + window.grace
-        and store.value_serde.serialize(1) == (1).to_bytes(_COUNT, "big")
     )
 
 

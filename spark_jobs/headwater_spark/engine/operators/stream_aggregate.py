@@ -12,12 +12,16 @@ time by 2.4 again; `worker.task_input.count_keys` counts only if keys repeat.
 """
 
 from collections.abc import Mapping
-from struct import Struct
 
-from headwater.model.behaviors import AggregationKind, StreamAggregate
+from headwater.model.behaviors import StreamAggregate
 from headwater.model.windows import SessionWindow, SlidingWindow
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE
-from headwater_spark.engine.operators.aggregation import can_cache_values, functions_of
+from headwater_spark.engine.operators.aggregation import (
+    STORED_COUNT,
+    can_cache_values,
+    counts_longs,
+    functions_of,
+)
 from headwater_spark.engine.operators.cached_aggregate import cached_aggregate
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process, TaskServices
 from headwater_spark.engine.operators.materialized import table_store
@@ -30,20 +34,17 @@ from headwater_spark.engine.records import Headers, Value
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import Logged
 
-STORED_COUNT = Struct(">qq")
-"""timestamp, count"""
-
 
 def counts_fast(behavior: StreamAggregate, task: TaskServices) -> bool:
     """Return whether `count_fast` counts: without windows, in a store with timestamps, longs and no cache."""
-    if behavior.aggregation.kind is not AggregationKind.COUNT or behavior.window is not None:
+    if behavior.window is not None:
         return False
     typed = task.typed_store(behavior.store)
     return (
         type(typed) is TimestampedKeyValueBytes
         and isinstance(typed.below, Logged)
         and not typed.below.without_timestamps
-        and typed.value_serde.serialize(1) == (1).to_bytes(8, "big")
+        and counts_longs(behavior, typed.value_serde)
     )
 
 

@@ -19,11 +19,12 @@ from headwater_spark.engine.operators.aggregation import (
     Functions,
     WindowResults,
     can_cache_values,
+    counts_longs,
     functions_of,
 )
 from headwater_spark.engine.operators.cached_aggregate import add_to_cached_windows
 from headwater_spark.engine.operators.cached_sessions import cached_sessions
-from headwater_spark.engine.operators.cached_sliding import cached_sliding_counts, counts_sliding
+from headwater_spark.engine.operators.cached_sliding import cached_sliding_counts
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.operators.materialized import Forwarding
 from headwater_spark.engine.records import Context, Headers, Value, Windowed
@@ -141,8 +142,10 @@ def _time_window_emission(
 def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context: OperatorContext) -> Process:
     """Drop null keys and values, and records whose last window is closed."""
     general = _windows_of_store(behavior, window, context)
-    if can_cache_values(behavior, context, TimestampedWindowBytes) and counts_sliding(behavior, context):
-        return cached_sliding_counts(behavior, window, context, general)
+    if can_cache_values(behavior, context, TimestampedWindowBytes):
+        store = context.store(behavior.store, TimestampedWindowBytes)
+        if counts_longs(behavior, store.value_serde):
+            return cached_sliding_counts(behavior, window, context, general)
     return general
 
 

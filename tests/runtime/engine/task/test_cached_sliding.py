@@ -53,3 +53,19 @@ def test_windows_in_lists_lead_to_the_same_records(
         assert in_lists.state.changes() == from_store.state.changes()
         for task in (from_store, in_lists):
             task.state.commit(task.state.version)
+
+
+def test_reads_of_a_segment_need_no_memory_for_each_window() -> None:
+    """Without earlier windows nearby, each record reads all windows of its key in the segment."""
+    task = create_task(COUNTS["long, latest"].replace("50s", "24h").replace("40s", "10s"))
+    (settings,) = task.program.stores
+    store = task.context.typed_store(settings.name).below
+    reads = []
+
+    def note(*_: object) -> None:
+        reads.append(len(store._uncounted.reads))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task, "_end_batch", note)
+        task.process([("in", 0, at, 1_000_000 + 25_000 * at, b"a", b"v", ()) for at in range(100)], 5)
+    assert 0 < reads[0] < 400

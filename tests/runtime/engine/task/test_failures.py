@@ -3,8 +3,9 @@
 import attrs
 import pytest
 
+from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.task import PoisonRecordError
-from tests.runtime.topology_runner import NO_CACHE, TopologyRunner
+from tests.runtime.topology_runner import CACHED, NO_CACHE, TopologyRunner
 
 LONGS = """
 - stream: {topic: in, serdes: {key: string, value: long}}
@@ -251,3 +252,19 @@ def test_a_record_that_was_read_as_head_is_reported_as_it_is_in_the_topic() -> N
         ("dead", b"l", ZERO, 2),
         ("dead", b"k", ZERO, 7),
     ]
+
+
+@pytest.mark.parametrize("settings", [CACHED, NO_CACHE], ids=["cached", "not cached"])
+@pytest.mark.parametrize("window", ["", "tumbling: {size: 10s}", "sliding: {difference: 10s}"])
+def test_a_count_in_a_format_that_has_no_numbers_fails_with_its_record(
+    window: str, settings: EngineSettings
+) -> None:
+    windowed = f"- windowedBy: {{{window}}}\n" if window else ""
+    runner = TopologyRunner(
+        "- stream: {topic: in, serdes: {key: string, value: string}}\n- groupByKey: null\n"
+        f"{windowed}- count: {{materialized: {{store: counts, serdes: {{key: string, value: string}}}}}}\n"
+        "- toStream: null\n- to: {topic: out}\n",
+        settings,
+    )
+    with pytest.raises(PoisonRecordError, match=r"record of in, partition 0, offset 0: .* as string"):
+        runner.feed(runner.record("in", b"k", b"v", 1))
