@@ -87,6 +87,16 @@ def _with_default(trial: Trial, key: str = "retention.bytes", value: str = "1000
     return trial
 
 
+def _streams_with_default() -> Trial:
+    trial = begin()
+    trial.settings()["protocol"] = "streams"
+    trial.cluster.group_protocols = frozenset({"classic", "consumer", "streams"})
+    trial.cluster.features = {"streams.version": 1}
+    trial.up()
+    trial.fill(*trial.cluster.topics)
+    return _with_default(trial)
+
+
 def _insync(trial: Trial, count: int) -> Trial:
     for name in (REPARTITION, CHANGELOG):
         trial.cluster.configure(name, min_insync_replicas=str(count))
@@ -217,6 +227,19 @@ SETTINGS = (
         says="Or set log.retention.bytes of the brokers to -1",
         make=lambda: _with_default(set_up()),
         follow=lambda t: _with_default(t, value="-1"),
+    ),
+    Advice(
+        says="Set log.retention.bytes of the brokers to -1. Or declare `topic.retention.bytes: -1`",
+        make=_streams_with_default,
+        follow=lambda t: _with_default(t, value="-1"),
+    ),
+    *(
+        Advice(
+            says="If the default is intended, declare 1000 instead",
+            make=make,
+            follow=lambda t: t.configure(topic_retention_bytes="1000"),
+        )
+        for make in (lambda: _with_default(set_up()), lambda: _with_default(manual()))
     ),
     Advice(
         says="Declare `topic.max.message.bytes: 5000000`",

@@ -75,6 +75,9 @@ _REPORT = "`headwater upgrade` prints it before anything is declared: a plan has
 NOT_FOLLOWED = {
     "If the application may create its topics itself, set the same in its code": "A plan does not read the "
     "code of an application.",
+    "properties of the application, and start it under a new application id: a streams group keeps the "
+    "settings of its topics": "A plan does not read the code of an application, and another id has other "
+    "topics.",
     "Start the brokers that are stopped, and run again": "A simulated cluster has no brokers that stop: see "
     "`observe/test_several_brokers`.",
     "If the application was running before, find out who deleted the topic: its data is lost": _FINDS_OUT,

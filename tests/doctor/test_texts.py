@@ -16,10 +16,12 @@ from rich.console import Console
 
 from headwater.doctor import Finding, Section, Status, has_errors
 from headwater.doctor.agents import AgentFacts, AgentGroup, agent_findings
+from headwater.doctor.broker_defaults import DeclaredSettings
 from headwater.doctor.cluster import ClusterFacts, Login, ReplicaFacts, cluster_findings
 from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
 from headwater.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
 from headwater.doctor.stack import Lock, PolicyFacts, StackFacts, policy_findings, stack_findings
+from headwater.model.broker_defaults import BROKER_DEFAULTS
 from headwater.model.cluster import RegisteredBroker, RegisteredBrokers
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.report.doctor import doctor_json, doctor_rich
@@ -63,6 +65,7 @@ CLUSTER = ClusterFacts(
     settings={
         "auto.create.topics.enable": "false",
         "group.coordinator.rebalance.protocols": "classic, streams",
+        **{each.broker_key: each.harmless for each in BROKER_DEFAULTS.values()},
     },
     features={"streams.version": 1},
 )
@@ -186,9 +189,15 @@ def cluster() -> Iterator[Iterable[Finding]]:
     yield cluster_findings(attrs.evolve(CLUSTER, certificate_days=1, features={}))
     harmful = {**HARMFUL, "log.cleaner.enable": "false"}
     yield cluster_findings(attrs.evolve(CLUSTER, settings=harmful))
-    size = frozenset({"retention.bytes"})
-    declared = {"orders": frozenset[str](), "shipments": size}
+    size, election = frozenset({"retention.bytes"}), frozenset({"unclean.leader.election.enable"})
+    declared = {
+        "orders": DeclaredSettings(refused=election, largest_request=2_000_000),
+        "shipments": DeclaredSettings(keys=size),
+    }
     yield cluster_findings(attrs.evolve(CLUSTER, settings=HARMFUL, topic_settings=declared))
+    hidden = {**HARMFUL, "log.retention.bytes": ""}
+    hidden.pop("message.max.bytes")
+    yield cluster_findings(attrs.evolve(CLUSTER, settings=hidden))
     plain = Login(protocol="PLAINTEXT", mechanism=None, username=None, verifies=True, is_local=True)
     yield cluster_findings(attrs.evolve(CLUSTER, login=plain))
     yield cluster_findings(attrs.evolve(CLUSTER, login=attrs.evolve(plain, is_local=False)))

@@ -176,6 +176,8 @@ def test_the_defaults_of_kafka_are_allowed(release: str) -> None:
     [
         ("schema.registry.url", None),
         ("schema.registry.ssl.truststore.location", None),
+        ("schema.registry.bearer.auth.token", None),
+        ("schema.registry.proxy.host", None),
         ("apicurio.registry.url", None),
         ("schema.registry.ulr", "Did you mean `schema.registry.url`?"),
         ("my.own.class.setting", "Keep it if such a class uses it. Otherwise remove it."),

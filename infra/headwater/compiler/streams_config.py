@@ -10,6 +10,7 @@ from headwater.compiler.configs.table import read_config
 from headwater.compiler.configs.values import OPTIMIZATIONS as ALL_OPTIMIZATIONS
 from headwater.compiler.configs.values import Value, read_optimizations
 from headwater.compiler.version_differences import PROCESS_FIX
+from headwater.model.broker_defaults import LARGEST_REQUEST
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import Application
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
@@ -94,6 +95,8 @@ class StreamsConfig:
     metadata_max_age_ms: int = 5 * MINUTE_MS
     max_poll_interval_ms: int = 5 * MINUTE_MS
     """`max.poll.interval.ms` of the main consumer (`StreamsConfig#getMainConsumerConfigs`)."""
+    largest_request: int = LARGEST_REQUEST
+    """`max.request.size` of the producers (`StreamsConfig#getProducerConfigs`)."""
     max_task_idle_ms: int = 0
     """`max.task.idle.ms`; -1: tasks do not wait."""
     stream_threads: int = 1
@@ -144,7 +147,10 @@ class StreamsConfig:
             without_partitioner=values.without_partitioner(),
             linear_initial=values.linear_initial(),
             metadata_max_age_ms=values.whole("metadata.max.age.ms", 5 * MINUTE_MS),
-            max_poll_interval_ms=values.whole_of_main_consumer("max.poll.interval.ms", 5 * MINUTE_MS),
+            max_poll_interval_ms=values.whole_of_client(
+                "max.poll.interval.ms", ("main.consumer.", "consumer."), 5 * MINUTE_MS
+            ),
+            largest_request=values.whole_of_client("max.request.size", ("producer.",), LARGEST_REQUEST),
             max_task_idle_ms=values.whole("max.task.idle.ms", 0),
             stream_threads=values.whole("num.stream.threads", 1),
             uncaught_exception_handler=values.text("uncaught.exception.handler"),
@@ -191,11 +197,9 @@ class _Values:
         found = self.whole("replication.factor", -1)
         return found if 1 <= found <= _MOST_REPLICAS else -1
 
-    def whole_of_main_consumer(self, key: str, default: int) -> int:
-        """Return the value with the most specific prefix (`StreamsConfig#getMainConsumerConfigs`)."""
-        given = [
-            name for prefix in ("main.consumer.", "consumer.", "") if (name := prefix + key) in self._config
-        ]
+    def whole_of_client(self, key: str, prefixes: tuple[str, ...], default: int) -> int:
+        """Return the value with the first of these prefixes, most specific first, or without one."""
+        given = [name for prefix in (*prefixes, "") if (name := prefix + key) in self._config]
         return self.whole(given[0], default) if given else default
 
     def library_function(self) -> str | None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+import attrs
+
 from headwater.doctor.findings import Check, Finding, Section
-from headwater.model.broker_defaults import BROKER_DEFAULTS, BrokerDefault
+from headwater.model.broker_defaults import BROKER_DEFAULTS, LARGEST_REQUEST, BrokerDefault
 
 _CLEANER = "log.cleaner.enable"
 _CHECK = Check(Section.CLUSTER, "broker-defaults")
@@ -11,14 +13,36 @@ READ_SETTINGS = (*(each.broker_key for each in BROKER_DEFAULTS.values()), _CLEAN
 """The settings of a broker that `broker_default_findings` reads."""
 
 
+@attrs.frozen(kw_only=True)
+class DeclaredSettings:
+    """What the document of an application declares about the settings of its internal topics."""
+
+    keys: frozenset[str] = frozenset()
+    """Settings that it declares for all of them (`topic.`)."""
+    refused: frozenset[str] = frozenset()
+    """Settings that its cluster profile refuses."""
+    largest_request: int = LARGEST_REQUEST
+    """`max.request.size` of its producers."""
+
+    def is_harmed(self, default: BrokerDefault, value: str) -> bool:
+        """Return whether the topics have the default `value`, and a declared setting would help."""
+        is_free = default.key not in self.keys and default.key not in self.refused
+        return is_free and default.is_harmful(value, self.largest_request)
+
+
+_UNDECLARED = {"": DeclaredSettings()}
+"""The application of a user that names no document."""
+
+
 def broker_default_findings(
-    settings: Mapping[str, str] | None, declared: Mapping[str, frozenset[str]]
+    settings: Mapping[str, str] | None, declared: Mapping[str, DeclaredSettings]
 ) -> Iterator[Finding]:
     """Yield a warning for each setting of the brokers that harms internal topics.
 
     Args:
-        settings: settings of one broker; None = not known.
-        declared: application → the settings of all internal topics in its document (`topic.`).
+        settings: settings of one broker; None = not known. Settings that it does not show are missing or
+            empty.
+        declared: application → what its document declares.
     """
     if settings is None:
         yield _CHECK.unknown(
@@ -26,17 +50,18 @@ def broker_default_findings(
             fix="Grant this user DescribeConfigs on the cluster.",
         )
         return
-    harmful = [
-        (default, value)
-        for default in BROKER_DEFAULTS.values()
-        if (value := settings.get(default.broker_key)) is not None and default.is_harmful(value)
-    ]
-    warned = False
-    for default, value in harmful:
-        harmed = sorted(id_ for id_, keys in declared.items() if default.key not in keys)
-        if harmed or not declared:
+    warned, hidden = False, []
+    for default in BROKER_DEFAULTS.values():
+        value = settings.get(default.broker_key)
+        if not value:
+            hidden.append(default.broker_key)
+            continue
+        applications = {
+            id_: each for id_, each in (declared or _UNDECLARED).items() if each.is_harmed(default, value)
+        }
+        if applications:
             warned = True
-            yield _default_finding(default, value, harmed)
+            yield _default_finding(default, value, applications)
     if settings.get(_CLEANER) == "false":
         warned = True
         yield _CHECK.warning(
@@ -45,15 +70,22 @@ def broker_default_findings(
             "a store reads all of it.",
             fix=f"Set {_CLEANER}=true on all brokers, and restart them.",
         )
-    if not warned:
+    if hidden:
+        yield _CHECK.unknown(
+            f"The brokers do not show the values of {', '.join(hidden)}: it is not known whether they harm "
+            "internal topics.",
+            fix="Ask the operator or the provider of the cluster for these values.",
+        )
+    elif not warned:
         yield _CHECK.ok("no default of the brokers harms internal topics")
 
 
-def _default_finding(default: BrokerDefault, value: str, harmed: list[str]) -> Finding:
-    of = f" of {', '.join(harmed)}" if harmed else ""
+def _default_finding(default: BrokerDefault, value: str, harmed: Mapping[str, DeclaredSettings]) -> Finding:
+    of = f" of {', '.join(sorted(harmed))}" if any(harmed) else ""
+    harmless = default.harmless_value(max(each.largest_request for each in harmed.values()))
     return _CHECK.warning(
         f"Internal topics{of} have the brokers' default {default.key}={value}.",
         why=default.effect,
-        fix=f"Declare `topic.{default.key}: {default.harmless}` in the config of each application, or set "
-        f"{default.broker_key} of the brokers to {default.harmless}.",
+        fix=f"Declare `topic.{default.key}: {harmless}` in the config of each application, or set "
+        f"{default.broker_key} of the brokers to {harmless}. If the default is intended, declare {value}.",
     )

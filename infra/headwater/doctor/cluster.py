@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
-from headwater.doctor.broker_defaults import broker_default_findings
+from headwater.doctor.broker_defaults import DeclaredSettings, broker_default_findings
 from headwater.doctor.findings import Check, Finding, Section
 from headwater.model.cluster import RegisteredBrokers
 from headwater.model.cluster_profiles import PLAIN, may_be_express, recognize_profile
@@ -76,8 +76,8 @@ class ClusterFacts:
     """Brokers of which no log folder gets new replicas (KIP-1066)."""
     profiles: Mapping[str, str | None] = attrs.field(factory=dict)
     """Application → the cluster profile that its document declares."""
-    topic_settings: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
-    """Application → the settings of all internal topics that its document declares (`topic.`)."""
+    topic_settings: Mapping[str, DeclaredSettings] = attrs.field(factory=dict)
+    """Application → what its document declares about the settings of its internal topics."""
 
 
 def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:

@@ -35,6 +35,15 @@ class BrokerDefault:
             return number < largest_request
         return 0 <= number < _NO_LIMIT
 
+    def has_effect(self, cleanup_policy: str) -> bool:
+        """Return whether the setting has an effect on a topic with this `cleanup.policy`."""
+        return self.key != RETENTION_BYTES or "delete" in cleanup_policy
+
+    def harmless_value(self, largest_request: int = LARGEST_REQUEST) -> str:
+        """Return a value that harms no topic; `largest_request` is `max.request.size` of producers."""
+        is_larger = self.key == LARGEST_MESSAGE and largest_request > LARGEST_REQUEST
+        return str(largest_request) if is_larger else self.harmless
+
 
 BROKER_DEFAULTS: Mapping[str, BrokerDefault] = {
     each.key: each
@@ -50,15 +59,16 @@ BROKER_DEFAULTS: Mapping[str, BrokerDefault] = {
             key=OLDEST_TIMESTAMP,
             broker_key="log.message.timestamp.before.max.ms",
             harmless=str(_NO_LIMIT),
-            effect="Brokers refuse records whose event time is older (InvalidRecordException). The "
-            "application stops when it processes such a record, for example after a reset.",
+            effect="Brokers refuse records whose event time is older (InvalidTimestampException or "
+            "InvalidRecordException). The application stops when it processes such a record, for example "
+            "after a reset.",
         ),
         BrokerDefault(
             key=LARGEST_MESSAGE,
             broker_key="message.max.bytes",
             harmless="1048588",
-            effect="Brokers refuse larger batches of records, and the producers of the application may send "
-            "them (`max.request.size`). The application stops when it writes one (RecordTooLargeException).",
+            effect="Brokers refuse larger records, and the producers of the application may send them "
+            "(`max.request.size`). The application stops when it writes one (RecordTooLargeException).",
         ),
         BrokerDefault(
             key=UNCLEAN_ELECTION,

@@ -34,7 +34,10 @@ _MOST_LISTED, _MOST_COMPARED = 12, 200
 """How many handles are listed, and how many of the latest are compared with a mistyped one."""
 
 _TOPIC_PREFIX = "topic."
-_REGISTRIES = ("schema.registry.basic.auth.", "schema.registry.ssl.", "apicurio.registry.")
+_REGISTRIES = (
+    *(f"schema.registry.{name}." for name in ("basic.auth", "bearer.auth", "proxy", "ssl")),
+    "apicurio.registry.",
+)
 _UNCHECKED_PREFIXES = (_TOPIC_PREFIX, "client.tag.", "metrics.context.", "__", "internal.", *_REGISTRIES)
 """Prefixes of keys with free names, of keys that are checked elsewhere or by the serdes of schema registries,
 and of Kafka's undocumented keys."""

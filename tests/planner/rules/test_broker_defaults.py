@@ -127,3 +127,14 @@ def test_drift_reports_the_default_once() -> None:
     assert (finding.kind, finding.severity, finding.topic) == (FindingKind.CONFIG, Severity.WARNING, None)
     assert CHANGELOG in finding.found
     assert REPARTITION in finding.found
+
+
+def test_a_setting_without_effect_on_the_topic_may_be_removed() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.topic_defaults = {"retention.bytes": "1000"}
+    for name in (CHANGELOG, REPARTITION):
+        cluster.change(name, config={**cluster.topics[name].config, "retention.bytes": "-1"})
+    found = find_drift([application()], cluster.snapshot, cluster.records).findings
+    fixes = {finding.topic: finding.fix for finding in found}
+    assert "or remove it" in fixes[CHANGELOG]
+    assert "Do not remove it" in fixes[REPARTITION]

@@ -16,12 +16,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.compiler import StreamsConfig
 from headwater.doctor.agents import AgentFacts, AgentGroup
-from headwater.doctor.broker_defaults import READ_SETTINGS
+from headwater.doctor.broker_defaults import READ_SETTINGS, DeclaredSettings
 from headwater.doctor.cluster import ClusterFacts, Login, ReplicaFacts
 from headwater.kafka import Connection
 from headwater.kafka.broker_connection import certificate_days, unreachable
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_messages import GroupDescription, GroupMember
+from headwater.model.broker_defaults import BROKER_DEFAULTS
 from headwater.model.cluster import RegisteredBrokers, required_in_sync
 from headwater.model.expansions import AGENT_PREFIX
 from headwater.model.problems import ProblemsError
@@ -70,10 +71,7 @@ def observe_cluster(
             else None
             for document in documents
         },
-        topic_settings={
-            document.application.id: frozenset(StreamsConfig.of(document.application).topic_overrides)
-            for document in documents
-        },
+        topic_settings={document.application.id: _declared_settings(document) for document in documents},
     )
     reachable = [server for server in servers if server not in facts.unreachable]
     days = certificate_days(connection, reachable[0], _ADDRESS_SECONDS) if reachable else None
@@ -100,6 +98,15 @@ def observe_cluster(
         cordoned=_read_cordoned(admin, [id_ for id_, address in brokers.items() if address not in dead]),
     )
     return ObservedCluster(facts, admin, metadata)
+
+
+def _declared_settings(document: TopologyDocument) -> DeclaredSettings:
+    profile, config = document.application.cluster_profile, StreamsConfig.of(document.application)
+    return DeclaredSettings(
+        keys=frozenset(config.topic_overrides),
+        refused=frozenset(key for key in BROKER_DEFAULTS if profile is not None and profile.refuses(key)),
+        largest_request=config.largest_request,
+    )
 
 
 def has_authorizer(facts: ClusterFacts) -> bool:

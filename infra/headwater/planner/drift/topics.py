@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.broker_defaults import BROKER_DEFAULTS
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import InternalTopic
@@ -140,7 +141,7 @@ class _Topic:
             expected=f"{change.key} {_value_text(change.declared)}",
             found=f"{change.key} {_value_text(change.live)}",
             why="It does not endanger data, but the document does not show it.",
-            fix=fix if is_declared else _fix_of_undeclared(change.key, self.defaults),
+            fix=fix if is_declared else _fix_of_undeclared(self, change.key),
         )
 
     def finding(
@@ -178,10 +179,14 @@ _STAYS = (
 )
 
 
-def _fix_of_undeclared(key: str, defaults: Mapping[str, str]) -> str:
+def _fix_of_undeclared(topic: _Topic, key: str) -> str:
     """Return what to do about a setting that is not declared: it may protect from a broker default."""
-    known, value = BROKER_DEFAULTS.get(key), defaults.get(key)
-    if known is None or value is None or not known.is_harmful(value):
+    default, value, live = BROKER_DEFAULTS.get(key), topic.defaults.get(key), topic.action.live
+    if default is None or value is None or live is None or topic.part.compiled is None:
+        return _UNDECLARED
+    policy = Settings(live, topic.defaults).effective("cleanup.policy") or ""
+    largest = StreamsConfig.of(topic.part.compiled.application).largest_request
+    if not default.is_harmful(value, largest) or not default.has_effect(policy):
         return _UNDECLARED
     return f"{_PROTECTS} the brokers' default {value} would harm the topic."
 

@@ -2,21 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headwater.compiler.java.config_values import parse_whole
-from headwater.model.broker_defaults import (
-    BROKER_DEFAULTS,
-    LARGEST_MESSAGE,
-    LARGEST_REQUEST,
-    RETENTION_BYTES,
-    BrokerDefault,
-)
+from headwater.model.broker_defaults import BROKER_DEFAULTS, LARGEST_MESSAGE, BrokerDefault
 from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.topology import Protocol
 from headwater.planner.phrases import few
 from headwater.planner.plans import TopicAction
 from headwater.planner.rules.topic_messages import quote_value
 from headwater.planner.run import ActiveApplication, Run, TopicState
-
-_REQUEST_KEYS = ("producer.max.request.size", "max.request.size")
 
 
 def harmful_defaults(run: Run) -> Iterator[Problem]:
@@ -26,7 +18,7 @@ def harmful_defaults(run: Run) -> Iterator[Problem]:
     """
     actions = {action.name: action for action in run.actions}
     for application in run.active:
-        largest = _largest_request(application.compiled.application.config)
+        largest = application.config.largest_request
         profile = application.compiled.application.cluster_profile
         for key, default in BROKER_DEFAULTS.items():
             value = run.snapshot.topic_defaults.get(key)
@@ -37,26 +29,21 @@ def harmful_defaults(run: Run) -> Iterator[Problem]:
             harmed = [
                 state
                 for state in application.internal
-                if _uses_default(key, state, actions[state.name], run.snapshot.topic_defaults)
+                if _uses_default(default, state, actions[state.name], run.snapshot.topic_defaults)
             ]
             if harmed:
                 yield _problem_of(application, default, value, harmed, largest)
 
 
-def _largest_request(config: Mapping[str, str]) -> int:
-    """Return `max.request.size` of the producers of an application."""
-    declared = next((config[key] for key in _REQUEST_KEYS if key in config), "")
-    return parse_whole(declared) or LARGEST_REQUEST
-
-
-def _uses_default(key: str, state: TopicState, action: TopicAction, defaults: Mapping[str, str]) -> bool:
+def _uses_default(
+    default: BrokerDefault, state: TopicState, action: TopicAction, defaults: Mapping[str, str]
+) -> bool:
     """Return whether the topic has the default after the run, and the default has an effect on it."""
-    if key in action.config:
+    if default.key in action.config:
         return False
-    if state.declared.config.get(key) == defaults[key]:
+    if state.declared.config.get(default.key) == defaults[default.key]:
         return False  # the document declares the same value
-    policy = action.config.get("cleanup.policy", defaults.get("cleanup.policy", "delete"))
-    return key != RETENTION_BYTES or "delete" in policy
+    return default.has_effect(action.config.get("cleanup.policy", defaults.get("cleanup.policy", "delete")))
 
 
 def _problem_of(
@@ -67,33 +54,56 @@ def _problem_of(
     largest: int,
 ) -> Problem:
     key, names = default.key, [state.name for state in harmed]
-    harmless = str(largest) if key == LARGEST_MESSAGE and largest > LARGEST_REQUEST else default.harmless
+    harmless = default.harmless_value(largest)
     return application.problem(
         ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
         f"The brokers' default of {key} harms internal topics of {application.id}.",
         expected=f"{key} {'at least ' if key == LARGEST_MESSAGE else ''}{harmless}",
         found=f"{key} {value}, the brokers' default, which applies to {few(names)}",
         why=f"Kafka Streams does not set it. {default.effect}",
-        fix=_fix_of(application, key, harmless, harmed)
-        + f" Or set {default.broker_key} of the brokers to {harmless}.",
+        fix=_fix_of(application, default, value, harmless, harmed),
         severity=Severity.WARNING,
     )
 
 
-def _fix_of(application: ActiveApplication, key: str, harmless: str, harmed: Sequence[TopicState]) -> str:
+def _fix_of(
+    application: ActiveApplication,
+    default: BrokerDefault,
+    value: str,
+    harmless: str,
+    harmed: Sequence[TopicState],
+) -> str:
     """Return how the topics get a value of their own. A run with `manual` setup changes no topic."""
-    where = f"`topic.{key}: {harmless}` in the application's config"
-    if application.compiled.is_observed:
-        name, config = harmed[0].name, {**harmed[0].declared.config, key: harmless}
-        text = ", ".join(f"{each}: {quote_value(value)}" for each, value in sorted(config.items()))
-        where = f"{key} for each of these topics below `observed.topics`, for {name} `config: {{{text}}}`"
+    where, of_brokers = _declaration(application, default.key, harmless, harmed), default.broker_key
     existing = [state.name for state in harmed if state.live is not None]
-    if application.is_manual and existing:
+    if existing and application.compiled.application.protocol is Protocol.STREAMS:
         return (
-            f"Declare {where}, and set it on each topic: `kafka-configs.sh --bootstrap-server BROKER "
-            f"--alter --topic {existing[0]} --add-config {key}={harmless}`."
+            f"Set {of_brokers} of the brokers to {harmless}. Or declare {where}, set the same in the code or "
+            "properties of the application, and start it under a new application id: a streams group keeps "
+            "the settings of its topics."
+        )
+    if existing and application.is_manual:
+        how = (
+            "set it on each topic: `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
+            f"{existing[0]} --add-config {default.key}={harmless}`."
+        )
+    else:
+        how = (
+            "run `pulumi up`. If the application may create its topics itself, set the same in its code or "
+            "properties."
         )
     return (
-        f"Declare {where}, and run `pulumi up`. If the application may create its topics itself, set the "
-        "same in its code or properties."
+        f"Declare {where}, and {how} Or set {of_brokers} of the brokers to {harmless}. If the default is "
+        f"intended, declare {value} instead."
     )
+
+
+def _declaration(
+    application: ActiveApplication, key: str, harmless: str, harmed: Sequence[TopicState]
+) -> str:
+    """Return how the document declares the harmless value for these topics."""
+    if not application.compiled.is_observed:
+        return f"`topic.{key}: {harmless}` in the application's config"
+    name, config = harmed[0].name, {**harmed[0].declared.config, key: harmless}
+    text = ", ".join(f"{each}: {quote_value(value)}" for each, value in sorted(config.items()))
+    return f"{key} for each of these topics below `observed.topics`, for {name} `config: {{{text}}}`"

@@ -62,7 +62,8 @@ def _read(data: bytes) -> Value:
     try:
         return read_json_bytes(data)
     except json.JSONDecodeError as error:
-        raise DeserializationError("json", f"{error.msg} at character {error.pos}") from None
+        fault = error.msg.removesuffix(" at")
+        raise DeserializationError("json", f"{fault} at character {error.pos}") from None
     except (ValueError, RecursionError) as error:
         raise DeserializationError("json", _fault(error)) from None
 

@@ -226,6 +226,20 @@ def test_what_jackson_refuses_is_no_json(data: bytes) -> None:
         plain_serde("json").deserialize(data)
 
 
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b'{"a":', "Expecting value at character 5"),
+        (b'"a', "Unterminated string starting at character 0"),
+        (b'"\t"', "Invalid control character at character 1"),
+    ],
+)
+def test_the_fault_names_the_character(data: bytes, fault: str) -> None:
+    with pytest.raises(DeserializationError) as raised:
+        plain_serde("json").deserialize(data)
+    assert str(raised.value) == f"invalid json value: {fault}"
+
+
 @pytest.mark.parametrize("data", [b"", b" ", b"\n"])
 def test_an_empty_value_is_no_json(data: bytes) -> None:
     """Jackson reads a `MissingNode`, which no other program can read."""
