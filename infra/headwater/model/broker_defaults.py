@@ -22,6 +22,9 @@ class BrokerDefault:
     harmless: str
     effect: str
     """What happens with a harmful value, as sentences."""
+    is_reported_by_plans: bool = True
+    """False = only `headwater doctor` reports it: it is a choice for all topics of a cluster, and the default
+    of some managed clusters, so each of their drift reports would contain it."""
 
     def is_harmful(self, value: str, largest_request: int = LARGEST_REQUEST) -> bool:
         """Return whether the value harms topics; `largest_request` is `max.request.size` of producers."""
@@ -76,6 +79,7 @@ BROKER_DEFAULTS: Mapping[str, BrokerDefault] = {
             harmless="false",
             effect="If all replicas in sync fail, another replica becomes the leader. Records that it does "
             "not have are lost without an error: state, unprocessed records, and parts of transactions.",
+            is_reported_by_plans=False,
         ),
     )
 }

@@ -22,7 +22,7 @@ def harmful_defaults(run: Run) -> Iterator[Problem]:
         profile = application.compiled.application.cluster_profile
         for key, default in BROKER_DEFAULTS.items():
             value = run.snapshot.topic_defaults.get(key)
-            if value is None or not default.is_harmful(value, largest):
+            if value is None or not default.is_reported_by_plans or not default.is_harmful(value, largest):
                 continue
             if profile is not None and profile.refuses(key):
                 continue
