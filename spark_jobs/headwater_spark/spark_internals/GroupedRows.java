@@ -10,7 +10,7 @@ import scala.Option;
  *
  * Only the driver uses this class. A task that is sent to an executor contains a text instead
  * (`writeReplace`), so executors do not need the class. Janino, Spark's own compiler, compiles this file when
- * the first batch is grouped (`grouping.py`); it knows no lambdas.
+ * the first batch is grouped (`input_partitions.py`); it knows no lambdas.
  */
 public final class GroupedRows implements PartitionCoalescer, Serializable {
     private final int[] groups;

@@ -4,7 +4,7 @@ import org.apache.spark.rdd.RDD;
 /**
  * Where the records end that Spark's Kafka sources read for an RDD.
  *
- * Only the driver uses this class. Janino, Spark's own compiler, compiles this file (`input_ranges.py`).
+ * Only the driver uses this class. Janino, Spark's own compiler, compiles this file (`input_partitions.py`).
  */
 public final class InputRanges {
     private InputRanges() {

@@ -15,7 +15,7 @@ import structlog
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater_spark.spark_internals.grouping import group_partitions
+from headwater_spark.spark_internals.input_partitions import group_partitions
 from headwater_spark.spark_internals.java_classes import (
     OptionalParts,
     create_object,

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 from headwater.kafka import Connection
 from headwater_spark.driver.input.sources import KafkaSource, read_ranges, tick
 from headwater_spark.driver.queries import row_distribution
-from headwater_spark.spark_internals import grouping
-from headwater_spark.spark_internals.grouping import RowGroups
+from headwater_spark.spark_internals import input_partitions
+from headwater_spark.spark_internals.input_partitions import RowGroups
 from headwater_spark.spark_internals.packing import RecordPacking
 from tests.runtime.spark.applications import Cluster
 
@@ -125,7 +125,7 @@ def test_another_spark_shuffles_rows(spark: SparkSession, monkeypatch: pytest.Mo
     def fail(*_: object) -> None:
         raise Py4JError("no method\nCaused by: java.lang.Y: a reason\n")
 
-    monkeypatch.setattr(grouping, "load_methods", fail)
+    monkeypatch.setattr(input_partitions, "load_methods", fail)
     groups = RowGroups()
     with capture_logs() as logs:
         assert groups.grouped(spark.range(1), [0], 1) is None
@@ -140,6 +140,6 @@ def test_the_end_of_the_jvm_is_raised(spark: SparkSession, monkeypatch: pytest.M
     def fail(*_: object) -> None:
         raise Py4JNetworkError("closed")
 
-    monkeypatch.setattr(grouping, "load_methods", fail)
+    monkeypatch.setattr(input_partitions, "load_methods", fail)
     with pytest.raises(Py4JNetworkError):
         RowGroups().grouped(spark.range(1), [0], 1)

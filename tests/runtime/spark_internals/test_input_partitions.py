@@ -15,7 +15,7 @@ from headwater.kafka import Connection
 from headwater.toolchain.broker import local
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.input.sources import KafkaSource, read_ranges, read_stream
-from headwater_spark.spark_internals.grouping import RowGroups
+from headwater_spark.spark_internals.input_partitions import RowGroups
 from headwater_spark.spark_internals.placement import RowPlacement, location
 from tests.runtime.spark.kafka_topics import Topics
 

@@ -28,7 +28,7 @@ from headwater_spark.driver.queries.uncommitted_input import UncommittedInput
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.task import PoisonRecordError
-from headwater_spark.spark_internals.input_ranges import InputRanges
+from headwater_spark.spark_internals.input_partitions import InputRanges
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 
 _TICK_MS = 1000

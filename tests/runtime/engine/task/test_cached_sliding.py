@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine.operators import windowed_aggregates
-from headwater_spark.engine.records import Headers, InputRecord
+from tests.runtime.engine.task.equal_tasks import Drawn, check_equal_results
 from tests.runtime.engine.task.topologies import create_task
 
 _STREAM = "- stream: {topics: [in, in-longer], serdes: {key: string, value: string}}\n- groupByKey: null\n"
@@ -30,29 +30,14 @@ _BATCHES = st.lists(st.lists(_RECORD, min_size=1, max_size=14), max_size=4)
 @given(batches=_BATCHES, cache_bytes=st.sampled_from([1, 90, 200, 400, 1_000, 10_000_000]))
 def test_windows_in_lists_lead_to_the_same_records(
     topology: str,
-    batches: list[list[tuple[int, bytes | None, bytes | None, Headers, str]]],
+    batches: list[list[Drawn]],
     cache_bytes: int,
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windowed_aggregates, "cached_sliding_counts", lambda *parts: parts[-1])
         from_store = create_task(topology)
     in_lists = create_task(topology)
-    for task in (from_store, in_lists):
-        task.resize_cache(cache_bytes)
-    offset = 0
-    for drawn in batches:
-        records: list[InputRecord] = [
-            (topic, 0, offset + at, time, key, value, headers)
-            for at, (time, key, value, headers, topic) in enumerate(drawn)
-        ]
-        offset += len(records)
-        expected = from_store.process(records, 5)
-        assert in_lists.process(records, 5) == expected
-        assert in_lists.context.dropped == from_store.context.dropped
-        assert in_lists.state.metadata == from_store.state.metadata
-        assert in_lists.state.changes() == from_store.state.changes()
-        for task in (from_store, in_lists):
-            task.state.commit(task.state.version)
+    check_equal_results(from_store, in_lists, batches, cache_bytes)
 
 
 def test_reads_of_a_segment_need_no_memory_for_each_window() -> None:
