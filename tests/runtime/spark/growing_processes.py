@@ -72,11 +72,6 @@ class GrowingApplication(ProcessApplication):
         self.await_counted(self.counted() + offsets, process)
         assert process.poll() is None, self.log()
 
-    def await_results(self, process: "subprocess.Popen[bytes]") -> None:
-        """Wait until all records are counted; fail if the application ends before."""
-        until(lambda: process.poll() is not None or self.has_all_results(), TIMEOUT_SECONDS)
-        assert process.poll() is None, self.log()
-
     def endpoint(self, logged: int) -> HttpClient | None:
         """Return the endpoint that was started after so many bytes were logged."""
         text = (self.folder / "run.log").read_bytes()[logged:].decode(errors="replace")

@@ -164,6 +164,23 @@ class ProcessApplication:
             return lag is not None and lag <= most and written >= self.fed
         return False
 
+    def has_all_results(self) -> bool:
+        """Return whether the results of all records are in the sinks, with exactly once."""
+        sinks = ("passed", "counted")
+        return all(self.topics.written(sink) >= self.fed for sink in sinks) and all(
+            len(self.topics.get(sink)) >= self.fed for sink in sinks
+        )
+
+    def await_results(self, process: "subprocess.Popen[bytes]") -> None:
+        """Wait until all records are forwarded and counted; fail if the application ends before."""
+        until(lambda: process.poll() is not None or self.has_all_results(), TIMEOUT_SECONDS)
+        assert process.poll() is None, self.log()
+
+    def stop(self, process: "subprocess.Popen[bytes]") -> None:
+        """Stop the process with SIGTERM, in order."""
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_SECONDS) == os.EX_OK, self.log()
+
     def finish(self, master: str = "local[2]", *, submitted: bool = False) -> None:
         """Process the rest of the records."""
         with self.run(master, submitted=submitted) as process:

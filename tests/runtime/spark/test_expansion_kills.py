@@ -10,6 +10,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from enum import Enum
 from http import HTTPStatus
 from pathlib import Path
@@ -62,7 +63,9 @@ class ExpandingApplication(GrowingApplication):
             (self.folder / "document.yaml").write_text(DOCUMENT + TOPOLOGY.replace("APP", "counted"))
             self.tables.create(2)
         self.write()
-        self.finish()
+
+    def expand_topics(self) -> None:
+        """Add partitions when the first records are processed, with two processors."""
         for topic in ("in", "counted", "regions"):
             self.topics.expand(topic, self.most)
         self.topics.expand("counted-regions-repartition", self.most)
@@ -178,6 +181,22 @@ def _application(
     return application
 
 
+def _started_application(
+    broker: Broker,
+    folder: Path,
+    jars: tuple[str, ...],
+    draw: random.Random,
+    most: int,
+    *,
+    has_tables: bool = True,
+) -> ExpandingApplication:
+    """Return the same when it has processed some records and its topics have more partitions."""
+    application = _application(broker, folder, jars, draw, most, has_tables=has_tables)
+    application.finish()
+    application.expand_topics()
+    return application
+
+
 def _check_results(application: ExpandingApplication, processors: int) -> None:
     """Check all results and the changelog topics."""
     application.check_results()
@@ -201,7 +220,9 @@ def test_nothing_is_lost_or_repeated_by_kills_at_random_times_while_processors_a
         folder = tmp_path / str(phases.total())
         folder.mkdir()
         with own_broker() as broker:
-            application = _application(broker, folder, spark_jars, draw, most=16, has_tables=has_tables)
+            application = _started_application(
+                broker, folder, spark_jars, draw, most=16, has_tables=has_tables
+            )
             processors = 2
             while phases.total() < _KILLS and processors < application.most:
                 instant = draw.choices(list(Instant), (2, 3, 5))[0]
@@ -216,40 +237,67 @@ def test_nothing_is_lost_or_repeated_by_kills_at_random_times_while_processors_a
 def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
     own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """The first kill is while an added processor restores its state, the next one in the cut or later."""
+    """The driver is killed while an added processor restores its state, and in the cut or later.
+
+    A Python worker is killed in each phase of the second run, and after the expansion.
+    """
     with own_broker() as broker:
         application = _application(broker, tmp_path, spark_jars, random.Random(3), most=4)  # noqa: S311
-        folders = application.folder / "state" / "counted"
-
-        def is_warm(endpoint: HttpClient) -> bool:
-            return any(folders.glob("*_2/data.mdb")) or processors_status(endpoint).get("phase") != "catch-up"
-
+        _kill_in_warm_up(application)
         with running(application) as (process, logged):
             endpoint = await_running(application, logged)
-            answer = endpoint.post("/control/processors", {"processors": 4})
-            assert answer.status == HTTPStatus.OK, answer
-            _await_phase(("catch-up",), application, process, endpoint)
-            assert until(lambda: not application.writes_to(process) or is_warm(endpoint), TIMEOUT_SECONDS)
-            status = processors_status(endpoint)
+            for phases in (("catch-up", "cut", "idle"), ("cut", "idle")):
+                _await_phase(phases, application, process, endpoint)
+                kill_worker(process)
+            seconds = application.draw.uniform(0, _SECONDS_FROM_CUT)
+            until(lambda: not application.writes_to(process), seconds)
+            assert process.poll() is None, application.log()
             kill_all(process)
-        assert (status["phase"], status["processors"]) == ("catch-up", 2), status
-        assert any(folders.glob("*_2/data.mdb"))
-        _expand_and_kill(application, Instant.CUT, _SECONDS_FROM_CUT)
-        assert _complete(application) == 4
+        with running(application) as (process, logged):
+            endpoint = await_running(application, logged)
+            _await_phase(("idle",), application, process, endpoint)
+            kill_worker(process)
+            assert _end(application, process, endpoint) == 4
         _check_results(application, 4)
+
+
+def _kill_in_warm_up(application: ExpandingApplication) -> None:
+    """Run the application, expand its topics, and kill it while an added processor restores its state."""
+    folders = application.folder / "state" / "counted"
+    with running(application) as (process, logged):
+        endpoint = await_running(application, logged)
+        application.await_results(process)
+        application.expand_topics()
+
+        def is_catching_up() -> bool:
+            status = processors_status(endpoint)
+            if status.get("processors") == 2 and status["target"] is None:
+                with suppress(OSError):  # as while the status is read
+                    endpoint.post("/control/processors", {"processors": 4})
+            return not application.writes_to(process) or status.get("phase") == "catch-up"
+
+        assert until(is_catching_up, TIMEOUT_SECONDS), application.log()
+
+        def is_warm() -> bool:
+            return any(folders.glob("*_2/data.mdb")) or processors_status(endpoint).get("phase") != "catch-up"
+
+        assert until(lambda: not application.writes_to(process) or is_warm(), TIMEOUT_SECONDS)
+        status = processors_status(endpoint)
+        kill_all(process)
+    assert (status["phase"], status["processors"]) == ("catch-up", 2), status
+    assert any(folders.glob("*_2/data.mdb"))
 
 
 def _kill_executor(process: "subprocess.Popen[bytes]") -> None:
     assert until(lambda: any(map(kill, executors(process.pid)[:1])), TIMEOUT_SECONDS), "no executor"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("kill_one", "options"),
     [
         pytest.param(kill_worker, (), id="Python workers"),
-        pytest.param(
-            _kill_executor, ("--master", "local-cluster[2,1,1024]"), id="executors", marks=pytest.mark.soak
-        ),
+        pytest.param(_kill_executor, ("--master", "local-cluster[2,1,1024]"), id="executors"),
     ],
 )
 def test_nothing_is_lost_or_repeated_by_kills_of_workers_while_processors_are_added(
@@ -261,7 +309,7 @@ def test_nothing_is_lost_or_repeated_by_kills_of_workers_while_processors_are_ad
 ) -> None:
     """One is killed in catch-up, one in the cut or later, and one after it. The driver is not restarted."""
     with own_broker() as broker:
-        application = _application(broker, tmp_path, spark_jars, random.Random(4), most=4)  # noqa: S311
+        application = _started_application(broker, tmp_path, spark_jars, random.Random(4), most=4)  # noqa: S311
         with running(application, options=options) as (process, logged):
             endpoint = await_running(application, logged)
             answer = endpoint.post("/control/processors", {"processors": 4})
