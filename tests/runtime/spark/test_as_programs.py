@@ -55,13 +55,23 @@ def test_each_client_stops_with_the_same_problem(application: Application) -> No
         assert "Traceback" not in application.log(name)
 
 
-def test_live_table_is_not_disturbed_by_spark_and_ends_without_an_error(application: Application) -> None:
+@pytest.mark.parametrize(
+    "is_interrupted",
+    [pytest.param(True, id="by Ctrl-C"), pytest.param(False, id="when idle", marks=pytest.mark.soak)],
+)
+def test_live_table_is_not_disturbed_by_spark_and_ends_without_an_error(
+    application: Application,
+    is_interrupted: bool,  # noqa: FBT001 - parameter of a test
+) -> None:
     """Spark's JVM writes warnings to the same terminal. It ends when all is processed, or by Ctrl-C."""
     application.prepare("automatic")
     application.put(120)
     command = application.on_document([*application.headwater_run(), "--live"], "one")
-    _check_table(application, output_on_terminal(command, interrupt_when=lambda: _has_results(application)))
-    _check_table(application, output_on_terminal([*command, "--until-idle"]))
+    if is_interrupted:
+        output = output_on_terminal(command, interrupt_when=lambda: _has_results(application))
+    else:
+        output = output_on_terminal([*command, "--until-idle"])
+    _check_table(application, output)
 
 
 def _check_table(application: Application, output: str) -> None:

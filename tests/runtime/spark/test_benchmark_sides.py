@@ -22,7 +22,7 @@ from tests.runtime.spark.kafka_topics import Topics as WrittenTopics
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.oracle, pytest.mark.timeout(900)]
 
 _RECORDS = 1_000
-_IN_SHORT = ("stream-stream join", "eight operators")
+_IN_SHORT = ("eight operators",)
 _WORKLOADS = [
     pytest.param(each, id=each.name, marks=[] if each.name in _IN_SHORT else [pytest.mark.soak])
     for each in STATEFUL

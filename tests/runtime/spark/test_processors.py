@@ -84,6 +84,7 @@ def test_records_of_a_key_keep_their_order_across_an_expansion(growing: Growing)
     assert all("set `processors: 2`" in problem.fix for problem in raised.value.problems)
 
 
+@pytest.mark.soak  # in short: `test_processor_expansion::test_the_example_of_the_kip_runs`
 def test_linear_hash_keeps_keys_with_their_state_at_any_count(growing: Growing) -> None:
     linear_hash = "static.partitioner.class: linear-hash\n    static.partitioner.initial.partitions: 2"
     document = DOCUMENT.replace("statestore", f"{linear_hash}\n    statestore")
@@ -142,11 +143,6 @@ def test_processors_are_added_while_the_application_is_stopped(growing: Growing)
         growing.await_results(client)
         await_visits(growing, client)
     assert {part["parallelism"] for part in client.subtopology_status()} == {4}
-    # The document declares 2 processors: the state has doubled them.
-    with growing.run(VISITS_DOCUMENT) as client:
-        growing.order(1)
-        growing.await_results(client)
-    assert {part["parallelism"] for part in client.subtopology_status()} == {4}
 
 
 _FOREIGN_KEY = """
@@ -171,6 +167,7 @@ topology:
 """.replace("TEXTS", "{key: string, value: string}")
 
 
+@pytest.mark.soak  # with more processors: `test_foreign_key_expansion`; without: `test_kip_878_test_plan`
 def test_foreign_keys_find_their_rows_while_partitions_are_added(growing: Growing) -> None:
     """Both sides of the join have processors, and responses go to the processor that subscribed."""
     expected: dict[str, str] = {}

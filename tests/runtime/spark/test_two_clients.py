@@ -111,6 +111,7 @@ def _has_logged(client: ProcessApplication, text: str) -> bool:
     return until(lambda: text in _log(client), TIMEOUT_SECONDS)
 
 
+@pytest.mark.soak
 def test_a_second_client_with_exactly_once_waits_and_takes_over_from_a_killed_one(
     new_clients: _New,
 ) -> None:
