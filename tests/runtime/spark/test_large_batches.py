@@ -1,4 +1,4 @@
-"""A whole application with batches that are large enough to be packed, and the same with smaller ones."""
+"""A whole application with batches that are large enough to be packed, and with smaller ones."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,14 +8,13 @@ import pytest
 from headwater.toolchain.broker import Broker
 from headwater_spark.driver.queries.row_distribution import FEWEST_PACKED
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication
+from tests.runtime.spark.process_application import ProcessApplication
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 _LARGE = 5 * FEWEST_PACKED
 """Spark SQL writes a quarter of them in one transaction to one partition."""
 _SMALL = FEWEST_PACKED // 4
-"""A batch has the rest of a round in addition, at most as many records."""
 _OPTIONS = (
     *("--log-level", "debug"),
     # Spark's defaults: the test run lets Spark generate no code.
@@ -46,21 +45,27 @@ topology:
 def test_results_of_packed_batches_are_exact(
     own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """In the first run, records are packed with and without an evaluation by Spark SQL, in the second not."""
+    """Large batches are packed, with and without an evaluation by Spark SQL; smaller ones are not."""
     with own_broker() as broker:
         topics = Topics(broker.bootstrap_servers)
         application = ProcessApplication(broker, topics, tmp_path, spark_jars, document=_DOCUMENT)
         application.set_up()
-        for number, size in enumerate((_LARGE, _SMALL)):
-            before = len(application.log_lines()) if number else 0
-            application.feed(_LARGE if size == _LARGE else _LARGE // 5)
-            with application.run(max_records=size, options=_OPTIONS) as process:
-                assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
-            lines = application.log_lines()[before:]
-            packed = [line for line in lines if "records packed" in line]
-            assert any("evaluated=True" in line for line in packed) == (size == _LARGE)
-            assert any("evaluated=False" in line for line in packed) == (size == _LARGE)
-            assert not [line for line in lines if "not packed" in line or "query failed" in line]
+        application.feed(_LARGE)
+        before = 0
+        with application.run(until_idle=False, max_records=_LARGE, options=_OPTIONS) as process:
+            for records in (_LARGE, _SMALL):
+                if records == _SMALL:
+                    application.feed(_SMALL)
+                application.await_results(process)
+                lines = application.log_lines()[before:]
+                before += len(lines)
+                packed = [line for line in lines if "records packed" in line]
+                assert any("evaluated=True" in line for line in packed) == (records == _LARGE)
+                assert any("evaluated=False" in line for line in packed) == (records == _LARGE)
+            application.stop(process)
+        assert not [
+            line for line in application.log_lines() if "not packed" in line or "query failed" in line
+        ]
         application.check_results()
         application.check_counts("counted-counts-changelog")
         application.check_log()
