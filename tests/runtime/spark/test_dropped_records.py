@@ -72,16 +72,24 @@ def _committed(running: RunningApplication) -> Iterator[_Committed]:
         offsets.close()
 
 
-@pytest.fixture(params=["rows", "packed"])
-def rows_or_packed(request: pytest.FixtureRequest) -> None:
-    """Let Spark pass records row by row, or packed."""
-    if request.param == "packed":
+@pytest.mark.usefixtures("generated_code")
+@pytest.mark.parametrize(
+    ("is_packed", "config"),
+    [
+        pytest.param(False, _EXACTLY_ONCE, id="rows, exactly once"),
+        pytest.param(True, _AT_LEAST_ONCE, id="packed, at least once"),
+        pytest.param(False, _AT_LEAST_ONCE, id="rows, at least once", marks=pytest.mark.soak),
+        pytest.param(True, _EXACTLY_ONCE, id="packed, exactly once", marks=pytest.mark.soak),
+    ],
+)
+def test_records_that_a_filter_drops_are_committed(
+    cluster: Cluster,
+    request: pytest.FixtureRequest,
+    config: Mapping[str, str],
+    is_packed: bool,  # noqa: FBT001 - parameter of a test
+) -> None:
+    if is_packed:
         request.getfixturevalue("packed_batches")
-
-
-@pytest.mark.usefixtures("generated_code", "rows_or_packed")
-@pytest.mark.parametrize("config", [_EXACTLY_ONCE, _AT_LEAST_ONCE], ids=["exactly once", "at least once"])
-def test_records_that_a_filter_drops_are_committed(cluster: Cluster, config: Mapping[str, str]) -> None:
     with cluster.application(_FILTER, config, _PARTITIONS) as running, _committed(running) as committed:
         for partition in range(_PARTITIONS):
             running.feed(b"dropped", b"dropped", partition=partition)
