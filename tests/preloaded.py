@@ -2,8 +2,9 @@
 
 Most of the CPU time of short programs are imports. `folder_of_shims` has programs for the front of PATH that
 hand themselves over, with their files, variables and arguments, and end with the exit code. If a shim is
-killed, so is what it has handed over. Its `python3`, which Pulumi's language host runs, does so with Pulumi
-programs; it has a recorded answer of `pip list`, and runs all other commands in a Python of their own.
+killed, so is what it has handed over. `package_plugin` is one of them: the plugin of the Pulumi package. The
+shim `python3`, which Pulumi's language host runs, hands over Pulumi programs; it has a recorded answer of
+`pip list`, and runs all other commands in a Python of their own.
 """
 
 import atexit
@@ -26,8 +27,12 @@ from pathlib import Path
 import attrs
 
 _ROOT = Path(__file__).parents[1]
-_MODULES = ("pulumi", "pulumi_kafka", "headwater.pulumi.program", "concurrent.futures.thread", "argparse")
+_MODULES = (
+    *("pulumi", "pulumi_kafka", "headwater.pulumi.program", "headwater.pulumi.package"),
+    *("concurrent.futures.thread", "argparse"),
+)
 _EXECUTOR = "pulumi-language-python-exec"
+_PLUGIN = "pulumi-resource-headwater"
 _SOCKET = "socket"
 _LENGTH_BYTES = 8
 PIP_LIST = ("-m", "pip", "list", "-v", "--format", "json")
@@ -59,6 +64,11 @@ def headwater() -> Path:
     return folder_of_shims() / "headwater"
 
 
+def package_plugin() -> Path:
+    """Return the plugin of the Pulumi package, whose modules are imported already."""
+    return folder_of_shims() / _PLUGIN
+
+
 @cache
 def pip_list() -> bytes:
     """Return the answer of `pip list` as the language host runs it."""
@@ -72,7 +82,8 @@ def folder_of_shims() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "list.json").write_bytes(pip_list())
     python = _PYTHON.replace("ANSWER_FILE", str(folder / "list.json"))
-    for name, text in {"headwater": _HEAD + _HAND_OVER, "python3": _HEAD + python + _HAND_OVER}.items():
+    shims = {"headwater": _HAND_OVER, _PLUGIN: _HAND_OVER, "python3": python + _HAND_OVER}
+    for name, text in ((name, _HEAD + text) for name, text in shims.items()):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     server = subprocess.Popen(
@@ -112,6 +123,9 @@ class _Program:
         os.chdir(self.folder)
         if self.name == "headwater":
             self._run_headwater()
+        elif self.name == _PLUGIN:
+            sys.argv = [self.name, *self.arguments]
+            import_module("headwater.pulumi.package").run_plugin()
         else:
             self._run_pulumi_program()
 

@@ -4,10 +4,10 @@ from functools import cache
 from typing import Any
 
 import attrs
-import yaml
 
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
+from tests.yaml_text import dump_yaml
 
 AUTOSCALING = {"partition.autoscaling.enabled": True, "static.partitioner.class": "com.example.ByTenant"}
 
@@ -126,4 +126,4 @@ def _text(declared: Declared) -> str:
             *([{"toStream": None}, {"to": {"topic": declared.sink}}] if declared.sink else ()),
         ],
     }
-    return yaml.safe_dump(document, sort_keys=False)
+    return dump_yaml(document)

@@ -1,7 +1,7 @@
 """A random search for accidents, and the proof that it finds the ones that it searches for."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import pytest
@@ -18,6 +18,20 @@ from tests.accidents.world import STACKS, World
 
 T = TypeVar("T")
 _MOST_SERIES = 120
+_FOUND_BY = {
+    "the ownership record is not asked": 2,
+    "records that are not readable do not matter": 4,
+    "the evidence is not read again": 21,
+    "a plan does not compare the ids of retired topics": 7,
+    "other stacks do not matter": 6,
+    "a stack is recognized by its id alone": 6,
+    "a claim stays retired": 8,
+    "no topic is protected, retained or guarded": 3,
+    "adoption needs no evidence": 3,
+    "removed records are not reported": 5,
+    "retention is not compared": 3,
+}
+"""Mutation → the first series that finds it: it is tried before the others, if it is not number 0."""
 
 
 def test_a_topic_that_no_step_released_stays() -> None:
@@ -45,12 +59,12 @@ def test_many_steps_of_the_real_series_lose_nothing() -> None:
 def test_the_search_finds_each_accident(mutation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutate(mutation, monkeypatch)
     with pytest.raises(AccidentError):
-        take_many_incidents(_MOST_SERIES)
+        take_many_incidents(dict.fromkeys((_FOUND_BY.get(mutation, 0), *range(_MOST_SERIES))))
 
 
 @pytest.mark.slow
 def test_without_a_mutation_the_same_search_finds_none() -> None:
-    take_many_incidents(8)
+    take_many_incidents(range(8))
 
 
 def search(chosen: settings) -> None:
@@ -67,8 +81,8 @@ def take_steps(seed: int) -> None:
         settle(world, stack)
 
 
-def take_many_incidents(series: int) -> None:
-    for seed in range(series):
+def take_many_incidents(seeds: Iterable[int]) -> None:
+    for seed in seeds:
         take_incidents(seed)
 
 

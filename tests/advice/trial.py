@@ -32,6 +32,7 @@ from headwater.spec import load_text
 from headwater.spec.policies import load_policies_text
 from headwater.spec.yaml_text import document_yaml
 from tests.planner.simulated_cluster import SimulatedCluster
+from tests.yaml_text import load_yaml
 
 Document = dict[str, Any]
 
@@ -57,7 +58,7 @@ class Trial:
 
     def declare(self, text: str) -> Document:
         """Add a document, or replace the document of the same application, and return it to be changed."""
-        document: Document = yaml.safe_load(text)
+        document: Document = load_yaml(text)
         self.documents[document["application"]["id"]] = document
         return document
 

@@ -5,13 +5,13 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-import yaml
 
 from headwater.model.problems import errors
 from headwater.planner.document_settings import topology_content
 from headwater.planner.edits import ApplicationEdit, Topologies, compile_topologies, find_edit
 from headwater.spec import parse_document
 from tests.edits.schema_fields import Change, changes, fields
+from tests.yaml_text import load_yaml
 
 _PARTITIONS, _TRIALS = 4, 2
 _EXAMPLES = files("topology_schemas").joinpath("examples")
@@ -71,7 +71,7 @@ def _documents() -> Iterator[Any]:
     texts = [path.read_text("utf-8") for path in paths if path.name.endswith(".yaml")]
     # Short ones first, in the same order everywhere: the first trials of a field are the only ones.
     ordered = sorted((*texts, _MORE), key=lambda text: (len(text), text))
-    yield from (yaml.safe_load(text) for text in ordered if "\ntopology:" in text)
+    yield from (load_yaml(text) for text in ordered if "\ntopology:" in text)
 
 
 def _is_same(before: Topologies, after: Topologies) -> bool:

@@ -11,6 +11,7 @@ from tests.oracle.comparison import differences
 from tests.oracle.kafka_streams import PROTOCOLS, KafkaStreams, Protocol, Run
 from tests.oracle.random_topologies.generator import Generator
 from tests.oracle.random_topologies.stores import Choices
+from tests.yaml_text import load_yaml
 
 _PERCENT_BAD = 15
 _PERCENT_SIMILAR = 30
@@ -71,5 +72,5 @@ def random_situation(choices: Choices, *, rare: bool = False) -> Situation:
 def stored_situations(folder: Path) -> Iterable[tuple[str, Situation]]:
     """Return (file name without suffix, situation) of the files in `folder`."""
     for file in sorted(folder.glob("*.yaml")):
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = load_yaml(file.read_text(encoding="utf-8"))
         yield file.stem, Situation(content["document"], content.get("clusters") or ({},))

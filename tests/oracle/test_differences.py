@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from headwater.compiler import build_nodes
 from headwater.compiler.version_differences import DIFFERENCES, Difference
@@ -12,6 +11,7 @@ from headwater.model.versions import SUPPORTED
 from headwater.spec import parse_document
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.situations import Situation
+from tests.yaml_text import load_yaml
 
 _TOPOLOGIES = Path(__file__).parent / "differences"
 _DOCS = Path(__file__).parents[2] / "docs" / "versions.md"
@@ -40,7 +40,7 @@ def test_smallest_topology_differs_between_neighbors(
 
 def _situation(difference: Difference, versions: Iterable[str]) -> Situation:
     """Return the topology on a cluster with its source topics."""
-    document = yaml.safe_load((_TOPOLOGIES / f"{difference.name}.yaml").read_text(encoding="utf-8"))
+    document = load_yaml((_TOPOLOGIES / f"{difference.name}.yaml").read_text(encoding="utf-8"))
     document["application"].pop("protocol", None)  # a situation runs both protocols
     loaded = [
         read

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from headwater.compiler import build_nodes
 from headwater.describe import write_description
@@ -18,6 +17,7 @@ from tests.oracle.kafka_streams import RECORDED, KafkaStreams, Refusal, Run
 from tests.oracle.random_topologies.stores import Choices
 from tests.oracle.recorded import Case, cases_with
 from tests.oracle.situations import random_situation, stored_situations
+from tests.yaml_text import load_yaml
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
 _HERE = Path(__file__).parent
@@ -63,7 +63,7 @@ def test_exports_of_stored_situations(kafka_streams_of: Callable[[str], KafkaStr
 
 @pytest.mark.parametrize("case", cases_with("subtopologies.json"), ids=lambda case: case.name)
 def test_exports_of_recorded_cases(kafka_streams_of: Callable[[str], KafkaStreams], case: Case) -> None:
-    exported = kafka_streams_of(RECORDED).exported(yaml.safe_load(case.text("document.yaml")))
+    exported = kafka_streams_of(RECORDED).exported(load_yaml(case.text("document.yaml")))
     assert not isinstance(exported, Refusal), exported
     document = loaded(exported)
     assert not isinstance(document, str), document

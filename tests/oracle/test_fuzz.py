@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from headwater.spec import load_documents
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.random_topologies.stores import Choices
 from tests.oracle.situations import Situation, random_situation, stored_situations
+from tests.yaml_text import load_yaml
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
 _HERE = Path(__file__).parent
@@ -101,7 +101,7 @@ def test_published_applications(kafka_streams: KafkaStreams, name: str) -> None:
 
 @pytest.mark.parametrize("file", _EXAMPLES, ids=lambda file: file.stem)
 def test_examples_of_the_documentation(kafka_streams: KafkaStreams, file: Path) -> None:
-    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    document = load_yaml(file.read_text(encoding="utf-8"))
     typed = load_documents([file]).documents[0]
     sources = {topic for node in build_nodes(typed).nodes for topic in getattr(node, "topics", ())}
     _assert_same(kafka_streams, Situation(document, (dict.fromkeys(sources, 3),)))

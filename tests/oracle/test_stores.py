@@ -8,7 +8,6 @@ from typing import Any
 
 import attrs
 import pytest
-import yaml
 
 from headwater.compiler import build_nodes
 from headwater.model.behaviors import StoreSettings, StreamAggregate
@@ -25,6 +24,7 @@ from tests.oracle.random_topologies.stores import Choices
 from tests.oracle.recorded import CASES, Case
 from tests.runtime.engine.fuzzing.generation import Generator
 from tests.runtime.engine.fuzzing.test_data import of_version
+from tests.yaml_text import load_yaml
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
 VERSIONS = ("3.9.2", "4.1.2", str(SUPPORTED[-1]))
@@ -185,7 +185,7 @@ def random_document(seed: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_stores_of_recorded_cases(version: KafkaStreams, case: Case) -> None:
-    raw = yaml.safe_load(case.text("document.yaml"))
+    raw = load_yaml(case.text("document.yaml"))
     assert not list(differences(version, raw))
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from headwater.toolchain import PulumiToolchain
+from tests.preloaded import package_plugin
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import SOURCE_PARTITIONS, Deployment
 from tests.pulumi.driver import Stack
@@ -33,11 +34,11 @@ pulumi.ComponentResource("headwater:index:Applications", "topics", inputs, None,
 """
 
 
-def write_plugin(folder: Path) -> None:
+def write_plugin(folder: Path, text: str = _PLUGIN) -> None:
     """Write the plugin as the wheel installs it, into the folder `bin` of a project."""
     plugin = folder / "bin" / "pulumi-resource-headwater"
     plugin.parent.mkdir()
-    plugin.write_text(_PLUGIN)
+    plugin.write_text(text)
     plugin.chmod(0o755)
 
 
@@ -70,9 +71,10 @@ def deployment(
         "PATH": os.pathsep.join([*map(str, folders), os.environ["PATH"]]),
         "PULUMI_IGNORE_AMBIENT_PLUGINS": "false",  # the language host is one
     }
-    stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {}, environment=environment)
+    stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {}, environment=environment, is_preloaded=True)
     stack.configure({"documents": None})
-    write_plugin(stack.folder)
+    # `test_languages` starts the plugin as the wheel installs it.
+    write_plugin(stack.folder, f'#!/bin/sh\nexec "{package_plugin()}" "$@"\n')
     source = unique("orders")
     cluster.create(source, SOURCE_PARTITIONS)
     return Deployment(stack, cluster, unique("app"), source)

@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any, Literal
 
 import attrs
-import yaml
 
 from headwater.compiler import build_nodes
 from headwater.compiler.topic_groups import NodeGroup, node_groups
@@ -22,6 +21,7 @@ from headwater_spark.engine.serdes import serde_of
 from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
+from tests.yaml_text import dump_yaml, load_yaml
 
 APPLICATION = "app"
 CACHED = EngineSettings(emit_interval_ms=0)
@@ -127,9 +127,7 @@ def programs(
 @cache
 def _nodes(topology: str, config: tuple[tuple[str, str], ...]) -> NodeTopology:
     application = {"id": APPLICATION, "config": dict(config)}
-    document = yaml.safe_dump(
-        {"application": application, "topology": yaml.safe_load(topology)}, sort_keys=False
-    )
+    document = dump_yaml({"application": application, "topology": load_yaml(topology)})
     loaded = load_text(document, "test.yaml")
     assert not loaded.problems, loaded.problems
     nodes = build_nodes(loaded.documents[0])

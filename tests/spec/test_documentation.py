@@ -15,6 +15,7 @@ from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.model.versions import SUPPORTED_RELEASES
 from headwater.spec import load_text, parse_document
 from headwater.spec.policies import load_policies_text
+from tests.yaml_text import load_yaml
 
 _ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^ *```ya?ml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
@@ -70,7 +71,7 @@ def test_the_documentation_has_examples() -> None:
 @pytest.mark.parametrize("block", _BLOCKS)
 def test_an_example_has_no_error(block: str, tmp_path: Path) -> None:
     (tmp_path / "billing.describe.txt").write_text(_DESCRIBED)
-    data = yaml.safe_load(block)
+    data = load_yaml(block)
     if isinstance(data, list):
         for step in data:
             assert any(not found for found in _in_every_context(step)), step
@@ -93,7 +94,7 @@ def test_an_example_of_a_difference_has_no_error_in_some_version(block: str) -> 
     """`oracle/test_differences` compares each with the versions before and after the change."""
 
     def in_version(release: str) -> str:
-        data = yaml.safe_load(block)
+        data = load_yaml(block)
         data["application"]["kafkaStreams"] = release
         return yaml.safe_dump(data)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from headwater.compiler import build_nodes
 from headwater.model.problems import ProblemCode, Severity
 from headwater.spec import load_documents
 from headwater.spec.schema import Schema, document_schema, operators, resolve
+from tests.yaml_text import load_yaml
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas/examples"
 FILES = sorted([*EXAMPLES.rglob("*.yaml"), *EXAMPLES.rglob("*.json")])
@@ -54,9 +54,7 @@ def test_each_example_names_the_schema_for_editors(file: Path) -> None:
 
 
 def test_the_examples_have_each_operator_and_each_option() -> None:
-    shown = {
-        option for file in FILES for option in used(yaml.safe_load(file.read_text()), _SCHEMA, "document")
-    }
+    shown = {option for file in FILES for option in used(load_yaml(file.read_text()), _SCHEMA, "document")}
     offered = {
         name.removeprefix("op."): schema.get("properties", {})
         for name, schema in _SCHEMA["$defs"].items()

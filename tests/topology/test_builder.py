@@ -9,7 +9,6 @@ from typing import Any
 
 import attrs
 import pytest
-import yaml
 
 from headwater.compiler import build_nodes, compile_documents
 from headwater.describe import write_description
@@ -34,6 +33,7 @@ from headwater.topology import (
 from headwater.topology.calls import class_name
 from headwater.topology.stream_or_table import JoinOptions
 from headwater_spark.processors import Processor
+from tests.yaml_text import load_yaml
 
 _SCHEMA = document_schema()
 _EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
@@ -138,7 +138,7 @@ class Replay:
 def replayed(text: str) -> tuple[TopologyDocument, TopologyDocument]:
     """Return the document of a YAML text, and the document of the same calls of the builder."""
     (expected,) = load_text(text, "document.yaml").documents
-    data = yaml.safe_load(text)
+    data = load_yaml(text)
     replay = Replay()
     replay.steps(data["topology"])
     built = replay.builder.document(
@@ -169,7 +169,7 @@ def without_locations(value: Any) -> Any:  # noqa: ANN401 - any part of a docume
 _DOCUMENTS = [
     (file.name, text)
     for file in sorted(_EXAMPLES.rglob("*.yaml"))
-    if "topology" in yaml.safe_load(text := file.read_text())
+    if "topology" in load_yaml(text := file.read_text())
 ]
 
 
@@ -203,7 +203,7 @@ def test_the_fluent_form_of_the_guide() -> None:
     counts.to_stream().to("busy")
     orders.select_key("value.customer").join(customers, "struct(left.*, right.name)").to("named-orders")
     document = builder.document("busy", config={"replication.factor": 3}, topics={"busy": {}})
-    assert yaml.safe_load(document.yaml()) == {
+    assert load_yaml(document.yaml()) == {
         "application": {"id": "busy", "config": {"replication.factor": 3}},
         "topology": [
             {"stream": {"topic": "orders", "serdes": {"key": "string", "value": "json"}, "as": "stream-1"}},
@@ -313,7 +313,7 @@ def test_texts_that_look_like_numbers_stay_text_in_the_file(tmp_path: Path) -> N
     document.write(tmp_path / "app.yaml")
     loaded = load_text((tmp_path / "app.yaml").read_text(), "app.yaml")
     assert [document.application.id for document in loaded.documents] == ["007"]
-    assert yaml.safe_load(document.yaml()) == document.data
+    assert load_yaml(document.yaml()) == document.data
 
 
 def test_a_mapping_may_be_used_for_several_topics() -> None:

@@ -17,7 +17,7 @@ GITLAB = WORKFLOWS / "gitlab" / "headwater.gitlab-ci.yml"
 _EXPRESSION = re.compile(r"\$\{\{ (.+?) \}\}")
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # with libyaml, if it is there
     """Reads GitLab's tag `!reference` as an empty list, and GitHub's key `on` as a string."""
 
 

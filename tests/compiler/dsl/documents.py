@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from headwater.compiler.dsl import build_dsl
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
+from tests.yaml_text import load_yaml
 
 CASES = Path(__file__).parent / "cases"
 
@@ -26,7 +25,7 @@ def texts(family: str) -> list[tuple[str, str]]:
 
 def whole(text: str) -> dict[str, Any]:
     """Return the document as data, with an application id."""
-    data: dict[str, Any] = yaml.safe_load(text)
+    data: dict[str, Any] = load_yaml(text)
     data.setdefault("application", {}).setdefault("id", "app")
     return data
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import attrs
 import pytest
-import yaml
 
 from headwater.spec import load_text
 from headwater_spark.engine.program import SubtopologyProgram
@@ -26,6 +25,7 @@ from tests.runtime.engine.fuzzing.functions import PARTIAL, TOTAL
 from tests.runtime.engine.fuzzing.test_data import Outputs, TextProgram, first_difference, shown, theirs
 from tests.runtime.partition_columns import by_topic, columns_of
 from tests.runtime.replay import runnable_programs
+from tests.yaml_text import load_yaml
 
 _SEEDS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "200"))
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "3"))
@@ -121,7 +121,7 @@ Batches = list[list[dict[str, Any]]]
 
 
 def document(topology: str) -> dict[str, Any]:
-    return {"application": {"id": "app"}, "topology": yaml.safe_load(topology)}
+    return {"application": {"id": "app"}, "topology": load_yaml(topology)}
 
 
 def batches_of(chance: random.Random, topics: Sequence[str]) -> Batches:
