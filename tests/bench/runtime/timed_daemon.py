@@ -13,14 +13,14 @@ from typing import Any
 
 from pyspark import daemon
 
-from headwater_spark.driver.queries import task_function
 from headwater_spark.spark_internals.worker_daemon import import_modules
+from headwater_spark.worker import task_rows
 from headwater_spark.worker.task_batch import OpenTask
 from headwater_spark.worker.transaction import AtLeastOnceProducer, TransactionalProducer
 
 FOLDER = "HEADWATER_BENCH_SPANS"
 _TIMED: Mapping[str, tuple[tuple[Any, str], ...]] = {
-    "read": ((task_function, "split_by_task"),),
+    "read": ((task_rows, "split_by_task"),),
     "process": ((OpenTask, "process_batch"),),
     "save": ((OpenTask, "_commit"),),
     "send": ((AtLeastOnceProducer, "send"), (TransactionalProducer, "send")),
