@@ -135,7 +135,7 @@ def _kind(command: str, thread: str) -> str:
     if "kafka.Kafka" in command:
         return "broker"
     if "SparkSubmit" in command:
-        return f"JVM: {re.split('[-#0-9.]', thread)[0].strip()}"
+        return f"JVM: {re.split('[-#]', thread)[0].rstrip('0123456789. ')}"
     if timed_daemon.__name__ in command:
         return "worker: librdkafka" if thread.startswith("rdk:") else "worker: Python"
     return "driver"

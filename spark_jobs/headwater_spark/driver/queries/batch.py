@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from secrets import token_hex
 from types import MappingProxyType
 
@@ -230,7 +230,7 @@ class BatchProcessor:
             extra = self._spec.batches.await_round(request.end_offsets)
             read = InputRows(batch=rows, has_extra=bool(extra), read=lambda: rows)
             if extra:
-                read = attrs.evolve(read, read=lambda: rows.unionByName(self._read(extra)))
+                read = attrs.evolve(read, read=cache(lambda: rows.unionByName(self._read(extra))))
                 ends = {partition: end for partition, (_, end) in extra.items()}
                 request = attrs.evolve(request, end_offsets={**request.end_offsets, **ends})
             self._process(read, batch, request)
@@ -311,7 +311,7 @@ class BatchProcessor:
                 batch=self._rows,
                 ranges={} if tick else ranges,
                 has_extra=True,
-                read=partial(self._read_step, ranges, tick=tick),
+                read=cache(partial(self._read_step, ranges, tick=tick)),
             )
             if tick:
                 self._ticked_ms = _now_ms()

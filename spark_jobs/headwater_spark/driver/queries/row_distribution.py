@@ -43,7 +43,7 @@ class InputRows:
     - `batch`: what Spark has read for the batch.
     - `ranges`: the offset ranges, if the rows are all records of these, and no others; else empty.
     - `has_extra`: the rows are not, or not only, those of `batch`.
-    - `read`: returns the rows, with the columns of `worker.task_input`.
+    - `read`: returns the rows, with the columns of `worker.task_input`; always the same DataFrame.
     """
 
     batch: DataFrame | None
