@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
@@ -41,3 +42,15 @@ def _stat(process: Path) -> list[str]:
         return (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def thread_seconds(root: int) -> Mapping[tuple[str, str, int], float]:
+    """Return the CPU time of a process and its descendants: (command line, thread, its number) → seconds."""
+    found: dict[tuple[str, str, int], float] = {}
+    for pid in _tree(root):
+        with suppress(OSError):  # it has ended
+            command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                name, fields = (task / "comm").read_text().strip(), _stat(task)
+                found[command, name, int(task.name)] = sum(map(int, fields[11:13])) * _TICK if fields else 0.0
+    return found

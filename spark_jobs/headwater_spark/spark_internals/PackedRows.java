@@ -1,4 +1,5 @@
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
@@ -126,6 +127,52 @@ public final class PackedRows {
             InputPartitions.call(input, "failOnDataLoss")
         };
         return (RDD) of.getConstructors()[0].newInstance(arguments);
+    }
+
+    /**
+     * Return an RDD that reads other ranges as `records` reads its own; null = `records` is of several RDDs.
+     *
+     * A line of `ranges` is a topic, a partition, the first offset and the offset after the last, with tabs between.
+     * The ranges are read anywhere: Spark prefers an executor for each partition.
+     */
+    public RDD otherRanges(RDD records, String ranges) throws ReflectiveOperationException {
+        if (!records.getClass().getName().equals(RECORDS)) {
+            return null;
+        }
+        ClassLoader loader = records.getClass().getClassLoader();
+        Constructor partition = Class.forName("org.apache.kafka.common.TopicPartition", true, loader)
+            .getConstructor(new Class[] {String.class, int.class});
+        Constructor range = Class.forName("org.apache.spark.sql.kafka010.KafkaOffsetRange", true, loader)
+            .getConstructors()[0];
+        List found = new ArrayList();
+        String[] lines = ranges.split("\n", -1);
+        for (int i = 0; i < lines.length; i++) {
+            String[] fields = lines[i].split("\t", -1);
+            Object of = partition.newInstance(new Object[] {fields[0], Integer.valueOf(fields[1])});
+            found.add(range.newInstance(new Object[] {
+                of, Long.valueOf(fields[2]), Long.valueOf(fields[3]), scala.Option.empty()
+            }));
+        }
+        Object[] arguments = new Object[] {
+            records.context(),
+            field(records, "executorKafkaParams"),
+            CollectionConverters.asScala(found).toSeq(),
+            field(records, "pollTimeoutMs"),
+            field(records, "failOnDataLoss")
+        };
+        return (RDD) records.getClass().getConstructors()[0].newInstance(arguments);
+    }
+
+    /** Return the value of a private field, whose name may begin with the name of the class. */
+    private static Object field(Object target, String name) throws ReflectiveOperationException {
+        Field[] fields = target.getClass().getDeclaredFields();
+        for (int i = 0; i < fields.length; i++) {
+            if (fields[i].getName().equals(name) || fields[i].getName().endsWith("$" + name)) {
+                fields[i].setAccessible(true);
+                return fields[i].get(target);
+            }
+        }
+        throw new NoSuchFieldException(target.getClass().getName() + " has no " + name);
     }
 
     /** Return the rows with the packed records of an RDD. */

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import reduce
+from functools import cache, partial, reduce
 from secrets import token_hex
 from types import MappingProxyType
 
@@ -18,6 +18,7 @@ from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
 from headwater_spark.driver.queries.row_distribution import (
     DistributedRows,
+    InputRows,
     RowDistribution,
     TaskRun,
     select_task_rows,
@@ -56,6 +57,8 @@ class BatchProcessor:
         self._tasks = TaskFunction()
         self._distribution = RowDistribution(spec)
         self._ranges = InputRanges()
+        self._rows: DataFrame | None = None
+        """The rows of Spark's batch: steps are read in the same way."""
         self._planner: StepPlanner | None = None
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
@@ -172,6 +175,7 @@ class BatchProcessor:
             PoisonRecordError: A record cannot be processed, and the exception handlers fail.
             BatchStoppedError: The query is being stopped.
         """
+        self._rows = rows
         is_complete = is_rest = False
         while not is_complete:
             while not self._may_begin.wait(_POLL_SECONDS) and not self._stopping.is_set():
@@ -224,11 +228,12 @@ class BatchProcessor:
         with self._spec.batches.run_round():
             request = self._spec.batches.create_request(batch, self._end_offsets(rows, batch))
             extra = self._spec.batches.await_round(request.end_offsets)
+            read = InputRows(batch=rows, has_extra=bool(extra), read=lambda: rows)
             if extra:
-                rows = rows.unionByName(self._read(extra))
+                read = attrs.evolve(read, read=cache(lambda: rows.unionByName(self._read(extra))))
                 ends = {partition: end for partition, (_, end) in extra.items()}
                 request = attrs.evolve(request, end_offsets={**request.end_offsets, **ends})
-            self._process(rows, batch, request, has_extra=bool(extra))
+            self._process(read, batch, request)
         return request.end_offsets
 
     def _end_offsets(self, rows: DataFrame, batch: int) -> Offsets:
@@ -302,11 +307,15 @@ class BatchProcessor:
                 end_offsets={each: end for each, (_, end) in ranges.items()},
                 awaited=planner.awaited(ranges, ends),
             )
-            parts = [self._read(ranges)] if ranges else []
+            rows = InputRows(
+                batch=self._rows,
+                ranges={} if tick else ranges,
+                has_extra=True,
+                read=cache(partial(self._read_step, ranges, tick=tick)),
+            )
             if tick:
-                parts.append(self._spec.input.read_tick())
                 self._ticked_ms = _now_ms()
-            results = self._process(reduce(DataFrame.unionByName, parts), batch, request, has_extra=True)
+            results = self._process(rows, batch, request)
         held_back = {
             (topic, partition): offset for result in results for topic, partition, offset in result.held_back
         }
@@ -316,11 +325,17 @@ class BatchProcessor:
     def _read(self, ranges: OffsetRanges) -> DataFrame:
         return self.task_rows(self._spec.input.read_ranges(ranges, self._consumer_group))
 
-    def _process(
-        self, rows: DataFrame, batch: int, request: BatchRequest, *, has_extra: bool
-    ) -> list[BatchResult]:
-        context = rows.sparkSession.sparkContext
-        context.setJobDescription(f"{request.application}: sub-topology {request.subtopology}, batch {batch}")
+    def _read_step(self, ranges: OffsetRanges, *, tick: bool) -> DataFrame:
+        parts = [self._read(ranges)] if ranges else []
+        if tick:
+            parts.append(self._spec.input.read_tick())
+        return reduce(DataFrame.unionByName, parts)
+
+    def _process(self, rows: InputRows, batch: int, request: BatchRequest) -> list[BatchResult]:
+        spark = self._spec.input.services.spark
+        spark.sparkContext.setJobDescription(
+            f"{request.application}: sub-topology {request.subtopology}, batch {batch}"
+        )
         with self._spec.batches.take_threads(request.tasks, self._stopping) as threads:
             if threads is None:
                 raise BatchStoppedError
@@ -336,10 +351,10 @@ class BatchProcessor:
                 limit=min(threads.limit or tasks, tasks),
             )
             records = self._uncommitted.count_new(ends)
-            distributed = self._distribution.distribute(rows, run, records=records, has_extra=has_extra)
+            distributed = self._distribution.distribute(rows, run, records=records)
             results = self._run(run, distributed)
             if not self._spec.ticks:  # with ticks, each task commits once per second
-                self._commit_without_records(run, rows.sparkSession)
+                self._commit_without_records(run, spark)
         return results
 
     def _commit_without_records(self, run: TaskRun, spark: SparkSession) -> None:

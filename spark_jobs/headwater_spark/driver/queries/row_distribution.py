@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from headwater_spark.driver.input.sources import ROW_SCHEMA, task_ticks
+from headwater_spark.driver.input.step_planner import OffsetRanges
 from headwater_spark.driver.placement.task_placement import PlacedTasks
 from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.driver.queries.specs import QuerySpec
@@ -33,6 +34,22 @@ class DistributedRows:
     rows: DataFrame
     packed: bool
     shuffled: bool
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class InputRows:
+    """The rows of a batch, or of a step of one.
+
+    - `batch`: what Spark has read for the batch.
+    - `ranges`: the offset ranges, if the rows are all records of these, and no others; else empty.
+    - `has_extra`: the rows are not, or not only, those of `batch`.
+    - `read`: returns the rows, with the columns of `worker.task_input`; always the same DataFrame.
+    """
+
+    batch: DataFrame | None
+    ranges: OffsetRanges = attrs.field(factory=dict)
+    has_extra: bool
+    read: Callable[[], DataFrame]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -80,29 +97,28 @@ class RowDistribution:
             evaluation = Evaluation(ROW_SCHEMA, partial(select_task_rows, spec=spec))
         self._packing = RecordPacking(SCHEMA, evaluation)
 
-    def distribute(self, rows: DataFrame, run: TaskRun, *, records: int, has_extra: bool) -> DistributedRows:
+    def distribute(self, rows: InputRows, run: TaskRun, *, records: int) -> DistributedRows:
         """Return `rows` in as many Spark partitions as `run` allows, all rows of a task in one of them.
 
-        Args:
-            rows: The columns of `worker.task_input`.
-            run: How the tasks run.
-            records: About how many rows there are: a small batch is not worth packing.
-            has_extra: The rows are not, or not only, what Spark has read for the batch.
+        `records` is about how many rows there are: a small batch is not worth packing.
         """
-        request, limit, tasks = run.request, run.limit, run.request.tasks
-        shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_extra
+        limit, tasks = run.limit, run.request.tasks
+        shuffled = self._spec.ticks or not self._spec.reads_single_topic or rows.has_extra
         # A shuffle costs less than tasks that move between executors.
         shuffled = shuffled or (limit < tasks and run.placed is not None and run.placed.is_spread)
-        chosen = run.group_tasks(request.owners)
-        is_large = records >= FEWEST_PACKED
-        packed = self._packed(rows, chosen if shuffled else None, limit) if is_large else None
+        chosen = run.group_tasks(run.request.owners)
+        packed = None
+        if records >= FEWEST_PACKED and not self._spec.ticks:
+            packed = self._packed(rows, chosen if shuffled else None, run)
         if packed is not None:
-            rows = packed
+            found = packed
         elif shuffled:
-            rows = self._divide_by_task(rows, run, chosen)
+            found = self._divide_by_task(rows.read(), run, chosen)
+        else:
+            found = rows.read()
         if not shuffled and limit < tasks:
-            rows = rows.coalesce(limit)
-        return DistributedRows(rows, packed=packed is not None, shuffled=shuffled)
+            found = found.coalesce(limit)
+        return DistributedRows(found, packed=packed is not None, shuffled=shuffled)
 
     @staticmethod
     def distribute_ticks(spark: SparkSession, tasks: Iterable[int], run: TaskRun) -> DistributedRows:
@@ -113,11 +129,17 @@ class RowDistribution:
             of_groups[group].append(task)
         return DistributedRows(task_ticks(spark, of_groups), packed=False, shuffled=True)
 
-    def _packed(self, rows: DataFrame, chosen: Sequence[int] | None, limit: int) -> DataFrame | None:
+    def _packed(self, rows: InputRows, chosen: Sequence[int] | None, run: TaskRun) -> DataFrame | None:
         """Return the packed records, grouped as `chosen`; None = Spark has to read row by row."""
-        if self._spec.ticks:
-            return None
-        return self._packing.packed(rows, chosen, limit, reads_values=self._spec.reads_values)
+        reads_values, packing = self._spec.reads_values, self._packing
+        # On a cluster, Spark chooses the executor that reads a partition.
+        if rows.batch is not None and rows.ranges and chosen is not None and run.placed is None:
+            packed = packing.packed_ranges(
+                rows.batch, rows.ranges, chosen, run.limit, reads_values=reads_values
+            )
+            if packed is not None:
+                return packed
+        return packing.packed(rows.read(), chosen, run.limit, reads_values=reads_values)
 
     def _divide_by_task(self, rows: DataFrame, run: TaskRun, chosen: Sequence[int]) -> DataFrame:
         """Return the rows with Spark partition = task or its group: grouped as `chosen`, or else shuffled."""
