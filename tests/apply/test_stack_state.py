@@ -19,6 +19,7 @@ RECORD = SetupRecord(
     cluster_id="5L6g3nShT-eMCtK--X86sw",
     kafka_streams="3.9.2",
 )
+OTHER = "urn:pulumi:test::project::my:own:Thing$kafka:index/topic:Topic::theirs"
 
 
 Outputs = Mapping[str, Any] | None
@@ -29,7 +30,7 @@ def resources(finished: Outputs = None, begun: Outputs = None, topics: Outputs =
     component = "headwater:kafka:InternalTopics"
     found = {
         f"{stack}pulumi:pulumi:Stack::project-test": {"type": "pulumi:pulumi:Stack", "outputs": {}},
-        f"{stack}my:own:Thing$kafka:index/topic:Topic::theirs": {
+        OTHER: {
             "type": "kafka:index/topic:Topic",
             "outputs": {"partitions": 1, "config": {}},
         },
@@ -47,7 +48,13 @@ def resources(finished: Outputs = None, begun: Outputs = None, topics: Outputs =
 
 def test_state_is_empty_before_the_first_run() -> None:
     assert StackState.of({}) == StackState()
-    assert StackState.of(resources()) == StackState(name="project/test")
+    assert StackState.of(resources()) == StackState(name="project/test", other_topics={OTHER: "theirs"})
+
+
+def test_a_topic_outside_of_the_components_has_the_name_of_its_output() -> None:
+    found = resources(topics={"app-x-changelog": {"name": "app-x-changelog"}})
+    found[OTHER]["outputs"]["name"] = "their-topic"
+    assert StackState.of(found).other_topics == {OTHER: "their-topic"}
 
 
 def test_the_id_of_the_stack_is_read_from_an_unfinished_run_too() -> None:

@@ -61,6 +61,8 @@ def refused_requests() -> Iterable[Problem]:
     refused = f"[thrd:{of_ipv6.rstrip(': ')}]: {of_ipv6}Connect to ipv6#[2001:db8::2]:9093 failed: refused"
     late = ClientMessage("[2001:db8::3]:9093/3: No response in time")
     yield unanswered("describe group orders", brokers, [ClientMessage(refused), late], 15.0)
+    throttled = ClientMessage("kafka-2.example:9093/2: Throttled for 1000 ms by a quota")
+    yield unanswered("describe topics", brokers, [throttled], 15.0)
     closed = ClientMessage("kafka-2.example:9093/2: Disconnected: connection closed by peer")
     yield unanswered("describe topics", brokers, [closed], 15.0)
     expired = ClientMessage("SSL handshake failed: certificate verify failed", KafkaError._SSL)

@@ -1,5 +1,7 @@
 """No command deletes or replaces a topic, except the two steps that retire an application."""
 
+import re
+
 import pytest
 
 from tests.pulumi.conftest import Deployment
@@ -35,6 +37,64 @@ def test_pulumi_commands_that_delete_or_replace_are_refused(deployment: Deployme
     )
     assert deployment.facts() == before
     deployment.up()
+    deployment.is_clean()
+
+
+@pytest.mark.parametrize("protect", ["true", "false"])
+def test_an_imported_topic_is_not_deleted_and_leaves_the_state_as_advised(
+    deployment: Deployment, protect: str
+) -> None:
+    deployment.set_up()
+    (provider,) = (
+        resource["urn"]
+        for resource in deployment.stack.state()
+        if resource["type"] == "pulumi:providers:kafka"
+    )
+    topic = ("kafka:index/topic:Topic", deployment.source, deployment.source)
+    options = ("--provider", f"p={provider}", f"--protect={protect}", "--generate-code=false", "--yes")
+    deployment.stack.succeed("import", *topic, *options)
+    outcome = deployment.refused("DeletionRefused")
+    advised = re.search(r"pulumi (state delete --force) '(urn:\S+)'", " ".join(outcome.text.split()))
+    assert advised is not None, str(outcome)
+    before = deployment.cluster.topic_id(deployment.source)
+    deployment.stack.succeed(*advised[1].split(), advised[2], "--yes")
+    deployment.up()
+    assert deployment.cluster.topic_id(deployment.source) == before
+    deployment.is_clean()
+
+
+def test_a_topic_of_an_earlier_program_is_not_deleted_after_its_adoption(deployment: Deployment) -> None:
+    """The program declared an internal topic itself, and lets Headwater manage it now."""
+    program = deployment.stack.folder / "__main__.py"
+    headwater = program.read_text()
+    own = f"""
+import pulumi
+import pulumi_kafka
+servers = ["{deployment.cluster.bootstrap_servers}"]
+provider = pulumi_kafka.Provider("own", bootstrap_servers=servers, tls_enabled=False)
+pulumi_kafka.Topic(
+    "counts", name="{deployment.changelog}", partitions=4, replication_factor=1,
+    config={{"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}},
+    opts=pulumi.ResourceOptions(provider=provider),
+)
+"""
+    program.write_text(own)
+    deployment.up()
+    before = deployment.facts()
+    deployment.declare()
+    with_deploy = "import pulumi\nfrom headwater.pulumi.program import configured_settings, deploy\n"
+    program.write_text(
+        f"{with_deploy}\nasync def main():\n    await deploy(configured_settings())\n\n\npulumi.run(main)\n"
+    )
+    for text in (program.read_text(), headwater):
+        program.write_text(text)
+        outcome = deployment.refused("DeletionRefused")
+        assert deployment.facts() == before
+    advised = re.search(r"pulumi (state delete --force) '(urn:\S+)'", " ".join(outcome.text.split()))
+    assert advised is not None, str(outcome)
+    deployment.stack.succeed(*advised[1].split(), advised[2], "--yes")
+    deployment.up()
+    assert deployment.facts()[deployment.changelog] == before[deployment.changelog]
     deployment.is_clean()
 
 

@@ -36,6 +36,7 @@ from headwater.kafka.kafka_errors import (
     Answering,
     ClientMessage,
     client_message,
+    throttled_message,
     unanswered,
     unexpected,
     unusable_answer,
@@ -111,6 +112,7 @@ class Admin:
             **self._connection.confluent(),
             "client.id": "headwater",
             "error_cb": lambda error: messages.append(client_message(error)),
+            "throttle_cb": lambda event: messages.append(throttled_message(event)),
             "socket.connection.setup.timeout.ms": int(min(self._timeout, 10) * 1000),
             "reconnect.backoff.max.ms": 500,
         }

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 import attrs
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, ThrottleEvent
 
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem, ProblemCode
@@ -33,6 +33,7 @@ _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
 _OF_BROKER = r"(\[[^\]\s]+\]:\d+|[^\s/\]]+:\d+)/(?:bootstrap|\d+): "
 _ADDRESS = re.compile(rf"{_OF_BROKER}(?=Connect to|Connection setup timed out)")
+_THROTTLED = re.compile(rf"{_OF_BROKER}(?=Throttled)")
 _LATE = re.compile(rf"{_OF_BROKER}(?=No response in time)")
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
@@ -59,6 +60,12 @@ class ClientMessage:
     def is_final(self) -> bool:
         """Return whether a retry cannot succeed: the credentials or the TLS settings are wrong."""
         return self.is_refused or bool(_TLS.search(self.text))
+
+
+def throttled_message(event: ThrottleEvent) -> ClientMessage:
+    """Return the message for an answer with which a broker has delayed the next request."""
+    milliseconds = round(event.throttle_time * 1000)
+    return ClientMessage(f"{event.broker_name}/{event.broker_id}: Throttled for {milliseconds} ms by a quota")
 
 
 @attrs.frozen
@@ -122,16 +129,27 @@ def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage
     )
     failed = f"; no connection to {', '.join(silent)}" if silent else ""
     failed += f"; no response in time from {', '.join(late)}" if late else ""
+    throttled = sorted({address for item in messages for address in _THROTTLED.findall(item.text)})
+    failed += f"; a quota delays requests to {', '.join(throttled)}" if throttled else ""
     return Problem(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
         summary=f"The Kafka brokers did not answer the request to {what}.",
         expected=f"an answer within {seconds:g} s",
         found=f"{answering.broker} answers, and names {', '.join(answering.brokers) or 'no broker'}{failed}",
         why=_WHY,
-        fix="Start the brokers that are stopped, and check that this machine can connect to the addresses "
+        fix=_RAISE_QUOTA
+        if throttled
+        else "Start the brokers that are stopped, and check that this machine can connect to the addresses "
         "that they advertise. A group has a coordinator, and a partition can be read, only while a replica "
         "that is in sync runs.",
     )
+
+
+_RAISE_QUOTA = (
+    "Have the quota raised (`request_percentage`), and run again. `kafka-configs.sh --bootstrap-server "
+    "BROKER --describe --entity-type users` shows the quotas of users, `--entity-type clients` those of "
+    "client ids."
+)
 
 
 def _known_cause(where: str, messages: Sequence[ClientMessage]) -> Problem | None:

@@ -6,14 +6,16 @@ version.
 """
 
 import json
+from collections import deque
 
 import attrs
 from confluent_kafka import KafkaError, KafkaException
 
+from headwater.kafka.answering_broker import no_answer
 from headwater.kafka.bounded_records import BoundedTopic, ReadRecord, too_many_records
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
-from headwater.kafka.kafka_errors import is_denial
+from headwater.kafka.kafka_errors import NO_ANSWER, ClientMessage, is_denial, throttled_message
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipRecord, StackIdentity
@@ -51,8 +53,10 @@ def read_ownership(connection: Connection, timeout_seconds: float) -> OwnershipL
     Raises:
         ProblemsError: NotAuthorized, ClusterUnreachable, RequestNotAnswered, UnreadableRecord (too many).
     """
+    throttled: deque[ClientMessage] = deque(maxlen=50)
     settings = {
         **connection.confluent(),
+        "throttle_cb": lambda event: throttled.append(throttled_message(event)),
         "client.id": "headwater",
         "group.id": OWNERSHIP_TOPIC,  # the consumer never joins: the partition is assigned manually
         "logger": client_log(),
@@ -64,6 +68,9 @@ def read_ownership(connection: Connection, timeout_seconds: float) -> OwnershipL
     except KafkaException as error:
         if error.args[0].code() in _ABSENT:
             return OwnershipLog()
+        if throttled and error.args[0].code() in NO_ANSWER:
+            what = f"read the topic {OWNERSHIP_TOPIC}"
+            raise ProblemsError([no_answer(connection, what, tuple(throttled), timeout_seconds)]) from None
         raise ProblemsError([ownership_problem(error.args[0], Operation.READ)]) from None
     return latest.log()
 

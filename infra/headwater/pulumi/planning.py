@@ -16,6 +16,7 @@ from headwater.planner import Plan
 from headwater.planner.phrases import listed
 from headwater.planner.run import Run
 from headwater.planner.upgrade import with_recorded_versions
+from headwater.pulumi.other_resources import other_resources
 from headwater.pulumi.registration import Registration, TopicResource
 from headwater.pulumi.settings import APPROVED_PLAN, StackSettings
 from headwater.pulumi.stack_state import StackState, urn_name
@@ -38,10 +39,12 @@ def plan_stack(
     reader_for: Callable[[Connection], ClusterReader] = KafkaClusterReader,
     *,
     stack: StackIdentity | None = None,
+    is_only_program: bool = False,
 ) -> Planned:
     """Return the plan; errors that a user can fix are in `problems`.
 
-    With a `stack`, the ownership records of the cluster are compared.
+    With a `stack`, the ownership records of the cluster are compared. `is_only_program`: no other code
+    registers resources in the stack.
     """
     started = time.monotonic()
     if settings.connection is None:
@@ -58,7 +61,8 @@ def plan_stack(
     policy = attrs.evolve(settings.policy, stack=stack)
     planned = plan_documents(observed, policy, round((time.monotonic() - started) * 1000))
     run = Run(observed.compiled, (), observed.snapshot, state.records, policy)
-    return Planned(planned, (*settings.problems, *planned.problems), run)
+    others = other_resources(state, planned, is_only_program=is_only_program)
+    return Planned(planned, (*settings.problems, *planned.problems, *others), run)
 
 
 _MOST_TOPICS = 10

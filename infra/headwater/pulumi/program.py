@@ -49,7 +49,7 @@ async def run_program() -> None:
     """Deploy the stack of the current Pulumi run; the argument for `pulumi.run`."""
     # The garbage collections at the end of the process take a seventh of its CPU time and free nothing.
     atexit.register(gc.freeze)
-    await deploy(configured_settings())
+    await deploy(configured_settings(), is_only_program=True)
 
 
 async def deploy(
@@ -58,6 +58,7 @@ async def deploy(
     *,
     reader_for: Callable[[Connection], ClusterReader] = KafkaClusterReader,
     writer_for: Callable[[Connection], ClusterWriter] = KafkaClusterWriter,
+    is_only_program: bool = False,
 ) -> Mapping[str, InternalTopics]:
     """Plan and, if there is no error, register all resources; return application id → component.
 
@@ -68,13 +69,15 @@ async def deploy(
         opts: Resource options for the components.
         reader_for: Makes the reader of a cluster.
         writer_for: Makes the writer of a cluster.
+        is_only_program: Whether the program registers nothing else: then a topic in the state that Headwater
+            has not registered is an error, because Pulumi would delete it.
 
     Raises:
         pulumi.RunError: There are errors, which are logged before, or a registration failed.
     """
     state = await read_stack_state()
     stack = _identity_of(state)
-    planned = plan_stack(settings, state, reader_for, stack=stack)
+    planned = plan_stack(settings, state, reader_for, stack=stack, is_only_program=is_only_program)
     _log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))

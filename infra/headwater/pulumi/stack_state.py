@@ -44,7 +44,8 @@ class StackState:
 
     `records` and `repairs` are by application id, `topics` by name, `acls` with their URNs. `released` are
     topics that lost their protection in an earlier run. `stack_id` is the random id of the stack in ownership
-    records; empty before the first run that has written one.
+    records; empty before the first run that has written one. `other_topics` are topics of resources that
+    Headwater has not registered, by URN.
     """
 
     records: Mapping[str, SetupRecord] = attrs.field(factory=dict)
@@ -55,6 +56,7 @@ class StackState:
     stack_id: str = ""
     name: str = ""
     """Project and stack, separated by a slash; empty for a state without resources."""
+    other_topics: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, resources: Mapping[str, Properties]) -> "StackState":
@@ -94,6 +96,7 @@ class StackState:
                 "",
             ),
             name=next(map(_stack_name, resources), ""),
+            other_topics=dict(_other_topics(resources)),
         )
 
 
@@ -140,6 +143,15 @@ def _outputs_of(
             _, _, qualified_type, name = urn.split("::", maxsplit=3)
             if qualified_type.endswith(suffix):
                 yield name, resource.get("outputs") or {}
+
+
+def _other_topics(resources: Mapping[str, Properties]) -> Iterator[tuple[str, str]]:
+    """Yield URN and topic of each topic resource that is in no component of Headwater."""
+    for urn, resource in resources.items():
+        if resource["type"] == TOPIC_TYPE:
+            _, _, qualified_type, name = urn.split("::", maxsplit=3)
+            if not qualified_type.endswith(f"{COMPONENT_TYPE}${TOPIC_TYPE}"):
+                yield urn, str((resource.get("outputs") or {}).get("name") or name)
 
 
 def _read_topic(outputs: Properties) -> TopicInState:

@@ -1,0 +1,59 @@
+"""A quota on requests is named when it is the reason that a request had no answer."""
+
+from collections.abc import Callable
+
+import pytest
+
+from headwater.kafka import Connection
+from headwater.kafka.ownership import read_ownership
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.records import OWNERSHIP_TOPIC
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.launch import run_tool
+from headwater.toolchain.broker.readiness import until
+from tests.pulumi.cluster import Cluster
+
+pytestmark = pytest.mark.broker
+_SECONDS, _READ_SECONDS = 90, 3.0
+
+
+def test_throttled_requests_name_the_quota_and_a_higher_one_lets_them_pass(
+    own_broker: Callable[[], Broker], kafka_distribution: KafkaDistribution
+) -> None:
+    with own_broker() as broker:
+        cluster = Cluster(broker.bootstrap_servers)
+        cluster.create(OWNERSHIP_TOPIC, 1)
+        cluster.produce(OWNERSHIP_TOPIC, b"no record", b"key")
+        _set_quota(kafka_distribution, broker, percentage=0.01)
+        assert until(lambda: _names_quota(broker), _SECONDS)
+        _set_quota(kafka_distribution, broker, percentage=1000)
+        assert until(lambda: not _problems(broker), _SECONDS)
+
+
+def _names_quota(broker: Broker) -> bool:
+    """Return whether the records cannot be read; then the problem must name the quota."""
+    for problem in _problems(broker):
+        assert problem.code is ProblemCode.REQUEST_NOT_ANSWERED
+        assert f"a quota delays requests to {broker.bootstrap_servers}" in str(problem.found)
+        assert "request_percentage" in problem.fix
+        return True
+    return False
+
+
+def _problems(broker: Broker) -> list[Problem]:
+    try:
+        read_ownership(Connection(bootstrap_servers=(broker.bootstrap_servers,)), _READ_SECONDS)
+    except ProblemsError as error:
+        return list(error.problems)
+    return []
+
+
+def _set_quota(distribution: KafkaDistribution, broker: Broker, *, percentage: float) -> None:
+    run_tool(
+        distribution,
+        "kafka.admin.ConfigCommand",
+        *("--bootstrap-server", broker.bootstrap_servers, "--entity-type", "clients", "--entity-default"),
+        *("--alter", "--add-config", f"request_percentage={percentage}"),
+        failure="The request quota could not be set",
+    )
