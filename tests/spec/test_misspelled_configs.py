@@ -71,6 +71,32 @@ def test_keys_are_recognized_that_people_mistype(written: str, meant: str | None
     assert find_meant_config(written) == meant
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("spring.kafka.streams.application-id", "application.id"),
+        ("spring.kafka.streams.replication-factor", "replication.factor"),
+        ("spring.kafka.streams.properties.num.stream.threads", "num.stream.threads"),
+        ("spring.kafka.streams.properties.topic.retention.ms", "topic.retention.ms"),
+        ("spring.kafka.properties.security.protocol", "security.protocol"),
+        ("spring.cloud.stream.kafka.streams.binder.applicationId", "application.id"),
+        ("spring.cloud.stream.kafka.streams.binder.configuration.commit.interval.ms", "commit.interval.ms"),
+        (
+            "spring.cloud.stream.kafka.streams.binder.functions.count.configuration.processing.guarantee",
+            "processing.guarantee",
+        ),
+        ("kafka-streams.topology.optimization", "topology.optimization"),
+        ("kafka-streams.consumer.session.timeout.ms", "consumer.session.timeout.ms"),
+        ("quarkus.kafka-streams.application-server", "application.server"),
+        ("spring.kafka.streams.auto-startup", None),
+        ("quarkus.kafka-streams.topics", None),
+        ("spring.kafka.streams.properties.acme.key", None),
+    ],
+)
+def test_keys_of_frameworks_are_recognized(written: str, meant: str | None) -> None:
+    assert find_meant_config(written) == meant
+
+
 OTHER_KEYS = (
     "producer.acme.key consumer.acme.endpoint admin.acme.token acme.producer.acks "
     "acme.num.stream.threads shop.retry.max.attempts our.own.setting "

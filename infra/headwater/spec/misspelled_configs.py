@@ -19,6 +19,7 @@ from headwater.compiler.configs.table import (
     PREFIXES,
     Owner,
     config_names,
+    known_keys,
     split_key,
 )
 from headwater.spec.topic_configs import topic_configs
@@ -27,6 +28,15 @@ TOPIC_PREFIX = "topic."
 REGISTRY_URL = "schema.registry.url"
 """`headwater run` and the serdes of schema registries read it; its values are not checked."""
 
+_FRAMEWORK_PREFIX = re.compile(
+    r"spring\.kafka\.(?:streams\.)?(?:properties\.)?"
+    r"|spring\.cloud\.stream\.kafka\.streams\.binder\.(?:functions\.[^.]+\.)?(?:configuration\.)?"
+    r"|(?:quarkus\.)?kafka-streams\."
+)
+"""The prefixes of keys that Spring for Apache Kafka, Spring Cloud Stream and Quarkus pass to Kafka Streams.
+
+Source: `KafkaProperties`, `KafkaStreamsBinderConfigurationProperties`, and Quarkus' guide to Kafka Streams.
+"""
 _LONGEST_KEY = 120
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _LONG_WORD, _LIKENESS = 8, 0.8
@@ -50,12 +60,23 @@ def find_meant_config(key: str) -> str | None:
     """Return the known config that a misspelled key probably means, None if it is probably another key."""
     if len(key) > _LONGEST_KEY:
         return None
+    if _FRAMEWORK_PREFIX.match(key):
+        return find_passed_config(key)
     given, best, meant = _spell(key), _UNLIKELY, None
     for known, spelling in _known_spellings():
         cost = _compare(given, spelling, best)
         if cost < best:
             best, meant = cost, known
     return meant
+
+
+def find_passed_config(key: str) -> str | None:
+    """Return the config of Kafka Streams that a framework sets from its own key, None for any other key."""
+    framework = _FRAMEWORK_PREFIX.match(key)
+    if framework is None:
+        return None
+    name = key[framework.end() :]
+    return name if name in known_keys() or name.startswith(TOPIC_PREFIX) else find_meant_config(name)
 
 
 _SAME_LETTERS, _ONE_EDIT, _OTHER_LETTERS, _OTHER_ORDER, _WORD_LEFT_OUT, _UNLIKELY = range(6)
