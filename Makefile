@@ -8,6 +8,8 @@ BIN    := $(VENV)/bin
 LOCK   := requirements/dev.txt
 STAMP  := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
+# uv of the machine; without one, a copy in build/
+UV     := $(or $(shell command -v uv 2>/dev/null),build/uv/bin/uv)
 
 # Tests start hundreds of Python processes; without bytecode files each of them compiles the project again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -74,13 +76,17 @@ check-behavior: $(STAMP)
 	$(PYTEST) -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
 	    --numprocesses $$($(BIN)/python -c 'import os; print(1 + os.cpu_count())') --hypothesis-profile=quick
 
+build/uv/bin/uv:
+	$(PYTHON) -m venv --clear build/uv
+	build/uv/bin/pip install --quiet --disable-pip-version-check uv
+
 .PHONY: lowest
-lowest: ## run the quick tests with the oldest versions of the dependencies of users (requires uv)
-	uv venv --quiet --seed --clear build/lowest
-	uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate \
+lowest: $(UV) ## run the quick tests with the oldest versions of the dependencies of users
+	$(UV) venv --quiet --seed --clear --python 3.11 build/lowest
+	$(UV) pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate \
 	    --resolution lowest-direct --group dev --extra spark --extra protobuf pyproject.toml --output-file build/lowest.txt
-	uv pip install --quiet --python build/lowest --requirement build/lowest.txt
-	uv pip install --quiet --python build/lowest --no-deps --no-build-isolation --editable .
+	$(UV) pip install --quiet --python build/lowest --requirement build/lowest.txt
+	$(UV) pip install --quiet --python build/lowest --no-deps --no-build-isolation --editable .
 	build/lowest/bin/python -m pytest -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
 	    --numprocesses 3 --hypothesis-profile=quick \
 	    --deselect tests/deploy/test_container.py::test_the_locks_contain_what_the_agent_needs \
@@ -89,10 +95,11 @@ lowest: ## run the quick tests with the oldest versions of the dependencies of u
 PYTHONS ?= python3.12 python3.13
 
 .PHONY: python-versions
+# pyenv starts a program by its name only if this variable names its version; other Pythons ignore it.
 python-versions: ## run the quick tests with newer versions of Python; PYTHONS names their programs
 	@failed=0; for python in $(PYTHONS); do \
 	    echo "$$python"; environment=build/$$(basename $$python); \
-	    $$python -m venv --clear $$environment && \
+	    PYENV_VERSION=$${python##*python} $$python -m venv --clear $$environment && \
 	    $$environment/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK) && \
 	    $$environment/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . && \
 	    $$environment/bin/python -m pytest --numprocesses 3 --hypothesis-profile=quick \
@@ -102,13 +109,13 @@ python-versions: ## run the quick tests with newer versions of Python; PYTHONS n
 	done; exit $$failed
 
 .PHONY: spark-versions
-spark-versions: toolchain ## run the tests of Spark's private parts, and applications, with its oldest and newest version (requires uv)
+spark-versions: toolchain $(UV) ## run the tests of Spark's private parts, and applications, with its oldest and newest version
 	@failed=0; for version in $$($(BIN)/python -c 'from headwater_spark.spark_internals.supported import SUPPORTED_VERSIONS; print(*SUPPORTED_VERSIONS)'); do \
 	    echo "PySpark $$version"; \
-	    uv venv --quiet --clear build/spark-$$version && \
-	    uv pip install --quiet --python build/spark-$$version --requirement $(LOCK) && \
-	    uv pip install --quiet --python build/spark-$$version --no-deps pyspark==$$version && \
-	    uv pip install --quiet --python build/spark-$$version --no-deps --no-build-isolation --editable . && \
+	    $(UV) venv --quiet --clear build/spark-$$version && \
+	    $(UV) pip install --quiet --python build/spark-$$version --requirement $(LOCK) && \
+	    $(UV) pip install --quiet --python build/spark-$$version --no-deps pyspark==$$version && \
+	    $(UV) pip install --quiet --python build/spark-$$version --no-deps --no-build-isolation --editable . && \
 	    HEADWATER_GENERATED_CODE=1 build/spark-$$version/bin/python -m pytest -m "not soak" \
 	        tests/runtime/spark_internals tests/runtime/spark/test_application.py \
 	        tests/runtime/spark/test_grouped_rows.py tests/runtime/spark/test_idle_queries.py \
@@ -158,8 +165,8 @@ format: $(STAMP) ## format the code and apply safe fixes
 	$(BIN)/ruff check --fix .
 
 .PHONY: lock
-lock: ## update requirements/dev.txt from pyproject.toml (requires uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+lock: $(UV) ## update requirements/dev.txt from pyproject.toml
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	    --group dev --extra spark --extra protobuf pyproject.toml --output-file requirements/dev.txt
 
 .PHONY: clean

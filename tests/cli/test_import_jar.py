@@ -94,6 +94,33 @@ def test_properties_reach_the_code_and_the_document(
     assert "secret" not in done.stdout
 
 
+def test_keys_of_a_framework_are_reported(
+    headwater: Headwater, application: _Application, jar: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "application.properties").write_text(
+        "application.id=orders\nspring.kafka.streams.replication-factor=2\n"
+        "spring.kafka.properties.sasl.jaas.config=secret\nspring.kafka.streams.auto-startup=false\n",
+        encoding="utf-8",
+    )
+    command = (
+        *("import", "--jar", jar, "--classpath", application.libraries),
+        *("--properties", "application.properties", "--topology", "com.acme.Orders::OF_PROPERTIES"),
+    )
+    done = headwater(*command)
+    assert done.returncode == ExitCode.DONE
+    assert "application.properties has keys of a framework" in done.stderr
+    assert (
+        "`spring.kafka.properties.sasl.jaas.config`, `spring.kafka.streams.replication-factor`"
+        in " ".join(done.stderr.split())
+    )
+    assert "secret" not in done.stderr
+    assert "--config replication.factor=VALUE" in done.stderr
+
+    followed = headwater(*command, "--config", "replication.factor=2")
+    (document,) = load_text(followed.stdout, "orders.yaml").documents
+    assert document.application.config == {"replication.factor": "2"}
+
+
 def test_sections_of_the_user_are_kept(
     headwater: Headwater, application: _Application, jar: Path, tmp_path: Path
 ) -> None:

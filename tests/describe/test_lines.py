@@ -56,6 +56,10 @@ SURROUNDINGS = {
     "columns of an export": "timestamp,message\n"
     + "".join(f'"2026-11-21T10:00:00Z","{line}"\n' for line in SMALL.splitlines()),
     "a fence of Markdown": f"```\n{SMALL}```\n",
+    "escaped for Markdown": SMALL.replace("[", "\\[").replace("]", "\\]").replace("-->", "--\\>"),
+    "blanks instead of line ends": " ".join(SMALL.split()),
+    "a log line with blanks instead of line ends": "12:00 INFO App - starting\n"
+    f"12:00 INFO App - {' '.join(SMALL.split())}\n12:01 INFO App - started\n",
     "no-break spaces": SMALL.replace(" ", "\u00a0"),
     "line ends that were converted twice": SMALL.replace("\n", "\r\r\n"),
     "line ends of a terminal": SMALL.replace("\n", "\r"),

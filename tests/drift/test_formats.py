@@ -14,9 +14,11 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
+from headwater.model.problems import Severity
 from headwater.planner.drift import Drift, FindingKind
 from headwater.report.drift.pages import drift_junit, drift_page
 from headwater.report.drift.texts import drift_json, drift_markdown, drift_text
+from headwater.report.markdown_limit import LIMIT
 from tests.drift import drift_cases
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -118,3 +120,24 @@ def test_a_page_of_a_thousand_topics_is_smaller_than_three_megabytes(*, drifted:
     text = drift_page(drift, AT)
     assert len(text.encode()) < 3_000_000
     assert time.process_time() - start < 5
+
+
+def test_markdown_of_a_large_drift_fits_into_an_issue() -> None:
+    drift = drift_cases.large(10_000)
+    text = drift_markdown(drift)
+    assert len(text) <= LIMIT
+    assert text.startswith("**Drift: 10,000 differences")
+    assert "comments and issues on GitHub have at most 65,536 characters" in text
+    assert text.endswith("`headwater drift --format html` shows all.*\n")
+    assert len(drift_markdown(drift, limit=10_000_000)) > LIMIT
+
+
+def test_shortened_markdown_begins_with_errors_and_omits_applications_as_declared() -> None:
+    drift = drift_cases.changed()
+    whole = drift_markdown(drift)
+    short = drift_markdown(drift, limit=len(whole) - 1)
+    kept = re.findall(r"^### `(.+?)`", short, re.MULTILINE)
+    findings = {part.id: {finding.severity for finding in part.findings} for part in drift.applications}
+    assert all(findings[id_] for id_ in kept)
+    has_error = [Severity.ERROR in findings[id_] for id_ in kept]
+    assert has_error == sorted(has_error, reverse=True)

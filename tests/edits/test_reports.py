@@ -15,8 +15,8 @@ from headwater.report.edits.page import edit_page
 from headwater.report.edits.texts import edit_markdown, edit_text
 from headwater.report.edits.to_json import edit_json, read_edit
 from headwater.report.escaping import grouped_names
+from headwater.report.markdown_limit import LIMIT
 from headwater.report.plan_comment import plan_comment, read_preview
-from headwater.report.plan_comment.comment import LIMIT
 from tests.edits.change_command import FILTERED, SCHEMA, headwater, write
 from tests.edits.sides import COUNT, GENERATED, edit
 

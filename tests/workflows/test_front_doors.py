@@ -144,6 +144,11 @@ def test_annotations_escape_what_the_log_would_interpret() -> None:
     )
     elsewhere = Problem(code=ProblemCode.YAML_SYNTAX, summary="x", found="y", severity=Severity.INFO)
     assert github_annotations([elsewhere]) == "::notice title=YamlSyntax::x Expected: -. Found: y.\n"
+    many = github_annotations([elsewhere] * 11 + [problem])
+    assert many.endswith(
+        "1 warning, 11 hints. GitHub annotates at most 10 of each kind: this log lists all.\n"
+    )
+    assert "annotates" not in github_annotations([elsewhere] * 10 + [problem] * 10)
     moved = [
         Problem(
             code=ProblemCode.YAML_SYNTAX, summary="x", location=Location("a.yaml", line, 1, "/topology/0")

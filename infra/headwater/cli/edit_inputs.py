@@ -197,9 +197,9 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
 
             write(json_text(edit_json(found)), output)
         case "markdown":
-            from headwater.report.edits.texts import edit_markdown  # noqa: PLC0415
+            from headwater.report.edits.texts import short_markdown  # noqa: PLC0415
 
-            write(edit_markdown(found), output)
+            write(short_markdown(found), output)
         case "html":
             from headwater.report.edits.page import edit_page  # noqa: PLC0415
 

@@ -20,8 +20,10 @@ from headwater.cli.java_export import (
 )
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
-from headwater.model.problems import Problem, errors
+from headwater.kafka.connection import read_properties
+from headwater.model.problems import Problem, ProblemCode, Severity, errors, shorten_text
 from headwater.spec import load_text
+from headwater.spec.misspelled_configs import find_passed_config
 from headwater.toolchain.machine import JAVA
 
 
@@ -63,12 +65,45 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
         result = run_export(java, streams_library(), request, existing)
     except (OSError, zipfile.BadZipFile) as error:
         return (unreadable(str(arguments.jar), str(error)),)
+    ignored = framework_problems(arguments.properties) if arguments.properties else ()
     if result.document is None:
-        return (export_problem(request, result),)
+        return (export_problem(request, result), *ignored)
     problems = _check_document(result.document, arguments)
     if not errors(problems):
         write(result.document, arguments.output)
-    return problems
+    return (*problems, *ignored)
+
+
+def framework_problems(properties: Path) -> tuple[Problem, ...]:
+    """Return a warning if a properties file has keys that only a framework reads, such as Spring's.
+
+    Their values are not shown: they may be secret.
+    """
+    given = read_properties(properties.read_text(encoding="utf-8", errors="replace"))
+    passed = {key: name for key in given if (name := find_passed_config(key)) and name not in given}
+    if not passed:
+        return ()
+    name = next(iter(passed.values()))
+    return (
+        Problem(
+            code=ProblemCode.CONFIG_HAS_NO_EFFECT,
+            summary=f"{properties} has keys of a framework, which the export does not read.",
+            expected=f"`{shorten_text(name)}`",
+            found=_list_keys(sorted(passed)),
+            why="The framework passes them to Kafka Streams when it starts; the export does not start it.",
+            fix=f"Set what decides topics by Kafka's keys: `--config {shorten_text(name)}=VALUE`. "
+            "Or export the topology in a test that starts the framework.",
+            severity=Severity.WARNING,
+        ),
+    )
+
+
+_MOST_KEYS = 5
+
+
+def _list_keys(keys: Sequence[str]) -> str:
+    listed = ", ".join(f"`{shorten_text(key)}`" for key in keys[:_MOST_KEYS])
+    return listed + (f" and {len(keys) - _MOST_KEYS:,} more" if len(keys) > _MOST_KEYS else "")
 
 
 def _check_document(text: str, arguments: JarImport) -> tuple[Problem, ...]:

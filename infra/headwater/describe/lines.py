@@ -44,18 +44,35 @@ _TAG = re.compile(
 _HTML = re.compile(r"</[a-z]{1,10}\s*>|<br\b", re.IGNORECASE)
 _ESCAPED_ARROW = re.compile(r"--&(?:amp;)*(?:gt|#62|#x3e);", re.IGNORECASE)
 _ESCAPED_LINE = re.compile(r"Topologies:\\+n|Topology: [^\n]*?:\\+n|Sub-topology: \d+[^\n]{0,60}?\\+n")
+_MARKDOWN = re.compile(r"\((?:topics|stores): \\\[")
+"""A bracket that is escaped for Markdown: no topic and no store has it in its name."""
+_MARKDOWN_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ONE_LINE = re.compile(r"Sub-topology: \d{1,9}(?: for global store \([^()\n]*\))?[ \t]+Source: ")
+"""What is on two lines of an undamaged text: a viewer of logs replaced the line ends by blanks."""
+_PART = re.compile(r"[ \t]+(?=(?:Sub-topology: \d|Source: |Processor: |Sink: |--> |<-- ))")
 _PARTS = ("Topologies:", "Topology: ", "Sub-topology: ", "Source: ", "Processor: ", "Sink: ", "-->", "<--")
 
 
 def repair_text(text: str) -> str:
     """Return `text` without the damage that copying does to a description; other text is unchanged."""
     text = _json_text(_LINE_END.sub("\n", text))
-    text = _unescape_text(_COLOR.sub("", text))
+    text = _unescape_markdown(_unescape_text(_COLOR.sub("", text)))
     text = _without_html(text)
     text = _without_loggers(_COLOR.sub("", text.translate(_BLANKS)))
     for pattern, arrow in _ARROWS:
         text = pattern.sub(arrow, text)
-    return text
+    return _split_parts(text)
+
+
+def _unescape_markdown(text: str) -> str:
+    return _MARKDOWN_ESCAPE.sub(r"\1", text) if _MARKDOWN.search(text) else text
+
+
+def _split_parts(text: str) -> str:
+    """Return the text with line ends before each part of the lines that have a whole description."""
+    if not _ONE_LINE.search(text):
+        return text
+    return "\n".join(_PART.sub("\n", line) if _ONE_LINE.search(line) else line for line in text.split("\n"))
 
 
 def _json_text(text: str) -> str:

@@ -129,15 +129,25 @@ def print_problems(problems: Iterable[Problem]) -> None:
 
 
 _GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+_MOST_ANNOTATIONS = 10
+"""The number of errors, of warnings and of notices of a step that GitHub annotates."""
 _GITLAB = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.INFO: "info"}
 
 
 def github_annotations(problems: Iterable[Problem]) -> str:
     """Return a line for each problem, which GitHub Actions shows at its location in the pull request.
 
+    GitHub shows only the first ones of each kind, so a last line says that the log has more of them.
     Source: GitHub's documentation of workflow commands (`::error file=…,line=…::message`).
     """
-    return "".join(f"{_github_annotation(problem)}\n" for problem in problems)
+    found = tuple(problems)
+    text = "".join(f"{_github_annotation(problem)}\n" for problem in found)
+    if max(Counter(problem.severity for problem in found).values(), default=0) <= _MOST_ANNOTATIONS:
+        return text
+    return (
+        f"{text}{severity_counts(found)}. GitHub annotates at most {_MOST_ANNOTATIONS} of each kind: "
+        "this log lists all.\n"
+    )
 
 
 def code_quality(problems: Iterable[Problem]) -> list[dict[str, Any]]:

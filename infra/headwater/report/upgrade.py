@@ -13,6 +13,7 @@ from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from headwater.report.compiled import location_json, problem_json
 from headwater.report.escaping import block, code, grouped_names, printable, prose
+from headwater.report.markdown_limit import LIMIT, shorten_markdown
 from headwater.report.problems import SIGNS, entry_rich, problem_text, problems_rich, severity_counts
 
 _STATES = {
@@ -121,21 +122,25 @@ def _change_details(change: Change, others: Sequence[Change]) -> Iterator[tuple[
     yield "first", change.first
 
 
-def upgrade_markdown(upgrade: Upgrade) -> str:
-    """Return a document: a summary line, then a section for each application."""
+def upgrade_markdown(upgrade: Upgrade, limit: int = LIMIT) -> str:
+    """Return a document of at most `limit` characters: a summary line, a section for each application."""
+    return shorten_markdown(lambda rows: _whole_markdown(upgrade, rows), "headwater upgrade", limit)
+
+
+def _whole_markdown(upgrade: Upgrade, rows: int | None) -> str:
     parts = [f"**{prose(summary(upgrade))}**\n"]
     if upgrade.cluster_id is not None:
         parts.append(f"Cluster {code(upgrade.cluster_id)}\n")
     parts += [f"{prose(remark)}\n" for remark in remarks(upgrade)]
     for application in upgrade.applications:
-        parts += _application_markdown(application)
+        parts += _application_markdown(application, rows)
     if upgrade.problems:
         parts.append("### Not complete\n")
-        parts += [block(problem_text(problem)) for problem in upgrade.problems]
+        parts += [block(problem_text(problem)) for problem in upgrade.problems[:rows]]
     return "\n".join(parts)
 
 
-def _application_markdown(part: ApplicationUpgrade) -> Iterator[str]:
+def _application_markdown(part: ApplicationUpgrade, rows: int | None) -> Iterator[str]:
     yield f"### {code(part.id)}: {prose(application_summary(part))}\n"
     yield f"{prose(restart(part))}\n"
     for note in part.notes:
@@ -144,10 +149,14 @@ def _application_markdown(part: ApplicationUpgrade) -> Iterator[str]:
         yield f"- *Data*: {prose(data.text)}\n"
     if part.changes:
         yield "| | change | before | after |\n|---|---|---|---|"
-        for change in part.changes:
+        for change in part.changes[:rows]:
             yield _change_row(change)
+        if more := len(part.changes) - len(part.changes[:rows]):
+            yield f"\n… and {more:,} more"
         yield ""
-        reasons = (((change.why, change.first), change.topic or change.kind) for change in part.changes)
+        reasons = (
+            ((change.why, change.first), change.topic or change.kind) for change in part.changes[:rows]
+        )
         for (why, first), names in grouped_names(reasons):
             yield f"*Why it matters*{names}: {prose(why)}\n"
             yield f"*Do first*{names}: {prose(first)}\n"

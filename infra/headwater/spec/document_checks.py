@@ -8,19 +8,18 @@ are checked by `topic_config_problems`.
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from itertools import chain, islice
 from typing import Any
 
 from headwater.compiler.configs.check import find_refusals
-from headwater.compiler.configs.table import HEADWATER_CONFIGS, PREFIXES, Owner, config_names, split_key
+from headwater.compiler.configs.table import HEADWATER_CONFIGS, config_names, split_key
 from headwater.model.problems import Problem, ProblemCode, Severity, shorten_text
 from headwater.model.versions import SUPPORTED
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument, mapping_of
+from headwater.spec.misspelled_configs import REGISTRY_URL, TOPIC_PREFIX, find_meant_config
 from headwater.spec.phrases import nearest, one_of
 from headwater.spec.scalars import config_text
 from headwater.spec.schema import operators
-from headwater.spec.topic_configs import topic_configs
 from headwater.spec.versions import declared_version, is_version, reports_value
 
 _SOURCES = frozenset({"stream", "table", "globalTable"})
@@ -33,16 +32,11 @@ _WITH_INPUT = frozenset(operators()) - _SOURCES - _ON_TOPOLOGY - {"addStateStore
 _MOST_LISTED, _MOST_COMPARED = 12, 200
 """How many handles are listed, and how many of the latest are compared with a mistyped one."""
 
-_TOPIC_PREFIX = "topic."
-_REGISTRIES = (
-    *(f"schema.registry.{name}." for name in ("basic.auth", "bearer.auth", "proxy", "ssl")),
-    "apicurio.registry.",
-)
-_UNCHECKED_PREFIXES = (_TOPIC_PREFIX, "client.tag.", "metrics.context.", "__", "internal.", *_REGISTRIES)
-"""Prefixes of keys with free names, of keys that are checked elsewhere or by the serdes of schema registries,
-and of Kafka's undocumented keys."""
-_REGISTRY_URL = "schema.registry.url"
-"""`headwater run` and the serdes of schema registries read it; its values are not checked."""
+_REGISTRIES = ("schema.registry.", "apicurio.registry.")
+_UNCHECKED_PREFIXES = (TOPIC_PREFIX, "client.tag.", "metrics.context.", "__", "internal.")
+"""Prefixes of keys with free names, of keys that are checked elsewhere, and of Kafka's undocumented keys."""
+_PROVIDERS = "config.providers."
+"""Kafka's `AbstractConfig` reads the class and the parameters of each config provider."""
 
 Path = tuple[PathPart, ...]
 
@@ -200,26 +194,30 @@ def _unknown_keys(raw: RawDocument) -> Iterator[Problem]:
         if key == "application.id" and config[key] != application.get("id"):
             yield _other_id(raw, key, str(config[key]), str(application.get("id")))
         elif not _is_known(key):
-            yield _unknown_key(raw, key)
+            meant = find_meant_config(key)
+            if meant is not None or not key.startswith(_REGISTRIES):
+                yield _unknown_key(raw, key, meant)
 
 
 def _is_known(key: str) -> bool:
     name, owners = split_key(key)
-    is_own = key in _own_keys() or key == _REGISTRY_URL
     return (
-        is_own or key.startswith(_UNCHECKED_PREFIXES) or any(name in config_names(owner) for owner in owners)
+        key in HEADWATER_CONFIGS
+        or key == REGISTRY_URL
+        or key.startswith(_UNCHECKED_PREFIXES)
+        or name.startswith(_PROVIDERS)
+        or any(name in config_names(owner) for owner in owners)
     )
 
 
-def _unknown_key(raw: RawDocument, key: str) -> Problem:
-    meant = nearest(key, _similar_keys(key))
+def _unknown_key(raw: RawDocument, key: str, meant: str | None) -> Problem:
     if meant is None:
         return Problem(
             code=ProblemCode.CONFIG_HAS_NO_EFFECT,
             summary=f"Kafka Streams has no config `{shorten_text(key)}`.",
             expected="a key of Kafka Streams or of its clients",
             found=f"`{shorten_text(key)}`",
-            why="Only your own class (an interceptor, a serde, a handler) can read it.",
+            why="Only a class of the application (an interceptor, a serde, a handler) can read it.",
             fix="Keep it if such a class uses it. Otherwise remove it.",
             location=raw.location(("application", "config", key), at_key=True),
             severity=Severity.INFO,
@@ -246,23 +244,3 @@ def _other_id(raw: RawDocument, key: str, found: str, expected: str) -> Problem:
         fix="Remove `application.id` from `config`.",
         location=raw.location(("application", "config", key)),
     )
-
-
-@cache
-def _own_keys() -> frozenset[str]:
-    return frozenset(HEADWATER_CONFIGS)
-
-
-def _similar_keys(key: str) -> Iterator[str]:
-    """Yield the known keys that a misspelled key may mean: with its prefix if it has one of a client's."""
-    name, owners = split_key(key)
-    prefix = key.removesuffix(name)
-    if prefix:
-        yield from (prefix + known for known in config_names(owners[0]))
-        return
-    yield from (*HEADWATER_CONFIGS, _REGISTRY_URL)
-    known = dict.fromkeys(known for owner in Owner for known in config_names(owner))
-    yield from known
-    yield from (_TOPIC_PREFIX + known for known in topic_configs())
-    for prefix, owner in PREFIXES.items():  # a misspelled prefix
-        yield from (prefix + known for known in config_names(owner) if key.endswith(known))

@@ -12,6 +12,7 @@ from headwater.planner.phrases import counted
 from headwater.report.compiled import location_json, problem_json
 from headwater.report.escaping import block, code, printable, prose
 from headwater.report.graph import graph, mermaid
+from headwater.report.markdown_limit import LIMIT, shorten_markdown
 from headwater.report.problems import (
     SEVERITY_NOUNS,
     SIGNS,
@@ -144,31 +145,52 @@ def _details_of(group: Group) -> Iterator[tuple[str, str]]:
     yield "fix", group.fix
 
 
-def drift_markdown(drift: Drift) -> str:
-    """Return a document: a summary line, then a section for each application."""
+def drift_markdown(drift: Drift, limit: int = LIMIT) -> str:
+    """Return a document of at most `limit` characters: a summary line, then a section for each application.
+
+    If it has to be shortened, applications with errors come first, and those without a finding are left out.
+    """
+    whole = _whole_markdown(drift, drift.applications, None)
+    if len(whole) <= limit:
+        return whole
+    found = sorted((part for part in drift.applications if part.findings), key=_most_severe)
+    return shorten_markdown(
+        lambda rows: _whole_markdown(drift, found, rows), "headwater drift --format html", limit
+    )
+
+
+def _most_severe(part: ApplicationDrift) -> int:
+    return min(tuple(Severity).index(finding.severity) for finding in part.findings)
+
+
+def _whole_markdown(drift: Drift, applications: Iterable[ApplicationDrift], rows: int | None) -> str:
     parts = [f"**{prose(summary(drift))}**\n", f"Cluster {code(drift.cluster_id)}\n"]
-    for application in drift.applications:
-        parts += _application_markdown(application)
+    for application in applications:
+        parts += _application_markdown(application, rows)
     if drift.problems:
         parts.append("### Not compared\n")
-        parts += [block(problem_text(problem)) for problem in drift.problems]
+        parts += [block(problem_text(problem)) for problem in drift.problems[:rows]]
+        if more := len(drift.problems) - len(drift.problems[:rows]):
+            parts.append(f"… and {more:,} more\n")
     return "\n".join(parts)
 
 
-def _application_markdown(part: ApplicationDrift) -> Iterator[str]:
+def _application_markdown(part: ApplicationDrift, rows: int | None) -> Iterator[str]:
     """Yield the section of one application."""
     yield f"### {code(part.id)}: {application_summary(part)}\n"
     for group in groups(part.findings):
-        yield from group_markdown(group)
+        yield from group_markdown(group, rows)
 
 
-def group_markdown(group: Group) -> Iterator[str]:
-    """Yield the headline and the table of one group of findings."""
+def group_markdown(group: Group, rows: int | None = None) -> Iterator[str]:
+    """Yield the headline and the table of one group of findings, with at most `rows` of them."""
     yield f"{SIGNS[group.severity]} **{group.severity.value}, {group.kind}**: {prose(group.summary)}\n"
     yield "| topic | expected | found |\n|---|---|---|"
-    for finding in group.findings:
+    for finding in group.findings[:rows]:
         topic = code(finding.topic) if finding.topic else "all"
         yield f"| {topic} | {prose(finding.expected)} | {prose(finding.found)} |"
+    if more := len(group.findings) - len(group.findings[:rows]):
+        yield f"\n… and {more:,} more"
     yield f"\n*Why it matters*: {prose(group.why)}\n"
     yield f"*How to fix it*: {prose(group.fix)}\n"
 

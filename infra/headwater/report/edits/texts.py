@@ -9,6 +9,7 @@ from headwater.model.compiled import TopicKind
 from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, SettingEdit, TopicEdit, Verdict
 from headwater.planner.phrases import counted, few, listed
 from headwater.report.escaping import block, code, grouped_names, printable, prose
+from headwater.report.markdown_limit import LIMIT, shorten_markdown
 from headwater.report.problems import SIGNS, entry_rich, problem_text, problems_rich
 
 _ORDER = tuple(Verdict)
@@ -121,6 +122,13 @@ def kept(part: ApplicationEdit) -> tuple[str, ...]:
     """Return the names of the topics that are kept without a remark."""
     names = {topic.topic for topic in changed(part)}
     return tuple(topic.topic for topic in part.topics if topic.topic not in names)
+
+
+def short_markdown(edit: Edit, limit: int = LIMIT) -> str:
+    """Return the document of `edit_markdown`, shortened to `limit` characters."""
+    return shorten_markdown(
+        lambda rows: edit_markdown(edit, rows=rows), "headwater change --format html", limit
+    )
 
 
 def edit_markdown(edit: Edit, *, rows: int | None = None) -> str:

@@ -13,11 +13,10 @@ from headwater.report.drift.texts import group_markdown, groups
 from headwater.report.edits.texts import edit_markdown
 from headwater.report.edits.texts import summary as edit_summary
 from headwater.report.escaping import block, code, inline_html, prose
+from headwater.report.markdown_limit import LIMIT
 from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
 from headwater.report.problems import severity_counts
 
-LIMIT = 65_536
-"""The maximum length of a comment on GitHub, in characters; GitLab allows more."""
 _MOST_EDGES, _LONGEST_GRAPH = 400, 40_000  # Mermaid draws at most 500 edges and reads 50,000 characters
 _VERBS = {"create": "create", "import": "adopt", "delete": "delete", "replace": "replace"}
 _UNCOUNTED = ("create-replacement", "delete-replaced", "refresh", "read")
