@@ -3,12 +3,11 @@
 import json
 
 import attrs
-import pulumi
 import pytest
 
 from headwater.model.topology import Lifecycle
 from headwater.planner import ActionKind, Plan
-from headwater.pulumi.program import log_plan
+from headwater.pulumi.plan_messages import plan_messages
 from headwater.report import plan_text
 from headwater.report.plan_comment import plan_comment, read_preview
 from tests.planner.simulated_cluster import SimulatedCluster, application, changelog
@@ -43,14 +42,8 @@ def test_plan_lists_topics_to_delete(step: int, kind: ActionKind, title: str) ->
 
 
 @pytest.mark.parametrize(("step", "kind", "title"), STEPS)
-def test_preview_lists_all_topics_to_delete(
-    step: int, kind: ActionKind, title: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    messages: list[str] = []
-    monkeypatch.setattr(pulumi.log, "info", messages.append)
-    plan = steps()[step]
-    log_plan(plan, plan.applications[0], ())
-    (message,) = messages
+def test_preview_lists_all_topics_to_delete(step: int, kind: ActionKind, title: str) -> None:
+    (message,) = plan_messages(steps()[step], {})
     assert title in message
     assert listed(message, kind) == NAMES
 

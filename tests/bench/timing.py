@@ -1,12 +1,15 @@
 """Measure wall and CPU seconds of commands that run alternately, so that other load affects all of them."""
 
+import os
 import resource
 import statistics
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import attrs
+import click
 
 from tests.bench.figures import Figure
 
@@ -20,13 +23,22 @@ class Taken:
 
 
 def take_turns(programs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Taken]:
-    """Run each program `rounds` times, alternately; the programs start processes and wait for them."""
+    """Run each program `rounds` times, alternately; the programs start processes and wait for them.
+
+    The cores that other processes used (brokers, and other load) are printed: elapsed time depends on them.
+    """
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
+    machine = _machine_seconds()
     for _ in range(rounds):
         for name, program in programs.items():
             start, used = time.monotonic(), _children_seconds()
             program()
             taken[name].append((time.monotonic() - start, _children_seconds() - used))
+    elapsed, own = (
+        sum(seconds) for seconds in zip(*(pair for pairs in taken.values() for pair in pairs), strict=True)
+    )
+    others = (_machine_seconds() - machine - own) / elapsed
+    click.echo(f"other processes used {others:.1f} of {os.cpu_count()} cores", err=True)
     return {name: Taken(*map(statistics.median, zip(*pairs, strict=True))) for name, pairs in taken.items()}
 
 
@@ -47,3 +59,10 @@ def succeeds(command: Sequence[str]) -> bool:
 def _children_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def _machine_seconds() -> float:
+    """Return the CPU seconds of all processes since the machine started, without idle time."""
+    _, *ticks = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    user, nice, system, _idle, _iowait, *interrupts = map(int, ticks[:8])
+    return sum((user, nice, system, *interrupts)) / os.sysconf("SC_CLK_TCK")

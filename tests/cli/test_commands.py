@@ -23,6 +23,16 @@ def test_validate_prints_valid_applications(headwater: Headwater) -> None:
     assert done.stdout == "3 applications are valid: fulfilment, order-enrichment, revenue-by-category\n"
 
 
+def test_validate_names_a_few_of_many_applications(headwater: Headwater, tmp_path: Path) -> None:
+    text = "application: {id: app-ID}\ntopology: [{stream: {topic: orders}}, {to: {topic: out-ID}}]\n"
+    for number in range(1_021):
+        (tmp_path / f"{number:04}.yaml").write_text(text.replace("ID", str(number)), encoding="utf-8")
+    done = headwater("validate", tmp_path)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert done.stdout.startswith("1,021 applications are valid: app-0, app-1, ")
+    assert done.stdout.endswith(", app-19 and 1,001 more\n")
+
+
 def test_typo_has_a_location_and_a_suggestion(headwater: Headwater, tmp_path: Path) -> None:
     text = (
         (EXAMPLES / "order-enrichment.yaml").read_text(encoding="utf-8").replace("selectKey:", "selectKye:")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from headwater.model.compiled import InternalTopic, TopicKind
+from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.problems import ProblemCode, Severity
 from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Sink
@@ -138,6 +138,20 @@ def test_a_renamed_application_is_one_finding() -> None:
     assert "renamedFrom: orders" in finding.fix
     declared = attrs.evolve(renamed, application=attrs.evolve(renamed.application, renamed_from="orders"))
     assert "renamedFrom" not in only_finding(drift_of(cluster, declared)).fix
+
+
+def test_several_renamed_applications_have_a_finding_each() -> None:
+    def stored(id_: str, store: str) -> CompiledApplication:
+        return application(id_=id_, topics=[changelog(f"{id_}-{store}-changelog", 4)])
+
+    cluster = SimulatedCluster.set_up(stored("my-app-v1", "counts"), stored("orders", "v2-totals"))
+    renamed = (stored("purchases", "v2-totals"), stored("billing", "counts"), stored("new", "sums"))
+    found = drift_of(cluster, *renamed, recorded=False).findings
+    assert {(each.kind, each.application, each.found.partition("-, ")[0]) for each in found} == {
+        (FindingKind.RENAMED, "purchases", "they begin with orders"),
+        (FindingKind.RENAMED, "billing", "they begin with my-app-v1"),
+        (FindingKind.MISSING, "new", "none"),
+    }
 
 
 def test_an_application_with_the_store_names_of_an_existing_one_is_not_renamed() -> None:

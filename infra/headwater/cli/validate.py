@@ -17,6 +17,8 @@ from headwater.model.policies import Policy
 from headwater.model.problems import Problem
 from headwater.spec import Documents, load_documents
 
+_MOST_IDS = 20
+
 
 @click.command()
 @files_argument
@@ -129,4 +131,6 @@ def _print_success(loaded: Documents, problems: Sequence[Problem]) -> None:
 
 def _success_text(loaded: Documents) -> str:
     ids = [document.application.id for document in loaded.documents]
-    return f"{len(ids)} application{'s are' if len(ids) != 1 else ' is'} valid: {', '.join(ids)}"
+    more = f" and {len(ids) - _MOST_IDS:,} more" if len(ids) > _MOST_IDS else ""
+    is_are = "s are" if len(ids) != 1 else " is"
+    return f"{len(ids):,} application{is_are} valid: {', '.join(ids[:_MOST_IDS])}{more}"

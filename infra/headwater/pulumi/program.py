@@ -32,15 +32,15 @@ from headwater.pulumi.cluster_writer import (
 from headwater.pulumi.component import InternalTopics, Target
 from headwater.pulumi.guard import Deletable, DeletionCheck, deletion_guard
 from headwater.pulumi.ordering import register_all
+from headwater.pulumi.plan_messages import plan_messages
 from headwater.pulumi.planning import Planned, approval_problem, plan_stack, registered_twice
-from headwater.pulumi.registration import Registration, Repair, registration_of
+from headwater.pulumi.registration import Registration, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
 from headwater.pulumi.stack_config import NAMESPACE, ResourceInputs, select_own_keys
 from headwater.pulumi.stack_state import StackState, acl_name
-from headwater.report import application_text, problem_text
+from headwater.report import problem_text
 from headwater.report.plan_comment.inputs import RISKS_HEAD
 
-_MOST_LINES = 60
 _MOST_PROBLEMS = 100
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
 
@@ -160,26 +160,6 @@ def _log_interrupted(topics: Sequence[str]) -> None:
         )
 
 
-def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
-    """Log the plan of one application as `headwater plan` does, unless there is nothing to report."""
-    is_quiet = (
-        not application.notes
-        and not application.settings
-        and not any(action.is_change or action.drift or action.note for action in application.actions)
-    )
-    is_quiet = is_quiet and not any(action.is_change for action in application.acls)
-    if is_quiet:
-        return
-    lines = application_text(plan, application).splitlines()
-    lines += [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
-    # Topics to be deleted are always listed completely.
-    is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)
-    more = len(lines) - _MOST_LINES
-    if more > 0 and not is_ending:
-        lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
-    pulumi.log.info("\n".join(lines))
-
-
 async def read_stack_state() -> StackState:
     """Return the records of earlier runs, read from the stack's own state."""
     # A file backend has no state before the engine has registered the stack.
@@ -225,7 +205,7 @@ def _register_components(
     guard: pulumi.ResourceHook,
     opts: pulumi.ResourceOptions | None,
 ) -> list[InternalTopics]:
-    """Register a component for each application with resources, and log the plan of each application."""
+    """Register a component for each application with resources, and log the plan."""
     components = {
         application.application_id: InternalTopics(
             application, target, registrations[application.application_id], guard, opts
@@ -233,9 +213,9 @@ def _register_components(
         for application in plan.applications
         if application.application_id in registrations
     }
+    for text in plan_messages(plan, {id_: each.registration.repairs for id_, each in components.items()}):
+        pulumi.log.info(text)
     for application in plan.applications:
-        component = components.get(application.application_id)
-        log_plan(plan, application, component.registration.repairs if component else ())
         _log_interrupted(_interrupted_topics(application, target.state))
     return list(components.values())
 

@@ -4,7 +4,7 @@ Findings about an application as a whole are a new id, shifted generated names, 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from headwater.compiler.renumbering import renumbering_problems
 from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
@@ -58,6 +58,7 @@ def find_drift(
     evidence = Evidence(compiled, snapshot, records or {})
     declared = declared_topics(compiled)
     left = undeclared_topics(compiled, snapshot, records or {}, declared)
+    former = _former_ids(compiled, snapshot, declared)
     applications = (
         ApplicationDrift(
             compiled=part.compiled,
@@ -67,7 +68,7 @@ def find_drift(
                 evidence,
                 problems[part.application_id],
                 left.get(part.application_id, ()),
-                declared,
+                former.get(part.application_id, ()),
             ),
         )
         for part in made.applications
@@ -93,10 +94,11 @@ def drift_evidence_request(
     declared = declared_topics(compiled)
     left = undeclared_topics(compiled, snapshot, records or {}, declared)
     recorded = {name for record in (records or {}).values() for name in record.topics} - declared
+    former_ids = _former_ids(compiled, snapshot, declared)
     former = (
         f"{id_}-{topic.name.removeprefix(internal_prefix(each))}"
         for each in compiled
-        for id_ in _former_ids(each, snapshot, declared)
+        for id_ in former_ids.get(each.application.id, ())
         for topic in each.internal_topics
     )
     in_question = {*(name for names in left.values() for name in names), *recorded, *former}
@@ -107,19 +109,17 @@ def drift_evidence_request(
 
 
 def _renamed_application(
-    part: ApplicationPlan, evidence: Evidence, declared: Collection[str]
+    part: ApplicationPlan, evidence: Evidence, former_ids: Sequence[str]
 ) -> Finding | None:
-    """Return a finding if no topic of the application exists and all exist under another id's names.
+    """Return a finding if no topic of the application exists and all exist under the names of a former id.
 
-    `declared` are the topics that documents mention: they do not belong to an earlier id. The other id must
-    not be in use: it has no running group, and no other stack records it.
+    The former id must not be in use: it has no running group, and no other stack records it.
     """
     compiled = part.compiled
     if compiled is None or part.recorded is not None:
         return None
-    ids = _former_ids(compiled, evidence.snapshot, declared)
     renamed_from = compiled.application.renamed_from
-    former = next((id_ for id_ in ids if id_ == renamed_from or evidence.is_unused(id_)), None)
+    former = next((id_ for id_ in former_ids if id_ == renamed_from or evidence.is_unused(id_)), None)
     if former is None:
         return None
     names = [topic.name for topic in compiled.internal_topics]
@@ -226,17 +226,39 @@ def _missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
 
 
 def _former_ids(
-    compiled: CompiledApplication, snapshot: ClusterSnapshot, declared: Collection[str]
-) -> Sequence[str]:
-    """Return other ids for which all internal topics of the application exist; none exists for its own."""
-    names = [topic.name for topic in compiled.internal_topics]
-    if not names or any(name in snapshot.topics for name in names):
-        return ()
+    compiled: Sequence[CompiledApplication], snapshot: ClusterSnapshot, declared: Collection[str]
+) -> Mapping[str, Sequence[str]]:
+    """Return application id → other ids for which all its internal topics exist; none exists for its own.
+
+    Topics in `declared`, which documents mention, do not belong to an earlier id.
+    """
+    tails = {
+        each.application.id: [
+            topic.name.removeprefix(internal_prefix(each)) for topic in each.internal_topics
+        ]
+        for each in compiled
+        if each.internal_topics and not any(topic.name in snapshot.topics for topic in each.internal_topics)
+    }
     left = snapshot.topics.keys() - declared
-    tails = [name.removeprefix(internal_prefix(compiled)) for name in names]
-    first = f"-{tails[0]}"
-    ids = sorted(name.removesuffix(first) for name in left if name.endswith(first))
-    return [id_ for id_ in ids if id_ and all(f"{id_}-{tail}" in left for tail in tails)]
+    found = _ids_by_tail({first for first, *_ in tails.values()}, left)
+    return {
+        own: [id_ for id_ in found.get(names[0], ()) if all(f"{id_}-{tail}" in left for tail in names)]
+        for own, names in tails.items()
+    }
+
+
+def _ids_by_tail(tails: Collection[str], topics: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return tail → the ids, sorted, for which a topic `<id>-<tail>` exists; both may contain hyphens."""
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    if tails:
+        for name in topics:
+            id_, hyphen, tail = name.partition("-")
+            while hyphen:
+                if id_ and tail in tails:
+                    ids[tail].append(id_)
+                head, hyphen, tail = tail.partition("-")
+                id_ = f"{id_}-{head}"
+    return {tail: sorted(each) for tail, each in ids.items()}
 
 
 _ORDER = {kind: number for number, kind in enumerate(FindingKind)}
@@ -255,11 +277,11 @@ def _findings_of(
     evidence: Evidence,
     problems: Sequence[Problem],
     left: Sequence[str],
-    declared: Collection[str],
+    former_ids: Sequence[str],
 ) -> tuple[Finding, ...]:
     """A topic with a new name is one finding, not a missing topic and an orphaned one."""
     snapshot = evidence.snapshot
-    another = _renamed_application(part, evidence, declared)
+    another = _renamed_application(part, evidence, former_ids)
     own = [name for name in left if evidence.of(part.application_id, snapshot.topics[name]).is_proven]
     moved = () if another else _find_successors(part, snapshot, problems, own)
     explained = {name for problem in moved for name in (problem.expected, problem.topic)}

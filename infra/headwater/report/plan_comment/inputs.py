@@ -19,6 +19,8 @@ _GRANTING_STEPS, _REVOKING = ("create", "import"), ("delete",)
 _SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
 RISKS_HEAD = "Changes that can lose data or move keys:"
 """The first line of the message that lists them, one in a line."""
+NOT_LISTED = "  … not listed here; `headwater plan` shows them all"
+"""The last line of the message that counts the changes of applications without a message of their own."""
 _ENDINGS = ("nothing was changed: ", "an unhandled error occurred: program exited")
 """The last messages of a refused program; they only count the problems logged before them."""
 _PLAN_HEAD = re.compile(r"Plan for (?:1 application|[^\s:]+): .*\n\n(?P<application>[^\n:]+)")
@@ -81,7 +83,11 @@ def read_preview(text: str) -> Preview:
             (str(each.get("severity", "")), _without_colors(str(each.get("message", ""))))
             for each in document.get("diagnostics") or ()
         ]
-        heads = [message.partition("\n")[0] for _, message in messages if _PLAN_HEAD.match(message)]
+        heads = [
+            message.partition("\n")[0]
+            for _, message in messages
+            if _PLAN_HEAD.match(message) or message.rstrip().endswith(NOT_LISTED)
+        ]
         return Preview(
             stack=_stack_of(steps),
             steps=tuple(_steps_of_preview(steps)),
