@@ -51,7 +51,7 @@ class SlowBatches:
         now = time.monotonic()
         batch = _Batch(task, current_record, get_ident(), now, now + self._first)
         if self._process != os.getpid():  # threads of a parent do not exist in a process that it has forked
-            self._process, self._changed, self._batches = os.getpid(), Condition(), set()
+            self._changed, self._batches, self._process = Condition(), set(), os.getpid()
             Thread(target=self._report, name="slow-batches", daemon=True).start()
         with self._changed:
             self._batches.add(batch)
