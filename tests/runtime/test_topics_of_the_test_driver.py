@@ -35,9 +35,10 @@ def _copies(**serdes: str) -> dict[str, Any]:
     }
 
 
-def _copy_topics(**times: int) -> tuple[TestInputTopic, TestOutputTopic]:
+def _copy_topics(start_timestamp: int = 0, auto_advance: int = 0) -> tuple[TestInputTopic, TestOutputTopic]:
     driver = TopologyTestDriver(_copies())
-    return driver.create_input_topic("in", **times), driver.create_output_topic("out")
+    orders = driver.create_input_topic("in", start_timestamp=start_timestamp, auto_advance=auto_advance)
+    return orders, driver.create_output_topic("out")
 
 
 def test_a_topic_has_its_own_time() -> None:
@@ -117,7 +118,7 @@ def test_formats_can_differ_from_those_of_the_topology() -> None:
     assert changes.read_record().key == "Rome"
     counts = driver.create_output_topic("counts", value_format="bytes")
     assert counts.read_key_value() == ("Rome", bytes(7) + b"\1")
-    assert driver.create_input_topic("orders", value_format="string").pipe_value('{"city": "Oslo"}') is None
+    driver.create_input_topic("orders", value_format="string").pipe_value('{"city": "Oslo"}')
     assert driver.read("counts")[0].key == "Oslo"
     with pytest.raises(ValueError, match="unknown format txt"):
         driver.create_output_topic("counts", key_format="txt")
@@ -143,9 +144,10 @@ def test_topics_that_the_topology_does_not_have_are_refused() -> None:
 
 def test_times_are_not_negative() -> None:
     driver = TopologyTestDriver(_copies())
-    for times in ({"start_timestamp": -1}, {"auto_advance": -1}):
-        with pytest.raises(ValueError, match="is negative: -1"):
-            driver.create_input_topic("in", **times)
+    with pytest.raises(ValueError, match="start_timestamp is negative: -1"):
+        driver.create_input_topic("in", start_timestamp=-1)
+    with pytest.raises(ValueError, match="auto_advance is negative: -1"):
+        driver.create_input_topic("in", auto_advance=-1)
     with pytest.raises(ValueError, match="milliseconds is negative"):
         driver.create_input_topic("in").advance_time(-1)
 
