@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headwater_spark.processors import Record
+from headwater_spark.processors import Record, ValueAndTimestamp
 from headwater_spark.testing import (
     DeserializationError,
     SerializationError,
@@ -164,3 +164,10 @@ def test_a_driver_has_the_topics_the_stores_and_the_number_of_dropped_records() 
     assert driver.produced_topic_names == {"counted-counts-changelog"}
     assert list(driver.stores) == ["counts"]
     assert driver.stores["counts"].get("a").value == 1
+
+
+def test_a_store_can_be_filled_before_the_first_record() -> None:
+    driver = TopologyTestDriver(_COUNTS)
+    driver.store("per-city").put("Rome", ValueAndTimestamp(5, 0))
+    driver.create_input_topic("orders").pipe_value({"city": "Rome"})
+    assert driver.create_output_topic("counts").read_key_value() == ("Rome", 6)
