@@ -174,7 +174,7 @@ class Processor:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Called when the task is closed."""
+        """Called when the task is closed. An error is logged, and fails nothing."""
 
 
 class FixedKeyProcessor(Processor):

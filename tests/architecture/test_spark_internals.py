@@ -21,6 +21,8 @@ _PUBLIC_MODULES = {
 _OWN = {"self", "cls"}
 _PUBLIC_PRIVATE_NAMES = {"KafkaError"}
 """The codes of librdkafka itself begin with an underscore."""
+_DOCUMENTED = {"sys._current_frames"}
+"""What the documentation of Python describes."""
 
 
 def _private_uses(source: str) -> Iterator[str]:
@@ -35,8 +37,9 @@ def _private_uses(source: str) -> Iterator[str]:
                     if each.name.partition(".")[0] in ("pyspark", "py4j") and each.name not in _PUBLIC_MODULES
                 )
             case ast.Attribute(value=value, attr=name) if name.startswith("_") and not name.startswith("__"):
-                if not (isinstance(value, ast.Name) and value.id in _OWN | _PUBLIC_PRIVATE_NAMES):
-                    yield f"{ast.unparse(value)}.{name}"
+                is_known = isinstance(value, ast.Name) and value.id in _OWN | _PUBLIC_PRIVATE_NAMES
+                text = f"{ast.unparse(value)}.{name}"
+                yield from () if is_known or text in _DOCUMENTED else (text,)
             case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
                 yield from (name,) if name.startswith("_") and not name.startswith("__") else ()
             case _:

@@ -4,7 +4,7 @@ A broker refuses an output record after the batch is processed. The batch is the
 production exception handler gets the record: the task knows which input record it is derived from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.program_interface import EngineSettings
@@ -21,6 +21,7 @@ _CALLERS = (
     "headwater_spark.engine.operators.processors",
     "headwater_spark.engine.partitioners.static",
     "headwater_spark.engine.program.partitioning",
+    "headwater_spark.engine.task_context",
     "headwater_spark.processors",
 )
 """The modules that call users' code."""
@@ -76,7 +77,7 @@ class ErrorHandlers:
 
     def flush_failed(self, record: InputRecord, cause: Exception) -> None:
         """Fail: an update in a record cache cannot be processed, and the ones after it are not written."""
-        _raise_transient(cause)
+        _raise_unhandled(cause, _describe_record(record, "cannot be processed", cause))
         handler = PROCESSING_HANDLER if self.fails_on_processing_error else None
         raise PoisonRecordError(_describe_record(record, "cannot be processed", cause), handler) from cause
 
@@ -86,8 +87,8 @@ class ErrorHandlers:
 
     def punctuation_failed(self, task: str, cause: Exception) -> None:
         """Apply `processing.exception.handler`; there is no record for the dead letter queue."""
-        _raise_transient(cause)
-        failure = f"task {task}: a punctuation failed: {_describe_cause(cause)}"
+        failure = f"task {task}: a punctuation failed: {describe_cause(cause)}"
+        _raise_unhandled(cause, failure)
         if self._settings.on_processing_error == "fail":
             raise PoisonRecordError(failure, PROCESSING_HANDLER) from cause
         self.skipped += 1
@@ -98,8 +99,8 @@ class ErrorHandlers:
         self._handle(PRODUCTION_HANDLER, record, f"cannot be written to {topic}", cause)
 
     def _handle(self, handler: str, record: InputRecord, failure: str, cause: Exception) -> None:
-        _raise_transient(cause)
         text = _describe_record(record, failure, cause)
+        _raise_unhandled(cause, text)
         if self._answers[handler] == "fail":
             raise PoisonRecordError(text, handler) from cause
         self.skipped += 1
@@ -110,40 +111,60 @@ class ErrorHandlers:
             self._append((self._settings.dead_letter_topic, None, key, value, timestamp, all_headers))
 
 
-def _raise_transient(cause: Exception) -> None:
-    """Raise `cause` if the record is valid: it waits for a partition, or for its schema."""
+def _raise_unhandled(cause: Exception, text: str) -> None:
+    """Raise an error that no handler gets, because skipping the record would be wrong.
+
+    The record is valid, and waits for a partition, its schema or memory: the batch is retried. An endless
+    recursion is an error of the program: in Java, handlers get exceptions, but no `StackOverflowError` and no
+    `OutOfMemoryError` (`ProcessorNode#process`).
+    """
     if isinstance(cause, TaskMigrated | RegistryUnavailableError | CompilerUnavailableError):
         raise cause
+    if isinstance(cause, MemoryError):
+        if text not in getattr(cause, "__notes__", ()):
+            cause.add_note(text)
+        raise cause
+    if isinstance(cause, RecursionError):
+        raise PoisonRecordError(text) from cause
 
 
 def _describe_record(record: InputRecord, failure: str, cause: Exception) -> str:
     topic, partition, offset = record[:3]
     location = f"record of {topic}, partition {partition}, offset {offset}"
-    return printable(f"{location}: {failure}: {_describe_cause(cause)}")
+    return printable(f"{location}: {failure}: {describe_cause(cause)}")
 
 
-def _describe_cause(cause: Exception) -> str:
+def describe_cause(cause: BaseException) -> str:
     """Return the type and the text of an exception; of users' code with the module and the line."""
-    text = f"{type(cause).__name__}: {cause}"
-    line = _find_user_line(cause)
+    text = f"{type(cause).__name__}: {cause}".removesuffix(": ")
+    line = find_user_line(_lines_of(cause))
     return text if line is None else f"{text} ({line})"
 
 
-def _find_user_line(cause: Exception) -> str | None:
-    """Return the last line of users' code on the way to the exception; None if no such code was called.
+CodeLine = tuple[str, int]
+"""The name of a module, and a line in it."""
+
+
+def _lines_of(cause: BaseException) -> Iterator[CodeLine]:
+    traceback = cause.__traceback__
+    while traceback is not None:
+        yield str(traceback.tb_frame.f_globals.get("__name__")), traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def find_user_line(calls: Iterable[CodeLine]) -> str | None:
+    """Return the last line of users' code in nested calls, outermost first; None if there is no such code.
 
     Libraries that users' code calls are not users' code.
     """
     found, package, caller = None, None, ""
-    traceback = cause.__traceback__
-    while traceback is not None:
-        module = str(traceback.tb_frame.f_globals.get("__name__"))
+    for module, line in calls:
         top = module.partition(".")[0]
         if caller in _CALLERS and module not in _CALLERS:
             package = top
         if top == package and module not in _CALLERS and top != _OWN_PACKAGE:
-            found = f"{module}, line {traceback.tb_lineno}"
-        caller, traceback = module, traceback.tb_next
+            found = f"{module}, line {line}"
+        caller = module
     return found
 
 

@@ -250,7 +250,7 @@ class Task:
     def take_dropped(self) -> tuple[int, str | None]:
         """Return the number of records dropped or skipped since the last call, and the last failure."""
         error_handlers = self.context.error_handlers
-        total, latest = self.context.dropped.total() + error_handlers.skipped, error_handlers.latest
+        total, latest = self.context.count_dropped(), error_handlers.latest
         number, self._reported_dropped = total - self._reported_dropped, total
         error_handlers.latest = None
         return number, latest

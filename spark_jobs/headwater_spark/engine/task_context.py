@@ -181,6 +181,10 @@ class TaskContext:
     def drop(self, node: str, reason: str) -> None:
         self.dropped[node, reason] += 1
 
+    def count_dropped(self) -> int:
+        """Return the number of records dropped or skipped since the task was created."""
+        return self.dropped.total() + self.error_handlers.skipped
+
     def schedule(
         self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
     ) -> Schedule:
@@ -218,6 +222,12 @@ class TaskContext:
             finish()
 
     def close_nodes(self) -> None:
-        """Close users' processors."""
+        """Close users' processors, all of them; raise the first error (`StreamTask#closeTopology`)."""
+        errors: list[Exception] = []
         for close in self._on_close:
-            close()
+            try:
+                close()
+            except Exception as error:  # noqa: BLE001 - users' classes raise anything
+                errors.append(error)
+        if errors:
+            raise errors[0]

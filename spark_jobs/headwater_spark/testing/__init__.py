@@ -18,7 +18,16 @@ from headwater_spark.testing.topology_test_driver import (
     DeserializationError,
     PoisonRecordError,
     SerializationError,
+    TestInputTopic,
+    TestOutputTopic,
     TopologyTestDriver,
 )
 
-__all__ = ["DeserializationError", "PoisonRecordError", "SerializationError", "TopologyTestDriver"]
+__all__ = [
+    "DeserializationError",
+    "PoisonRecordError",
+    "SerializationError",
+    "TestInputTopic",
+    "TestOutputTopic",
+    "TopologyTestDriver",
+]

@@ -1,8 +1,11 @@
 """`TopologyTestDriver`: processes records one by one, and keeps the records that a topology writes."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
+
+import attrs
 
 from headwater.model.nodes import SourceNode
 from headwater.model.problems import ProblemsError
@@ -12,14 +15,22 @@ from headwater_spark.engine.error_handlers import PoisonRecordError
 from headwater_spark.engine.program.settings import engine_settings, without_cache
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Headers, OutputRecord, Value
-from headwater_spark.engine.serdes import DeserializationError, SerializationError
+from headwater_spark.engine.serdes import DeserializationError, SerializationError, plain_serde
 from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.processors import Record
 from headwater_spark.testing.given_schemas import GivenSchemas, find_no_schema
 from headwater_spark.testing.single_partition import SinglePartitionRunner, build_single_partition_programs
 from headwater_spark.testing.sinks import Sinks, listed
+from headwater_spark.testing.topics import TestInputTopic, TestOutputTopic
 
-__all__ = ["DeserializationError", "PoisonRecordError", "SerializationError", "TopologyTestDriver"]
+__all__ = [
+    "DeserializationError",
+    "PoisonRecordError",
+    "SerializationError",
+    "TestInputTopic",
+    "TestOutputTopic",
+    "TopologyTestDriver",
+]
 
 _NOT_HEADERS = "headers are pairs of a name (str) and a value (bytes or None)"
 
@@ -65,7 +76,8 @@ class TopologyTestDriver:
         self._runner = SinglePartitionRunner(programs)
         self._wall_clock_ms = wall_clock_ms
         self._timestamp_ms = 0
-        self._unread: dict[str, list[OutputRecord]] = {}
+        self._unread: dict[str, deque[OutputRecord]] = {}
+        """The records of each topic that was written; a topic stays when all of them were read."""
         self._is_closed = False
         self._has_failed = False
         self._run(lambda: self._runner.advance_wall_clock(wall_clock_ms))
@@ -105,6 +117,67 @@ class TopologyTestDriver:
             lambda: self._runner.pipe(topic, key_bytes, value_bytes, now, wall_clock_ms=clock, headers=pairs)
         )
 
+    def create_input_topic(
+        self,
+        topic: str,
+        *,
+        key_format: str | None = None,
+        value_format: str | None = None,
+        start_timestamp: int = 0,
+        auto_advance: int = 0,
+    ) -> TestInputTopic:
+        """Return a source topic with its own time, in milliseconds, for records without a timestamp.
+
+        `key_format` and `value_format` are formats without a schema, such as `string`, to write records that
+        differ from the formats of the topic. Kafka's topic starts at the present time.
+
+        Raises:
+            KeyError: The topology does not read this topic.
+            ValueError: There is no such format, or a time is negative.
+        """
+        write_key, write_value = (
+            own.serialize if name is None else plain_serde(name).serialize
+            for own, name in zip(self._source_serdes(topic), (key_format, value_format), strict=True)
+        )
+
+        def pipe(
+            key: Value, value: Value, timestamp: int, headers: Iterable[tuple[str, bytes | None]]
+        ) -> None:
+            key_bytes = _to_bytes(key, write_key, f"key of a record of {topic}")
+            value_bytes = _to_bytes(value, write_value, f"value of a record of {topic}")
+            self.pipe(topic, key_bytes, value_bytes, timestamp, headers)
+
+        return TestInputTopic(topic, pipe, start_timestamp, auto_advance)
+
+    def create_output_topic(
+        self, topic: str, *, key_format: str | None = None, value_format: str | None = None
+    ) -> TestOutputTopic:
+        """Return a topic whose records can be read one by one, as a list, or as a `dict`.
+
+        They are read in the formats of `read`, or in `key_format` and `value_format`: formats without a
+        schema, such as `long`, for the records of internal topics.
+
+        Raises:
+            KeyError: The topology does not write this topic.
+            ValueError: There is no such format.
+        """
+        self._sinks.check(topic)
+        formats = [None if name is None else plain_serde(name) for name in (key_format, value_format)]
+
+        def to_record(written: OutputRecord) -> Record:
+            if formats == [None, None]:
+                return self._sinks.to_record(written)
+            _, _, key, value, timestamp, headers = written
+            default = self._sinks.to_record(written) if None in formats else Record(key, value, timestamp)
+            return Record(
+                default.key if formats[0] is None else _from_bytes(key, formats[0]),
+                default.value if formats[1] is None else _from_bytes(value, formats[1]),
+                timestamp,
+                headers,
+            )
+
+        return TestOutputTopic(topic, _Unread(self._unread, topic), to_record)
+
     def advance_wall_clock(self, milliseconds: int) -> None:
         """Advance the wall-clock time, and run the punctuations that are due.
 
@@ -133,9 +206,28 @@ class TopologyTestDriver:
             DeserializationError: A record is not valid in the format. All records can be read again.
         """
         self._sinks.check(topic)
-        records = tuple(self._sinks.to_record(each) for each in self._unread.get(topic, ()))
-        self._unread.pop(topic, None)
+        unread = self._unread.get(topic, deque())
+        records = tuple(map(self._sinks.to_record, unread))
+        unread.clear()
         return records
+
+    @property
+    def produced_topic_names(self) -> frozenset[str]:
+        """The topics to which records were written, with internal topics."""
+        return frozenset(self._unread)
+
+    @property
+    def dropped_records(self) -> int:
+        """The number of records that operators dropped (no key, too late) or exception handlers skipped.
+
+        It is `dropped-records-total` of Kafka Streams' metrics.
+        """
+        return sum(task.context.count_dropped() for task in self._runner.tasks.values())
+
+    @property
+    def stores(self) -> Mapping[str, Value]:
+        """All stores by name, as `store` returns them."""
+        return self._runner.stores
 
     def store(self, name: str) -> Value:
         """Return a store by its name.
@@ -198,13 +290,34 @@ class TopologyTestDriver:
             self._has_failed = True
             raise
         for record in written:
-            self._unread.setdefault(record[0], []).append(record)
+            self._unread.setdefault(record[0], deque()).append(record)
 
     def _source_serdes(self, topic: str) -> tuple[Serde, Serde]:
         program = self._runner.reader(topic)
         name = program.source(topic)
         source = next(each for each in program.nodes if isinstance(each, SourceNode) and each.name == name)
         return serdes_of(source.reads, program)
+
+
+@attrs.frozen
+class _Unread:
+    """The unread records of a topic (`UnreadRecords`), which may not be written yet."""
+
+    records: Mapping[str, deque[OutputRecord]]
+    topic: str
+
+    def peek(self) -> OutputRecord | None:
+        return next(iter(self.records.get(self.topic, ())), None)
+
+    def remove_first(self) -> None:
+        self.records[self.topic].popleft()
+
+    def count(self) -> int:
+        return len(self.records.get(self.topic, ()))
+
+
+def _from_bytes(data: bytes | None, serde: Serde) -> Value:
+    return None if data is None else serde.deserialize(data)
 
 
 def _check_milliseconds(name: str, value: object) -> None:

@@ -23,10 +23,16 @@ import structlog
 
 from headwater.model.offset_metadata import BATCH_ID, DELETING_KEY, OffsetMetadata
 from headwater_spark.engine.columns import OutputColumns, TopicColumns
-from headwater_spark.engine.error_handlers import ErrorHandlers, RefusedRecordError, no_refusal, printable
+from headwater_spark.engine.error_handlers import (
+    ErrorHandlers,
+    RefusedRecordError,
+    describe_cause,
+    no_refusal,
+    printable,
+)
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
-from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.engine.records import NO_RECORD, InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import MovedEntries, can_delete_later, moved_stores
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.stores.backend import BatchedState
@@ -56,6 +62,7 @@ from headwater_spark.worker.task_input import (
 )
 from headwater_spark.worker.task_session import open_session
 
+_log = structlog.get_logger(__name__)
 _DELETED_AT_ONCE = 5_000
 """Entries that a batch checks to delete those whose keys have moved: a few hundredths of a second."""
 _BLOCK_BYTES = 512
@@ -189,10 +196,22 @@ class OpenTask:
         written = self._commit(request, [*deleted, *outputs] if deleted else outputs, part)
         return self._result(part, skipped=len(input_) - len(fresh), written=written)
 
+    @property
+    def current_record(self) -> InputRecord:
+        """The input record that is processed; `NO_RECORD` if records are not processed one by one."""
+        return self._task.context.current.record if isinstance(self._task, Task) else NO_RECORD
+
     def close(self) -> None:
-        """Release the task; records that were not committed are discarded."""
+        """Release the task; records that were not committed are discarded.
+
+        An error of users' `close` is logged: it must not replace the failure because of which the task is
+        closed, and fails no batch.
+        """
         self._session.producer.abort()
-        self._task.close()
+        try:
+            self._task.close()
+        except Exception as error:  # noqa: BLE001 - users' classes raise anything
+            _log.warning("processor not closed", task=self._folder.name, reason=describe_cause(error))
         if isinstance(self._state, LocalState):
             self._state.release()
 

@@ -20,11 +20,13 @@ import attrs
 import structlog
 
 from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.records import NO_RECORD, InputRecord
 from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.owner_socket import OwnerCall, OwnerSocket
 from headwater_spark.worker.record_sender import RecordsRefusedError, RefusedRecords
+from headwater_spark.worker.slow_batches import SlowBatches
 from headwater_spark.worker.state_folders import named_disk_failures
 from headwater_spark.worker.state_proof import OutdatedStateError
 from headwater_spark.worker.task_batch import OpenTask
@@ -44,6 +46,7 @@ _REPORT_AFTER_SECONDS = 30.0
 _RETRY_SECONDS = 0.05
 
 _log = structlog.get_logger(__name__)
+_SLOW_BATCHES = SlowBatches()
 
 
 class TaskOwnedError(Exception):
@@ -85,6 +88,10 @@ class _Ownership:
             yield
         finally:
             self.lock.release()
+
+    def current_record(self) -> InputRecord:
+        """Return the input record that is processed; `NO_RECORD`: it is not known."""
+        return NO_RECORD if self.task is None else self.task.current_record
 
     def close_task(self) -> None:
         task, self.task = self.task, None
@@ -178,10 +185,11 @@ class TaskOwner:
             task = ownership.task
             if task is not None and (task.layout_version != request.layout_version or task.is_slow):
                 ownership.close_task()
-            try:
-                return _process_with_latest_state(request, partition, ownership, input_, tick=tick)
-            except RecordsRefusedError as error:
-                return _process_without_refused(request, partition, ownership, input_, error, tick=tick)
+            with _SLOW_BATCHES.watched(f"{request.subtopology}_{partition}", ownership.current_record):
+                try:
+                    return _process_with_latest_state(request, partition, ownership, input_, tick=tick)
+                except RecordsRefusedError as error:
+                    return _process_without_refused(request, partition, ownership, input_, error, tick=tick)
         except BaseException as error:
             self._release(ownership)
             if isinstance(error, TaskMigrated):

@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from headwater_spark.driver.spark_session.session import SessionSettings
+from headwater_spark.driver.spark_session.session import SessionSettings, write_packages
 
 
 def test_spark_redacts_secrets() -> None:
@@ -63,3 +64,24 @@ def test_a_silent_executor_is_lost_before_its_records_could_be_written_late(mast
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])
 def test_a_session_without_executors_has_no_settings_for_them(master: str) -> None:
     assert "spark.locality.wait" not in SessionSettings(application="a", master=master).spark()
+
+
+def test_executors_can_load_classes_from_the_packages_that_are_sent(tmp_path: Path) -> None:
+    """In a clone, the JSON Schemas that `headwater` reads when it is imported are not in its folder."""
+    archive = tmp_path / "headwater.zip"
+    write_packages(archive)
+    program = (
+        f"import sys; sys.path.insert(0, {str(archive)!r}); "
+        "import headwater; from headwater_spark.driver.preflight import class_failures; "
+        "print(headwater.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(archive))

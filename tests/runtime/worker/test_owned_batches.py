@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.records import NO_RECORD
 from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.worker import task_owner
 from headwater_spark.worker.messages import BatchRequest, BatchResult
@@ -31,6 +32,7 @@ def refusal(number: int) -> RecordsRefusedError:
 class Request:
     state_folder: Path
     layout_version: int = 1
+    subtopology: str = "0"
 
     def task_name(self, partition: int) -> str:
         return f"app-0-{partition}"
@@ -48,6 +50,7 @@ class FakeTask:
         self.refused = refused
         self.is_slow = False
         self.is_closed = False
+        self.current_record = NO_RECORD
         self.ticks: list[bool] = []
         FakeTask.opened.append(self)
 

@@ -82,3 +82,27 @@ def test_unknown_subjects_and_ids(url: str) -> None:
     found = SchemaRegistry((url,))
     assert found.latest("unknown-subject") is None
     assert found.schema(1_000_000) is None
+
+
+@pytest.mark.soak
+def test_a_new_version_is_used_while_the_application_runs(url: str, tmp_path: Path) -> None:
+    """Values of it pass a repartition topic and a store in the version at the start."""
+    first = registered(url, "visits-value", ORDER)
+    format_ = "avro-registry:visits-value"
+    steps = [
+        {"stream": {"topic": "visits", "serdes": {"key": "string", "value": format_}}},
+        {"groupBy": {"key": "value.item"}},
+        {"reduce": {"add": "value", "materialized": "latest"}},
+        {"toStream": {}},
+        {"to": {"topic": "latest-visits"}},
+    ]
+    text = json.dumps({"application": {"id": "visits", "config": {URL: url}}, "topology": steps})
+    document = load_text(text, "visits.json").documents[0]
+    schemas = check_runnable(document, tmp_path).schemas
+    replay = BatchReplay(runnable_programs(document, (), schemas=schemas, schema_of=RegisteredSchemas(url)))
+    second = registered(url, "visits-value", NOTED)
+    newer = plain_serde(format_, json.dumps({"id": second, "schema": json.dumps(NOTED)}))
+    written = replay.pipe("visits", b"k", newer.serialize({"item": "tea", "note": "new"}), 1)
+    (value,) = (record[3] for record in written if record[0] == "latest-visits")
+    known = plain_serde(format_, json.dumps({"id": first, "schema": json.dumps(ORDER)}))
+    assert value == known.serialize({"item": "tea"})

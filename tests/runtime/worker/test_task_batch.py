@@ -6,6 +6,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from headwater_spark.processors import Processor, ProcessorContext, Record
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.task_batch import OpenTask
 from headwater_spark.worker.task_input import RecordInput
@@ -19,6 +20,13 @@ topology:
   - to: {from: read, topic: out, serdes: {key: string, value: json}}
 """
 
+NOT_CLOSED = f"""
+application: {{id: not-closed}}
+topology:
+  - stream: {{topic: in, serdes: {{key: string, value: string}}}}
+  - process: {{class: "{__name__}:NotClosed", stores: [{{name: seen, kind: keyValue}}]}}
+"""
+
 
 def test_half_of_a_surrogate_pair_can_be_printed(
     broker: Broker, request_: BatchRequest, capsys: pytest.CaptureFixture[str]
@@ -30,6 +38,36 @@ def test_half_of_a_surrogate_pair_can_be_printed(
     captured = capsys.readouterr()
     assert "\\ud800" in captured.out + captured.err  # the log may be configured by another test
     assert broker.commits == 1
+
+
+class NotClosed(Processor):
+    """Cannot be closed."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.seen = context.state_store("seen")
+
+    def process(self, record: Record) -> None:
+        if record.value == "bad":
+            raise ValueError("a bad record")
+        self.seen.put(record.key, record.value)
+
+    def close(self) -> None:
+        raise OSError("not closed")
+
+
+def test_an_error_of_close_is_logged_and_the_task_can_be_opened_again(
+    broker: Broker, request_: BatchRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise it would replace the failure because of which the task is closed."""
+    request = batch_request(NOT_CLOSED, request_.state_folder)
+    for number in range(2):
+        task = OpenTask(request, 0)
+        input_ = RecordInput([(*IN, number, 1_000, b"a", b"x", ())])
+        assert task.process_batch(request, input_, tick=False).read == 1
+        task.close()
+    captured = capsys.readouterr()
+    assert f"OSError: not closed ({__name__}, line" in captured.out + captured.err
+    assert broker.commits == 2
 
 
 def test_each_batch_commits_the_next_version_of_the_state(broker: Broker, request_: BatchRequest) -> None:

@@ -15,6 +15,7 @@ import attrs
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from headwater.spec.schema import topology_schemas
 from headwater_spark.driver.spark_session.requirements import is_local_master
 from headwater_spark.spark_internals.jvm import disable_checksum_files, silence_accumulators, start_jvm
 from headwater_spark.spark_internals.supported import check_spark_internals
@@ -177,10 +178,15 @@ def ship_packages(spark: SparkSession) -> None:
     folder = tempfile.mkdtemp(prefix="headwater-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that start later fetch it, too
     archive = Path(folder, _ARCHIVE)
+    write_packages(archive)
+    context.addPyFile(str(archive))
+
+
+def write_packages(archive: Path) -> None:
+    """Write our packages to a ZIP file from which Python can import them."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for file, name in _package_files():
             packed.write(file, name)
-    context.addPyFile(str(archive))
 
 
 def is_remote(checkpoint: str) -> bool:
@@ -213,3 +219,7 @@ def _package_files() -> Iterator[tuple[Path, str]]:
             for file in sorted(root.rglob("*")):
                 if file.is_file() and "__pycache__" not in file.parts:
                     yield file, str(Path(package, file.relative_to(root)))
+    schemas = topology_schemas()
+    if isinstance(schemas, Path) and schemas.parent.name != "headwater":  # a clone: not in the package
+        for file in sorted(schemas.glob("*.json")):
+            yield file, str(Path("headwater", schemas.name, file.name))

@@ -55,8 +55,10 @@ class TaskProcessorContext:
         current = self._current
         before = current.context
         current.context = (record.timestamp, record.headers, current.record)
-        target(record.key, record.value, record.timestamp, record.headers)
-        current.context = before
+        try:
+            target(record.key, record.value, record.timestamp, record.headers)
+        finally:  # the processor may catch the error, and continue
+            current.context = before
 
     def state_store(self, name: str) -> Value:
         if name not in self._context.node.stores and not self._task.is_global_store(name):
@@ -75,8 +77,10 @@ class TaskProcessorContext:
         def punctuate(timestamp: int) -> None:
             current = self._current
             before, current.record, current.context = current.record, NO_RECORD, (timestamp, (), NO_RECORD)
-            callback(timestamp)
-            current.record, current.context = before, None
+            try:
+                callback(timestamp)
+            finally:
+                current.record, current.context = before, None
 
         return self._task.schedule(self._context.node.name, interval_ms, kind, punctuate)
 

@@ -1,24 +1,23 @@
-"""The serdes of formats with a schema (JSON, Avro, Protobuf), and the serde of each format by its name.
+"""The serdes of JSON and of values with a schema, and the serde of each format by its name.
 
 JSON Schema has the draft that `$schema` names, by default 2020-12. A schema is in a file (no header), or in
-a schema registry (header: 0, schema id in 4 bytes) as Confluent's serializers write it. Logical types of Avro
-are read as their underlying types: a `timestamp-millis` is a long, as everywhere in the runtime.
+a schema registry (header: 0, schema id in 4 bytes) as Confluent's serializers write it.
 """
 
 import json
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
-from io import BytesIO
 
 import attrs
-import fastavro
 import jsonschema
-from fastavro.schema import SchemaParseException, UnknownType
 from jsonschema.validators import validator_for
 from referencing import Registry
 
 from headwater.model.behaviors import Format
 from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.avro import avro, avro_of_other_version
 from headwater_spark.engine.serdes.java_texts import (
     escape_pairs,
     read_json_bytes,
@@ -30,19 +29,22 @@ from headwater_spark.engine.serdes.plain import (
     DeserializationError,
     Plain,
     SerializationError,
-    equal_in_bytes,
     equal_in_java,
     session_windowed,
     time_windowed,
 )
-from headwater_spark.engine.serdes.protobuf import protobuf, protobuf_reader, registered_protobuf
+from headwater_spark.engine.serdes.protobuf import (
+    protobuf,
+    protobuf_of_other_version,
+    registered_protobuf,
+)
 
 SchemaOf = Callable[[int], str | None]
 """Schema id → text of the schema; None = no such schema. Raises RegistryUnavailableError or
 CompilerUnavailableError, and ValueError for a schema that cannot be used."""
-_ADDED_FIELDS = "record contains more fields than the schema specifies: "
-_MISSING_FIELD = " is specified in the schema but missing"
-"""What fastavro says; other texts may contain values, and are not shown."""
+_OTHER_TYPE = "it contains a value of the Python type "
+_TOO_MANY_DIGITS = "integer string conversion"
+"""What Python says; other texts may contain values, and are not shown."""
 _MAGIC = b"\0"
 _HEADER = 5
 
@@ -73,6 +75,10 @@ def _fault(error: Exception) -> str:
         return "nested too deeply"
     if isinstance(error, UnicodeError):
         return "not UTF-8"
+    if isinstance(error, TypeError) and str(error).startswith(_OTHER_TYPE):
+        return str(error)
+    if _TOO_MANY_DIGITS in str(error):
+        return f"a whole number has more than {sys.get_int_max_str_digits():,} digits"
     return "it contains something that JSON cannot represent"
 
 
@@ -135,62 +141,6 @@ def _refuse_references_outside(schema: Value) -> None:
         raise ValueError(f"it refers to {outside}, which is not in the file")
 
 
-def avro(name: str, schema_text: str) -> Plain:
-    """Return the serde of one schema.
-
-    Raises:
-        ValueError: The text is not an Avro schema.
-    """
-    try:
-        schema = fastavro.parse_schema(_without_logical_types(json.loads(schema_text)))
-    except (SchemaParseException, UnknownType, KeyError, TypeError) as error:
-        raise ValueError(f"invalid Avro schema: {error}") from None
-
-    def write(value: Value) -> bytes:
-        out = BytesIO()
-        try:
-            fastavro.schemaless_writer(out, schema, value, strict_allow_default=True)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise SerializationError(name, f"it does not match the schema{_avro_fields(error)}") from None
-        return out.getvalue()
-
-    def read(data: bytes) -> Value:
-        source = BytesIO(data)
-        try:
-            value = fastavro.schemaless_reader(source, schema, None)
-        except (ValueError, EOFError, IndexError, KeyError, OverflowError, MemoryError):
-            raise DeserializationError(name, f"{len(data)} byte(s) that do not match the schema") from None
-        if source.tell() != len(data):
-            raise DeserializationError(name, f"{len(data) - source.tell()} byte(s) too many")
-        return value
-
-    equal_bytes = equal_in_bytes(write)
-
-    def equal(one: Value, other: Value) -> bool:
-        """Compare maps without their order, and numbers with the types of the schema."""
-        return equal_in_java(one, other) or equal_bytes(one, other)
-
-    return Plain(write, read, equal)
-
-
-def _avro_fields(error: Exception) -> str:
-    """Return which fields of a record do not match its schema, if fastavro names them; never values."""
-    text = str(error)
-    if (added := text.removeprefix(_ADDED_FIELDS)) != text:
-        return f", which has no field {added}"
-    if _MISSING_FIELD in text:
-        return f": {text.partition(_MISSING_FIELD)[0].removeprefix('Field ')} is missing"
-    return ""
-
-
-def _without_logical_types(schema: Value) -> Value:
-    if isinstance(schema, dict):
-        return {key: _without_logical_types(each) for key, each in schema.items() if key != "logicalType"}
-    if isinstance(schema, list):
-        return [_without_logical_types(each) for each in schema]
-    return schema
-
-
 class RegistryUnavailableError(Exception):
     """The schema registry does not answer. The record may be valid: retry the batch."""
 
@@ -206,13 +156,18 @@ def no_registry(schema_id: int) -> str | None:
 
 MakeSerde = Callable[[str, str], Plain]
 """Format and text of the schema → serde. Raises ValueError: the text is not such a schema."""
+MakeReader = Callable[[str, str, str], Plain]
+"""Format, text of another version of the schema, text of the known version → serde that reads the other one.
+
+Raises ValueError: a text is not such a schema.
+"""
 
 
 def registered(name: str, kind: "RegisteredKind", latest: str, schema_of: SchemaOf) -> Plain:
-    """Return a serde that reads with the schema that a value's id names, and writes with the latest one.
+    """Return a serde that writes with the latest schema, and converts other versions to it when it reads.
 
-    `latest` is JSON with `id` and `schema`, a text: the latest version when the application started, the
-    same for all tasks and attempts.
+    So producers may write a newer version while the application runs. `latest` is JSON with `id` and
+    `schema`, a text: the latest version when the application started, the same for all tasks and attempts.
 
     Raises:
         ValueError: The schema is not one of this format.
@@ -226,29 +181,40 @@ def registered(name: str, kind: "RegisteredKind", latest: str, schema_of: Schema
         try:
             return header + writer.serialize(value)
         except SerializationError as error:
+            for newer in filter(header.__lt__, readers if kind.writes_newer else ()):
+                with suppress(SerializationError):
+                    return newer + readers[newer].serialize(value)
             version = f"schema id {found['id']}, the latest version when the application started"
             raise SerializationError(name, f"{error.fault} ({version})") from None
+
+    def other_version(header: bytes) -> Plain:
+        return _reader(name, header, lambda text: kind.make_reader(name, text, found["schema"]), schema_of)
 
     def read(data: bytes) -> Value:
         reader = readers.get(data[:_HEADER])
         if reader is None:
-            reader = readers[data[:_HEADER]] = _reader(name, kind.make_reader, data[:_HEADER], schema_of)
+            reader = readers[data[:_HEADER]] = other_version(data[:_HEADER])
         return reader.deserialize(data[_HEADER:])
 
     return Plain(write, read, writer.equal)
 
 
-def _reader(name: str, make: MakeSerde, header: bytes, schema_of: SchemaOf) -> Plain:
+def _reader(name: str, header: bytes, make: Callable[[str], Plain], schema_of: SchemaOf) -> Plain:
     if len(header) < _HEADER or header[:1] != _MAGIC:
         raise DeserializationError(name, "it does not start with 0 and a schema id")
     schema_id = int.from_bytes(header[1:], "big")
     try:
         text = schema_of(schema_id)
-        if text is None:
-            raise DeserializationError(name, f"the registry has no schema {schema_id}")
-        return make(name, text)
+        if text is not None:
+            return make(text)
     except ValueError as error:
         raise DeserializationError(name, f"schema {schema_id} cannot be used: {error}") from None
+    raise DeserializationError(name, f"the registry has no schema {schema_id}")
+
+
+def _json_of_other_version(name: str, schema_text: str, _known_text: str) -> Plain:
+    """Return the serde of another version: JSON names its fields, so its values need no conversion."""
+    return checked_json(name, schema_text)
 
 
 @attrs.frozen
@@ -257,14 +223,16 @@ class RegisteredKind:
 
     type: str
     make: MakeSerde
-    make_reader: MakeSerde
+    make_reader: MakeReader
+    writes_newer: bool = False
+    """A value that fits only a newer version that was read is written with it; otherwise it is refused."""
 
 
 _WITH_SCHEMA: Mapping[str, MakeSerde] = {"json": checked_json, "avro": avro, "protobuf": protobuf}
 _REGISTERED: Mapping[str, RegisteredKind] = {
-    "avro-registry": RegisteredKind("AVRO", avro, avro),
-    "json-registry": RegisteredKind("JSON", checked_json, checked_json),
-    "protobuf-registry": RegisteredKind("PROTOBUF", registered_protobuf, protobuf_reader),
+    "avro-registry": RegisteredKind("AVRO", avro, avro_of_other_version),
+    "json-registry": RegisteredKind("JSON", checked_json, _json_of_other_version, writes_newer=True),
+    "protobuf-registry": RegisteredKind("PROTOBUF", registered_protobuf, protobuf_of_other_version),
 }
 
 

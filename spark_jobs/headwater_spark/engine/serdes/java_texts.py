@@ -97,7 +97,7 @@ def _format_moment(value: Value) -> str:
         return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
     if isinstance(value, date):
         return value.isoformat()
-    raise TypeError
+    raise TypeError(f"it contains a value of the Python type {type(value).__name__}")
 
 
 _encode = json.JSONEncoder(

@@ -15,7 +15,7 @@ otherwise it has its default. Well-known types are messages like all others.
 import base64
 import binascii
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -59,7 +59,7 @@ def registered_protobuf(name: str, schema: str) -> Plain:
     """
     file = _own_file(schema)
     descriptor = _find_message(file, chosen_message(name))
-    writer, read = _message_serde(name, descriptor), _path_reader(name, file)
+    writer, read = _message_serde(name, descriptor), _path_reader(name, file, {})
     prefix = write_path(_path_of(descriptor))
 
     def write(value: Value) -> bytes:
@@ -68,14 +68,30 @@ def registered_protobuf(name: str, schema: str) -> Plain:
     return Plain(write, read, writer.equal)
 
 
-def protobuf_reader(name: str, schema: str) -> Plain:
-    """Return the serde of another version of the schema: it only reads; raises as `registered_protobuf`."""
-    read = _path_reader(name, _own_file(schema))
+def protobuf_of_other_version(name: str, schema: str, known: str) -> Plain:
+    """Return the serde that reads values of another version as messages of the known one.
+
+    A field that the known version does not have is not read. A message that it does not have is a value of
+    another type, and is read as it is.
+
+    Raises:
+        ValueError: A text is not a compiled schema.
+    """
+    messages = {each.full_name: each for each in _messages_of(_own_file(known))}
+    read = _path_reader(name, _own_file(schema), messages)
 
     def write(_: Value) -> bytes:
         raise SerializationError(name, "only the latest version of the schema is written")
 
     return Plain(write, read)
+
+
+def _messages_of(file: _Descriptor) -> Iterator[_Descriptor]:
+    pending = list(file.message_types_by_name.values())
+    while pending:
+        message = pending.pop()
+        yield message
+        pending += message.nested_types
 
 
 def chosen_message(name: str) -> str:
@@ -165,7 +181,10 @@ def _path_of(descriptor: _Descriptor) -> list[int]:
     return path[::-1]
 
 
-def _path_reader(name: str, file: _Descriptor) -> Callable[[bytes], Value]:
+def _path_reader(
+    name: str, file: _Descriptor, messages: Mapping[str, _Descriptor]
+) -> Callable[[bytes], Value]:
+    """Return a function that reads each message of a file, as the one of its full name in `messages`."""
     readers: dict[tuple[int, ...], Callable[[bytes], Value]] = {}
 
     def read(data: bytes) -> Value:
@@ -175,7 +194,8 @@ def _path_reader(name: str, file: _Descriptor) -> Callable[[bytes], Value]:
             raise DeserializationError(name, str(error)) from None
         reader = readers.get(tuple(path))
         if reader is None:
-            reader = _message_serde(name, _message_at(name, file, path)).deserialize
+            written = _message_at(name, file, path)
+            reader = _message_serde(name, messages.get(written.full_name, written)).deserialize
             readers[tuple(path)] = reader
         return reader(data[start:])
 

@@ -74,6 +74,12 @@ message Order {
 """
 """A map as Confluent's serializers register it if they do not normalize schemas."""
 OLDER = 'syntax = "proto3"; package shop; message Order { string item = 1; }'
+NEWER = """
+syntax = "proto3";
+package shop;
+message Refund { string reason = 1; }
+message Order { string item = 1; int64 count = 2; }
+"""
 REQUIRED = 'syntax = "proto2"; message A { required int32 x = 1; optional int32 y = 2 [default = 7]; }'
 EMPTY: Mapping[str, Any] = {
     "item": "", "count": 0, "note": None, "lines": [], "tags": {}, "state": "NEW", "card": None,
@@ -205,11 +211,20 @@ def test_the_path_of_the_first_message_may_be_written_in_full() -> None:
     assert read_path(b"\x02\xd8\x04") == ([300], 3)
 
 
-def test_a_value_is_read_with_the_schema_that_it_was_written_with() -> None:
+def test_a_value_of_another_version_is_read_as_a_message_of_the_version_at_the_start() -> None:
+    """As with `KafkaProtobufSerde` of a class: the class reads the bytes of all versions."""
     own = serde(others={7: OLDER})
-    assert own.deserialize(b"\0\0\0\0\7\0\x0a\x03tea") == {"item": "tea"}
-    newer = serde(proto=OLDER)
-    assert newer.deserialize(HEADER + b"\0\x0a\x03tea\x10\x05") == {"item": "tea"}
+    older = own.deserialize(b"\0\0\0\0\7\0\x0a\x03tea")
+    assert older == {**EMPTY, "item": "tea"}
+    newer = serde(proto=OLDER, others={7: NEWER})
+    read = newer.deserialize(b"\0\0\0\0\7\2\2\x0a\x03tea\x10\x05")
+    assert read == {"item": "tea"}
+    assert newer.serialize(read) == HEADER + b"\0\x0a\x03tea", "it can be passed on"
+
+
+def test_a_message_that_the_version_at_the_start_does_not_have_is_read_as_it_is() -> None:
+    own = serde(proto=OLDER, others={7: NEWER})
+    assert own.deserialize(b"\0\0\0\0\7\0\x0a\1x") == {"reason": "x"}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -21,7 +21,7 @@ from headwater_spark.engine.serdes import (
 NAME = "avro-registry:orders-value"
 
 
-def schema(*fields: Mapping[str, str]) -> str:
+def schema(*fields: Mapping[str, Any]) -> str:
     return json.dumps({"type": "record", "name": "Order", "fields": list(fields)})
 
 
@@ -38,7 +38,7 @@ def test_a_value_is_preceded_by_zero_and_its_schema_id() -> None:
     assert serde.deserialize(written) == {"id": 1, "note": "x"}
 
 
-def test_a_value_is_read_by_the_schema_it_was_written_with() -> None:
+def test_the_schema_of_a_value_is_requested_once() -> None:
     asked = []
 
     def schema_of(schema_id: int) -> str | None:
@@ -47,7 +47,7 @@ def test_a_value_is_read_by_the_schema_it_was_written_with() -> None:
 
     serde = plain_serde(NAME, LATEST, schema_of)
     for number in range(3):
-        assert serde.deserialize(b"\0\0\0\0\7" + bytes([2 * number])) == {"id": number}
+        assert serde.deserialize(b"\0\0\0\0\7" + bytes([2 * number])) == {"id": number, "note": "none"}
     assert asked == [7]
 
 
@@ -75,13 +75,146 @@ def test_a_value_that_does_not_match_the_schema_is_rejected() -> None:
     ],
 )
 def test_the_fault_names_fields_and_the_version_that_is_written(value: object, fault: str) -> None:
-    """Producers may write a later version while the application runs, and it passes their values on."""
     with pytest.raises(SerializationError) as raised:
         plain_serde(NAME, LATEST, VERSIONS.get).serialize(value)
     version = "schema id 258, the latest version when the application started"
     assert str(raised.value) == (
         f"the value cannot be written as {NAME}: it does not match the schema{fault} ({version})"
     )
+
+
+def _convert(written: str, known: str, value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Write a value with a version that is newer than the application, and read it in the application."""
+    newer = plain_serde(NAME, json.dumps({"id": 9, "schema": written}))
+    serde = plain_serde(NAME, json.dumps({"id": 258, "schema": known}), {9: written}.get)
+    read = serde.deserialize(newer.serialize(value))
+    assert serde.deserialize(serde.serialize(read)) == read, "it can be passed on"
+    return read
+
+
+def field(name: str, type_: Any, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+    return {"name": name, "type": type_, **more}
+
+
+def enum(*symbols: str, **more: str) -> dict[str, Any]:
+    return {"type": "enum", "name": "State", "symbols": list(symbols), **more}
+
+
+_INNER = {"type": "record", "name": "Line", "fields": [ID]}
+_INNER_NOTED = {"type": "record", "name": "Line", "fields": [ID, NOTE]}
+
+
+@pytest.mark.parametrize(
+    ("written", "known", "value", "expected"),
+    [
+        (schema(ID, NOTE), schema(ID), {"id": 1, "note": "x"}, {"id": 1}),
+        (schema(NOTE, ID), schema(ID), {"id": 1, "note": "x"}, {"id": 1}),
+        (schema(ID), schema(ID, NOTE), {"id": 1}, {"id": 1, "note": "none"}),
+        (schema(field("id", "int")), schema(field("id", "double")), {"id": 1}, {"id": 1.0}),
+        (schema(field("id", "long")), schema(field("id", ["null", "long"])), {"id": 1}, {"id": 1}),
+        (
+            schema(field("id", ["null", "string", "long"])),
+            schema(field("id", ["null", "long"])),
+            {"id": None},
+            {"id": None},
+        ),
+        (schema(field("s", enum("A", "B"))), schema(field("s", enum("B"))), {"s": "B"}, {"s": "B"}),
+        (
+            schema(field("s", enum("A", "B"))),
+            schema(field("s", enum("A", default="A"))),
+            {"s": "B"},
+            {"s": "A"},
+        ),
+        (
+            schema(field("old", "string")),
+            schema(field("new", "string", aliases=["old"])),
+            {"old": "x"},
+            {"new": "x"},
+        ),
+        (
+            schema(field("lines", {"type": "array", "items": _INNER_NOTED})),
+            schema(field("lines", {"type": "array", "items": _INNER})),
+            {"lines": [{"id": 1, "note": "x"}]},
+            {"lines": [{"id": 1}]},
+        ),
+    ],
+    ids=[
+        *("added", "added first", "removed", "promoted", "union added", "union reduced", "enum reduced"),
+        *("enum default", "alias", "nested"),
+    ],
+)
+def test_a_value_of_another_version_is_converted_to_the_version_at_the_start(
+    written: str, known: str, value: object, expected: object
+) -> None:
+    """Follows Avro's schema resolution, as a Kafka Streams application with `SpecificAvroSerde` does."""
+    assert repr(_convert(written, known, value)) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    ("written", "known", "value", "fault"),
+    [
+        (schema(ID), schema(ID, field("total", "long")), {"id": 1}, ": total is missing, and has no default"),
+        (schema(field("id", "string")), schema(ID), {"id": "secret"}, ": a type, a union or an enum differs"),
+        (
+            schema(field("s", enum("A", "SECRET"))),
+            schema(field("s", enum("A"))),
+            {"s": "SECRET"},
+            ": a type, a union or an enum differs",
+        ),
+        (schema(field("id", ["null", "long"])), schema(ID), {"id": None}, ": a type, a union or an enum"),
+    ],
+    ids=["no default", "type", "enum", "null"],
+)
+def test_a_value_of_an_incompatible_version_cannot_be_read(
+    written: str, known: str, value: object, fault: str
+) -> None:
+    with pytest.raises(DeserializationError, match=f"it cannot be converted{fault}") as raised:
+        _convert(written, known, value)
+    assert "secret" not in str(raised.value).lower()
+
+
+def test_a_record_with_another_name_is_read_as_it_is() -> None:
+    """A topic may have records of several types; Kafka's deserializer finds the class by the name."""
+    other = json.dumps({"type": "record", "name": "Refund", "fields": [{"name": "sum", "type": "long"}]})
+    written = plain_serde(NAME, json.dumps({"id": 9, "schema": other})).serialize({"sum": 5})
+    assert plain_serde(NAME, LATEST, {9: other}.get).deserialize(written) == {"sum": 5}
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "value"),
+    [
+        ("bytes", "\u00ff", b"\xff"),
+        ({"type": "fixed", "name": "F", "size": 2}, "ab", b"ab"),
+        ("double", 0, 0.0),
+        (["bytes", "null"], "a", b"a"),
+        (["null", "double"], 7, 7.0),
+        ({"type": "array", "items": "float"}, [1], [1.0]),
+        ({"type": "map", "values": "bytes"}, {"a": "b"}, {"a": b"b"}),
+        (
+            {"type": "record", "name": "N", "fields": [field("x", "bytes", default="b"), field("y", "long")]},
+            {"y": 1},
+            {"x": b"b", "y": 1},
+        ),
+    ],
+    ids=["bytes", "fixed", "double", "union", "second of a union", "array", "map", "record"],
+)
+def test_defaults_are_values_of_their_type(type_: object, default: object, value: object) -> None:
+    """A schema has defaults as JSON: bytes are a string, and a double may be a whole number."""
+    known = schema(ID, field("added", type_, default=default))
+    expected = {"id": 1, "added": value}
+    assert repr(_convert(schema(ID), known, {"id": 1})) == repr(expected)
+    serde = plain_serde("avro:orders.avsc", known)
+    assert repr(serde.deserialize(serde.serialize({"id": 1}))) == repr(expected)
+
+
+def test_a_recursive_record_is_converted() -> None:
+    def node(*more: Mapping[str, Any]) -> str:
+        return schema(ID, field("next", ["null", "Order"]), *more)
+
+    value = {"id": 1, "next": {"id": 2, "next": None}}
+    expected = {"id": 1, "next": {"id": 2, "next": None, "note": "none"}, "note": "none"}
+    assert _convert(node(), node(NOTE), value) == expected
+    assert _convert(node(NOTE), node(), expected) == value
 
 
 def test_a_format_without_its_schema_is_unknown() -> None:
@@ -108,6 +241,27 @@ def test_json_is_validated_with_the_schema_of_its_id() -> None:
     for refused in (b'\0\0\0\0\2{"count":2}', b'{"item":"tea"}', b"\0\0\0\0\2", b'\0\0\0\0\3{"item":"tea"}'):
         with pytest.raises(DeserializationError):
             serde.deserialize(refused)
+
+
+def _closed(*names: str) -> str:
+    return json.dumps({"properties": {name: {} for name in names}, "additionalProperties": False})
+
+
+def test_json_of_a_newer_version_is_passed_on_with_its_version() -> None:
+    """An application with `KafkaJsonSchemaSerde<JsonNode>` continues, too, with the new field."""
+    versions = {2: _closed("item", "old"), 7: _closed("item"), 9: _closed("item", "note")}
+    latest = json.dumps({"id": 7, "schema": versions[7]})
+    serde = plain_serde("json-registry:orders-value", latest, versions.get)
+    value = {"item": "tea", "note": "x"}
+    with pytest.raises(SerializationError, match="additionalProperties"):
+        serde.serialize(value)
+    written = b'\0\0\0\0\x09{"item":"tea","note":"x"}'
+    assert serde.deserialize(written) == value
+    assert serde.serialize(value) == written
+    assert serde.serialize({"item": "tea"})[:5] == b"\0\0\0\0\7", "what fits is written as before"
+    older = serde.deserialize(b'\0\0\0\0\2{"item":"tea","old":1}')
+    with pytest.raises(SerializationError, match="schema id 7, the latest version when"):
+        serde.serialize(older)
 
 
 @pytest.mark.parametrize(
@@ -158,4 +312,4 @@ def test_an_unavailable_schema_is_requested_again(error: type[Exception]) -> Non
     serde = plain_serde(NAME, LATEST, schema_of)
     with pytest.raises(error):
         serde.deserialize(b"\0\0\0\0\7\2")
-    assert serde.deserialize(b"\0\0\0\0\7\2") == {"id": 1}
+    assert serde.deserialize(b"\0\0\0\0\7\2") == {"id": 1, "note": "none"}

@@ -240,6 +240,26 @@ def test_the_fault_names_the_character(data: bytes, fault: str) -> None:
     assert str(raised.value) == f"invalid json value: {fault}"
 
 
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ([10**5000], "a whole number has more than 4,300 digits"),
+        ({"a": {1j}}, "it contains a value of the Python type set"),
+        ({("secret",): 1}, "it contains something that JSON cannot represent"),
+    ],
+)
+def test_the_fault_says_what_json_cannot_represent(value: Value, fault: str) -> None:
+    with pytest.raises(SerializationError) as raised:
+        plain_serde("json").serialize(value)
+    assert str(raised.value) == f"the value cannot be written as json: {fault}"
+
+
+def test_a_number_of_thousands_of_digits_is_named() -> None:
+    with pytest.raises(DeserializationError) as raised:
+        plain_serde("json").deserialize(b'{"a": ' + b"1" * 5000 + b"}")
+    assert str(raised.value) == "invalid json value: a whole number has more than 4,300 digits"
+
+
 @pytest.mark.parametrize("data", [b"", b" ", b"\n"])
 def test_an_empty_value_is_no_json(data: bytes) -> None:
     """Jackson reads a `MissingNode`, which no other program can read."""

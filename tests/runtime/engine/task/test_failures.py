@@ -5,6 +5,7 @@ import pytest
 
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.task import PoisonRecordError
+from headwater_spark.processors import Processor, Record
 from tests.runtime.topology_runner import CACHED, NO_CACHE, TopologyRunner
 
 LONGS = """
@@ -268,3 +269,36 @@ def test_a_count_in_a_format_that_has_no_numbers_fails_with_its_record(
     )
     with pytest.raises(PoisonRecordError, match=r"record of in, partition 0, offset 0: .* as string"):
         runner.feed(runner.record("in", b"k", b"v", 1))
+
+
+def _failing(error: BaseException) -> type[Processor]:
+    class User(Processor):
+        def process(self, _record: Record) -> None:
+            raise error
+
+    return User
+
+
+_PROCESS = """
+- stream: {topic: in, serdes: {key: string, value: string}}
+- process: {class: User, name: user}
+- to: {topic: out}
+"""
+
+
+@pytest.mark.parametrize("settings", [NO_CACHE, CONTINUE], ids=["fail", "continue"])
+def test_a_lack_of_memory_skips_no_record(settings: EngineSettings) -> None:
+    """The record is valid, so its batch is retried; handlers of Java get no `OutOfMemoryError` either."""
+    runner = TopologyRunner(_PROCESS, settings, classes={"User": _failing(MemoryError())})
+    with pytest.raises(MemoryError) as raised:
+        runner.feed(runner.record("in", b"k", b"v", 1))
+    (note,) = raised.value.__notes__
+    assert note.startswith("record of in, partition 0, offset 0: cannot be processed: MemoryError")
+
+
+def test_an_endless_recursion_fails_whatever_the_handler_is() -> None:
+    """As a `StackOverflowError` in Java, which is no exception that a handler gets."""
+    runner = TopologyRunner(_PROCESS, CONTINUE, classes={"User": _failing(RecursionError("too deep"))})
+    with pytest.raises(PoisonRecordError, match="RecursionError: too deep") as raised:
+        runner.feed(runner.record("in", b"k", b"v", 1))
+    assert raised.value.handler is None

@@ -88,6 +88,30 @@ def test_a_child_can_be_named() -> None:
         runner.feed(runner.record("in", b"k", b"unknown", 1))
 
 
+CHILDREN = """
+- addSource: {name: source, topic: in}
+- addProcessor: {name: user, parents: [source], class: User, stores: [{name: s, kind: keyValue}]}
+- addProcessor: {name: child, parents: [user], class: Child}
+- addSink: {name: out, topic: out, parents: [child]}
+"""
+
+
+def test_a_processor_that_catches_the_error_of_a_child_continues_with_its_own_record() -> None:
+    """The timestamp of a store's changelog record is the time of the record that the processor has."""
+
+    def process(self: Any, record: Record) -> None:  # noqa: ANN401
+        try:
+            self.context.forward(record.with_timestamp(99))
+        except ZeroDivisionError:
+            self.context.state_store("s").put(record.key, "failed")
+
+    def fail(_self: Any, _record: Record) -> None:  # noqa: ANN401
+        raise ZeroDivisionError
+
+    runner = TopologyRunner(CHILDREN, NO_CACHE, classes={"User": user(process), "Child": user(fail)})
+    assert shown(runner.feed(runner.record("in", b"k", b"v", 5))) == [("app-s-changelog", "k", "failed", 5)]
+
+
 def scheduled(kind: PunctuationType) -> type[Processor]:
     def init(self: Any) -> None:  # noqa: ANN401
         def punctuate(timestamp: int) -> None:

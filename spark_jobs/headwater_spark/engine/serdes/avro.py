@@ -1,0 +1,209 @@
+"""The serde of Avro values, and the reader of values that another version of their schema has written.
+
+Logical types are read as their underlying types: a `timestamp-millis` is a long, as everywhere in the
+runtime.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import Any
+
+import fastavro
+from fastavro.read import SchemaResolutionError
+from fastavro.schema import SchemaParseException, UnknownType
+
+from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.plain import (
+    DeserializationError,
+    Plain,
+    SerializationError,
+    equal_in_bytes,
+    equal_in_java,
+)
+
+_ADDED_FIELDS = "record contains more fields than the schema specifies: "
+_MISSING_FIELD = " is specified in the schema but missing"
+_NO_DEFAULT = "No default value for field "
+"""What fastavro says; other texts may contain values, and are not shown."""
+_Schema = Any
+"""A parsed schema: the JSON of fastavro."""
+
+
+def avro(name: str, schema_text: str) -> Plain:
+    """Return the serde of one schema.
+
+    Raises:
+        ValueError: The text is not an Avro schema.
+    """
+    schema = _parse(schema_text)
+
+    def write(value: Value) -> bytes:
+        out = BytesIO()
+        try:
+            fastavro.schemaless_writer(out, schema, value, strict_allow_default=True)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise SerializationError(name, f"it does not match the schema{_describe_fields(error)}") from None
+        return out.getvalue()
+
+    equal_bytes = equal_in_bytes(write)
+
+    def equal(one: Value, other: Value) -> bool:
+        """Compare maps without their order, and numbers with the types of the schema."""
+        return equal_in_java(one, other) or equal_bytes(one, other)
+
+    return Plain(write, _reader(name, schema, None), equal)
+
+
+def avro_of_other_version(name: str, schema_text: str, known_text: str) -> Plain:
+    """Return the serde that reads values of another version, and converts them to the known one.
+
+    It follows Avro's schema resolution, as `SpecificAvroSerde` does: a field that the known version does not
+    have is not read, a field that the value does not have gets its default. A record with another name than
+    the known one is a value of another type, and is read as it is (`KafkaAvroDeserializer` finds the class of
+    a record by its name).
+
+    Raises:
+        ValueError: A text is not an Avro schema.
+    """
+    schema, known = _parse(schema_text), _parse(known_text)
+    is_same_record = _record_name(schema) is not None and _record_name(schema) == _record_name(known)
+
+    def write(_: Value) -> bytes:
+        raise SerializationError(name, "only the latest version of the schema is written")
+
+    return Plain(write, _reader(name, schema, known if is_same_record else None))
+
+
+def _reader(name: str, schema: _Schema, known: _Schema) -> Callable[[bytes], Value]:
+    """Return a function that reads values of `schema`, as values of `known` unless that is None."""
+
+    def read(data: bytes) -> Value:
+        source = BytesIO(data)
+        try:
+            value = fastavro.schemaless_reader(source, schema, known)
+        except SchemaResolutionError as error:
+            raise DeserializationError(name, f"it cannot be converted{_describe_conflict(error)}") from None
+        except (ValueError, EOFError, IndexError, KeyError, OverflowError, MemoryError):
+            raise DeserializationError(name, f"{len(data)} byte(s) that do not match the schema") from None
+        if source.tell() != len(data):
+            raise DeserializationError(name, f"{len(data) - source.tell()} byte(s) too many")
+        return value
+
+    return read
+
+
+def _describe_fields(error: Exception) -> str:
+    """Return which fields of a record do not match its schema, if fastavro names them; never values."""
+    text = str(error)
+    if (added := text.removeprefix(_ADDED_FIELDS)) != text:
+        return f", which has no field {added}"
+    if _MISSING_FIELD in text:
+        return f": {text.partition(_MISSING_FIELD)[0].removeprefix('Field ')} is missing"
+    return ""
+
+
+def _describe_conflict(error: Exception) -> str:
+    """Return which field has neither a value nor a default, if fastavro names it; never values."""
+    text = str(error)
+    if (field := text.removeprefix(_NO_DEFAULT)) != text:
+        return f": {field.partition(' ')[0]} is missing, and has no default"
+    return ": a type, a union or an enum differs"
+
+
+def _record_name(schema: _Schema) -> str | None:
+    return schema["name"] if isinstance(schema, dict) and schema["type"] == "record" else None
+
+
+def _parse(schema_text: str) -> _Schema:
+    """Return a parsed schema whose defaults are values: fastavro leaves them as the JSON that they are."""
+    try:
+        schema = fastavro.parse_schema(_without_logical_types(json.loads(schema_text)))
+    except (SchemaParseException, UnknownType, KeyError, TypeError) as error:
+        raise ValueError(f"invalid Avro schema: {error}") from None
+    named: dict[str, _Schema] = {}
+    _collect_named(schema, named)
+    for record in [each for each in named.values() if each["type"] == "record"]:
+        for field in record["fields"]:
+            if "default" in field:
+                field["default"] = _default_value(field["type"], field["default"], named)
+    return schema
+
+
+def _without_logical_types(schema: Value) -> Value:
+    if isinstance(schema, dict):
+        return {key: _without_logical_types(each) for key, each in schema.items() if key != "logicalType"}
+    if isinstance(schema, list):
+        return [_without_logical_types(each) for each in schema]
+    return schema
+
+
+def _collect_named(schema: _Schema, named: dict[str, _Schema]) -> None:
+    """Add the records, enums and fixed types of a parsed schema, by their full names."""
+    if isinstance(schema, list):
+        for branch in schema:
+            _collect_named(branch, named)
+    elif isinstance(schema, dict):
+        if "name" in schema:
+            named[schema["name"]] = schema
+        for field in schema.get("fields", ()):
+            _collect_named(field["type"], named)
+        for inner in ("items", "values"):
+            _collect_named(schema.get(inner), named)
+        _collect_named(schema["type"], named)
+
+
+def _default_value(schema: _Schema, default: Value, named: Mapping[str, _Schema]) -> Value:
+    """Return a default as the value that is read: bytes are texts in JSON, a double may be `0`."""
+    if isinstance(schema, list):
+        return _default_value(_branch_of(schema, default, named), default, named)
+    resolved = named.get(schema, schema) if isinstance(schema, str) else schema
+    kind = resolved["type"] if isinstance(resolved, dict) else resolved
+    if kind in {"bytes", "fixed"} and isinstance(default, str):
+        return default.encode("latin-1")
+    if kind in {"double", "float"} and isinstance(default, int):
+        return float(default)
+    if kind == "array":
+        return [_default_value(resolved["items"], each, named) for each in default]
+    if kind == "map":
+        return {key: _default_value(resolved["values"], each, named) for key, each in default.items()}
+    if kind == "record":
+        return _default_record(resolved, default, named)
+    return default
+
+
+def _default_record(record: _Schema, default: Mapping[str, Value], named: Mapping[str, _Schema]) -> Value:
+    return {
+        field["name"]: _default_value(field["type"], default.get(field["name"], field.get("default")), named)
+        for field in record["fields"]
+    }
+
+
+def _branch_of(union: list[_Schema], default: Value, named: Mapping[str, _Schema]) -> _Schema:
+    """Return the type of a union that a default has: the first one, or since Avro 1.12 any that fits."""
+    fitting = (branch for branch in union if _fits(branch, default, named))
+    return next(fitting, union[0])
+
+
+def _fits(branch: _Schema, default: Value, named: Mapping[str, _Schema]) -> bool:
+    resolved = named.get(branch, branch) if isinstance(branch, str) else branch
+    kind = resolved["type"] if isinstance(resolved, dict) else resolved
+    return type(default) in _KINDS.get(kind, ())
+
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "null": (type(None),),
+    "boolean": (bool,),
+    "int": (int,),
+    "long": (int,),
+    "float": (int, float),
+    "double": (int, float),
+    "string": (str,),
+    "enum": (str,),
+    "bytes": (str, bytes),
+    "fixed": (str, bytes),
+    "array": (list,),
+    "map": (dict,),
+    "record": (dict,),
+}
+"""Type → the types of Python that its default has in JSON; bytes also if it is already a value."""
