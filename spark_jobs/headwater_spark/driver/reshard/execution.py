@@ -70,8 +70,11 @@ class ReshardExecution:
         self._report = report
         self._check_stopped = check_stopped
         self._executor = executor or OwnProcess(cluster, report)
-        self.written = 0
-        """The number of changelog records that were written to new partitions."""
+
+    @property
+    def written(self) -> int:
+        """The number of changelog records that were written to new partitions, by all executions."""
+        return 0 if self._journal is None else sum(self._journal.written.values())
 
     @property
     def has_begun(self) -> bool:
@@ -242,6 +245,7 @@ class ReshardExecution:
             if move.skipped and transfer.partitioner is not None:
                 raise ProblemsError([self._changed_partitioner(transfer)])
             check_totals(self._reshard.application, transfer, expected, move.find_totals())
+            self._journal = attrs.evolve(journal, written={**journal.written, topic: move.written})
             self._note(producer, topic, Phase.CLEAR, expected)
         elif not _has_digests(journal, topic):
             self._replace_digests(producer, transfer, move.find_totals(), now)
@@ -263,7 +267,6 @@ class ReshardExecution:
             )
             raise ProblemsError([first])
         self._note(producer, topic, Phase.DONE)
-        self.written += move.written
 
     def _replace_digests(
         self, producer: MoveProducer, transfer: Transfer, found: FoundTotals, now: int

@@ -326,21 +326,6 @@ def shares_failed(application: str, reason: str, *, has_begun: bool) -> Problem:
     )
 
 
-def not_checked(application: str, reason: str, *, is_denied: bool) -> Problem:
-    """Return the problem of a request that failed, or was denied, before anything was changed."""
-    return Problem(
-        code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.REQUEST_NOT_ANSWERED,
-        application=application,
-        summary=f"The state of {application} was not checked: {reason}.",
-        expected="a user with permissions" if is_denied else "brokers that answer",
-        found=reason,
-        why="The state is read before anything changes. " + UNCHANGED,
-        fix="Grant the user the permissions that `headwater acls DOCUMENT --self --for reshard` lists."
-        if is_denied
-        else "Check that the brokers run, and run the command again.",
-    )
-
-
 def unreadable_journal(application: str, reason: str) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_RECORD,
