@@ -253,6 +253,19 @@ def kafka_failed(application: str, reason: str) -> Problem:
     )
 
 
+def interrupted(application: str) -> Problem:
+    """Return the problem of a reshard that a signal has interrupted after it had begun."""
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The reshard of {application} was interrupted.",
+        expected="a reshard that is completed",
+        found="SIGINT or SIGTERM",
+        why=INCOMPLETE,
+        fix="Run the command again. It continues where it was interrupted.",
+    )
+
+
 def expansion_failed(application: str, reason: str) -> Problem:
     """Return the problem of counts that brokers refuse, in a check that changes nothing."""
     return Problem(

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 import attrs
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from headwater.kafka.kafka_errors import is_denial
 from headwater.model.acls import Operation, ResourceKind
 from headwater.model.problems import Problem, ProblemCode
-from headwater_spark.driver.reshard.problems import INCOMPLETE, UNCHANGED
+from headwater_spark.driver.reshard.problems import INCOMPLETE, UNCHANGED, shares_failed
+from headwater_spark.driver.reshard.share_tasks import SharesFailedError
 
 _SHOWN = 20
 _OPTIONS = {ResourceKind.TOPIC: "--topic", ResourceKind.GROUP: "--group"}
@@ -45,6 +46,13 @@ def remedy_of(error: KafkaError) -> Remedy:
     if is_denial(error):
         return _PERMISSION
     return _TOPIC if error.code() in _DELETED else _BROKERS
+
+
+def kafka_problem(application: str, error: KafkaException, *, has_begun: bool) -> Problem:
+    """Return the problem of a reshard that has failed with an error of Kafka."""
+    if isinstance(error, SharesFailedError):
+        return shares_failed(application, error.args[0].str(), has_begun=has_begun)
+    return (request_failed if has_begun else not_checked)(application, error.args[0])
 
 
 def request_failed(application: str, error: KafkaError) -> Problem:

@@ -21,7 +21,7 @@ from headwater.operations.observation import Observation, observe_application
 from headwater.operations.planning import compile_with_counts, external_counts
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import input_problems, problems, request_failures
+from headwater_spark.driver.reshard import input_problems, problems
 from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_reshard,
@@ -49,7 +49,7 @@ from headwater_spark.driver.reshard.permissions import (
     read_topic_operations,
 )
 from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_reshard
-from headwater_spark.driver.reshard.share_tasks import SharesFailedError
+from headwater_spark.driver.reshard.request_failures import kafka_problem
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
@@ -123,7 +123,11 @@ def reshard_application(
             ]
         ) from error
     except KafkaException as error:
-        raise ProblemsError([_kafka_problem(application, error, has_begun=run.has_begun)]) from error
+        raise ProblemsError([kafka_problem(application, error, has_begun=run.has_begun)]) from error
+    except KeyboardInterrupt as error:
+        if not run.has_begun:
+            raise
+        raise ProblemsError([problems.interrupted(application)]) from error
 
 
 @attrs.define
@@ -372,13 +376,6 @@ def _topic_problems(
         *timestamp_problems(document.application.id, snapshot, written),
         *expansion_problems(reshard, document, snapshot.partitions, policies),
     ]
-
-
-def _kafka_problem(application: str, error: KafkaException, *, has_begun: bool) -> Problem:
-    if isinstance(error, SharesFailedError):
-        return problems.shares_failed(application, error.args[0].str(), has_begun=has_begun)
-    failed = request_failures.request_failed if has_begun else request_failures.not_checked
-    return failed(application, error.args[0])
 
 
 def _resume_reshard(

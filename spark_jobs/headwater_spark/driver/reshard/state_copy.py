@@ -124,6 +124,8 @@ def copy_state(
             return CopyResult(application, renames, execution.written)
     except KafkaException as error:
         raise ProblemsError([request_failures.copy_failed(application, error.args[0])]) from error
+    except KeyboardInterrupt as error:
+        raise ProblemsError([copy_problems.copy_failed(application, "it was interrupted")]) from error
 
 
 def check_permissions(
