@@ -61,6 +61,14 @@ def test_the_process_of_the_jvm_is_a_child_that_runs() -> None:
     assert Path(f"/proc/{process.pid}").exists()
 
 
+@pytest.mark.usefixtures("spark")
+def test_signals_to_the_process_group_do_not_reach_the_jvm() -> None:
+    """It would end before the application has stopped."""
+    process = jvm.jvm_process()
+    assert process is not None
+    assert os.getpgid(process.pid) != os.getpgrp()
+
+
 def test_the_clock_of_the_jvm_is_the_clock_of_this_machine(spark: SparkSession) -> None:
     before = int(time.time() * 1_000)
     assert before - 1 <= jvm.read_jvm_clock(spark) <= time.time() * 1_000 + 1
