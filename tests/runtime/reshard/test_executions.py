@@ -129,6 +129,22 @@ def test_a_continued_reshard_counts_the_records_of_earlier_executions() -> None:
     assert written[0] == written[1] > 50
 
 
+def test_source_topics_that_are_expanded_further_meanwhile_are_found_and_moved_by_the_next_run() -> None:
+    app, after = application(inputs((2, 2, 2)), 1), inputs((5, 2, 2))
+    app.write_entries(20)
+    expected = expected_entries(app, inputs((7, 2, 2)))
+    _, execution, _ = app.plan(after)
+    for topic in ("orders", "payments"):
+        app.cluster.topics[topic].extend([] for _ in range(5))
+    with pytest.raises(ProblemsError) as raised:
+        execution.run()
+    (problem,) = raised.value.problems
+    assert (problem.code, problem.found) == (ProblemCode.RESHARD_INCOMPLETE, "orders: 7, payments: 7")
+    app.reshard({})
+    assert app.live() == expected
+    assert app.plan({})[0].transfers == ()
+
+
 def test_all_records_of_a_key_move_in_their_order() -> None:
     """A versioned store restores its history from them."""
     app = application(inputs((2, 2, 2)), 1)

@@ -24,6 +24,7 @@ import attrs
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.reshard import input_problems, problems
+from headwater_spark.driver.reshard.checks import check_sources
 from headwater_spark.driver.reshard.entry_move import ReshardCluster, await_transactions
 from headwater_spark.driver.reshard.entry_passes import EntryPasses, OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.entry_totals import (
@@ -122,6 +123,7 @@ class ReshardExecution:
                 self._cluster.expand(self._reshard.sources)
             self._commit_added(producer)
             self._end(producer)
+            check_sources(self._reshard, self._cluster)
 
     def _fence(self, producer: MoveProducer) -> None:
         """Prevent that another execution writes from now on, and check that none has written meanwhile.

@@ -32,7 +32,10 @@ _PERMISSION = Remedy(
     "a user with permissions",
     "Grant the user the permission: " + _ALL_PERMISSIONS,
 )
-_TOPIC = Remedy("topics that exist", "Find out who has deleted the topic.")
+_TOPIC = Remedy(
+    "topics that exist",
+    "A topic was deleted: find out by whom. If it is a source topic, create it with its earlier count.",
+)
 _BROKERS = Remedy(
     "brokers that answer, and partitions with a leader and room on its disk",
     "Check that all brokers run and that their disks are not full, and list the partitions that cannot be "

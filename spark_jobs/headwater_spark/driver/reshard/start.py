@@ -203,7 +203,9 @@ class _ReshardRun:
     def _check_permissions(
         self, reshard: Reshard, allowed: TopicOperations, snapshot: ClusterSnapshot
     ) -> None:
-        """Raise `ProblemsError` if the user may not write to topics, or not expand them."""
+        """Raise `ProblemsError` if topics were deleted, or the user may not write to them or expand them."""
+        if lost := sorted(reshard.counts.keys() - snapshot.partitions.keys()):
+            raise ProblemsError([input_problems.deleted_topics(self.application, lost)])
         written = {each.source for each in reshard.transfers} | reshard.rewritten_topics.keys()
         expanded = {
             topic for topic, count in reshard.expansions.items() if count > snapshot.partitions[topic]
