@@ -1,4 +1,4 @@
-"""The problems of a reshard with partitioners, unprocessed records, offsets and topics, each with what to do."""
+"""The problems of a reshard with partitioners, unprocessed records, offsets and topics, and what to do."""
 
 from collections.abc import Mapping, Sequence
 
