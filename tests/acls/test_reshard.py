@@ -1,16 +1,24 @@
-"""`headwater reshard` with exactly the permissions that `headwater acls --self --for reshard` lists."""
+"""`headwater reshard` with the permissions that `headwater acls --self --for reshard` lists, or fewer."""
 
+import re
+import shlex
+import subprocess
 from collections.abc import Callable
 
 import pytest
 
 from headwater.compiler import compile_document
-from headwater.model.acls import Operation
-from headwater.model.problems import ProblemsError
+from headwater.kafka import Connection
+from headwater.model.acls import Operation, Permission, ResourceKind
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.topology import TopologyDocument
 from headwater.planner.acls import Purpose, headwater_needs
 from headwater.spec import load_text
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker.launch import command
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
+from headwater_spark.driver.reshard.state_copy import copy_state
 from tests.acls.conftest import APPLICATION
 from tests.acls.secured_cluster import SecuredCluster
 from tests.runtime.reshard.stopped_application import StoppedApplication
@@ -21,28 +29,103 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 _PRINCIPAL = f"User:{APPLICATION.name}"
 
 
-def test_state_moves_with_the_listed_permissions(
-    secured_cluster: SecuredCluster, unique: Callable[[str], str]
-) -> None:
+@pytest.fixture
+def app(secured_cluster: SecuredCluster, unique: Callable[[str], str]) -> StoppedApplication:
     servers = secured_cluster.broker.bootstrap_servers
     app = StoppedApplication(servers, Topics(servers), unique("stopped"))
     app.create()
-    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
-    (document,) = load_text(app.text(), "app.yaml").documents
-    needs = headwater_needs(Purpose.RESHARD, [compile_document(document, {app.source: 2})])
-    granted = {need.permission for need in needs}
-    connection = secured_cluster.connection(APPLICATION)
-    options = ReshardOptions(partitions={app.source: 5})
+    return app
 
-    without_alter = {each for each in granted if each.operation is not Operation.ALTER}
-    secured_cluster.set_acls(_PRINCIPAL, without_alter)
+
+def _document(app: StoppedApplication, totals: str = "totals") -> TopologyDocument:
+    (document,) = load_text(app.text(totals), "app.yaml").documents
+    return document
+
+
+def _needs(app: StoppedApplication) -> set[Permission]:
+    compiled = compile_document(_document(app), {app.source: 2})
+    return {need.permission for need in headwater_needs(Purpose.RESHARD, [compiled])}
+
+
+def _refusal(app: StoppedApplication, connection: Connection, *, checks_only: bool = False) -> Problem:
+    options = ReshardOptions(partitions={app.source: 5}, checks_only=checks_only)
     with pytest.raises(ProblemsError) as raised:
-        reshard_application(document, connection, options, unreported)
-    assert "Topic authorization failed" in str(raised.value.problems[0].found)
-    assert app.topics.partitions(app.source) == 2
+        reshard_application(_document(app), connection, options, unreported)
+    (problem,) = raised.value.problems
+    return problem
 
-    secured_cluster.set_acls(_PRINCIPAL, granted)
+
+def _grant(fix: str, cluster: SecuredCluster, distribution: KafkaDistribution) -> None:
+    """Run the command of a fix, as a user would."""
+    found = re.search(r"`kafka-acls\.sh --bootstrap-server BROKER (--add [^`]+)`", fix)
+    assert found is not None, fix
+    words = shlex.split(found[1].replace("User:NAME", _PRINCIPAL))
+    subprocess.run(command(distribution, "acls", cluster.broker.bootstrap_servers, words), check=True)
+
+
+def test_state_moves_with_the_listed_permissions(
+    secured_cluster: SecuredCluster, app: StoppedApplication
+) -> None:
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    secured_cluster.set_acls(_PRINCIPAL, _needs(app))
     begin = secured_cluster.log_length
-    reshard_application(document, connection, options, unreported)
+    options = ReshardOptions(partitions={app.source: 5})
+    reshard_application(_document(app), secured_cluster.connection(APPLICATION), options, unreported)
     assert secured_cluster.denials(begin, app.id) == set()
     app.check(before, waiting)
+
+
+def test_a_missing_permission_is_named_before_anything_changes_and_its_command_grants_it(
+    secured_cluster: SecuredCluster, app: StoppedApplication, kafka_distribution: KafkaDistribution
+) -> None:
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    needs, connection, internal = _needs(app), secured_cluster.connection(APPLICATION), app.internal.values()
+    expected = {
+        (ResourceKind.GROUP, Operation.READ): [app.id],
+        (ResourceKind.TOPIC, Operation.READ): [*internal, app.source],
+        (ResourceKind.TOPIC, Operation.WRITE): [*internal],
+        (ResourceKind.TOPIC, Operation.ALTER): [*internal, app.source],
+    }
+    for (kind, operation), names in expected.items():
+        missing = {each for each in needs if (each.kind, each.operation) == (kind, operation)}
+        kept = {Permission(each.kind, each.name, Operation.DESCRIBE, each.pattern) for each in missing}
+        secured_cluster.set_acls(
+            _PRINCIPAL, (needs - missing) | (kept if kind is ResourceKind.TOPIC else set())
+        )
+        for checks_only in (True, False):
+            problem = _refusal(app, connection, checks_only=checks_only)
+            noun = kind.lower() if len(names) == 1 else f"{kind.lower()}s"
+            assert problem.code is ProblemCode.NOT_AUTHORIZED
+            assert problem.expected == f"permission {operation} on {noun} {', '.join(sorted(names))}"
+        assert {app.topics.partitions(topic) for topic in (app.source, *internal)} == {2}
+    transactions = {each for each in needs if each.kind is ResourceKind.TRANSACTIONAL_ID}
+    secured_cluster.set_acls(_PRINCIPAL, needs - transactions)
+    problem = _refusal(app, connection)
+    assert (problem.code, "Transactional Id" in (problem.found or "")) == (ProblemCode.NOT_AUTHORIZED, True)
+    assert {app.topics.partitions(topic) for topic in (app.source, *internal)} == {2}
+
+    alter = {each for each in needs if each.operation is Operation.ALTER}
+    secured_cluster.set_acls(_PRINCIPAL, needs - alter)
+    _grant(_refusal(app, connection).fix, secured_cluster, kafka_distribution)
+    options = ReshardOptions(partitions={app.source: 5})
+    reshard_application(_document(app), connection, options, unreported)
+    app.check(before, waiting)
+
+
+def test_a_copy_names_a_missing_permission_for_the_group_and_the_old_topic(
+    secured_cluster: SecuredCluster, app: StoppedApplication
+) -> None:
+    """A group that the user may not see looks stopped."""
+    needs, connection = _needs(app), secured_cluster.connection(APPLICATION)
+    old, new = app.internal["totals-changelog"], f"{app.id}-renamed-changelog"
+    for kind, operation, name in (
+        (ResourceKind.GROUP, Operation.READ, f"group {app.id}"),
+        (ResourceKind.TOPIC, Operation.READ, f"topic {old}"),
+    ):
+        granted = {each for each in needs if (each.kind, each.operation) != (kind, operation)}
+        secured_cluster.set_acls(_PRINCIPAL, granted)
+        with pytest.raises(ProblemsError) as raised:
+            copy_state(_document(app, "renamed"), connection, [(old, new)], unreported)
+        (problem,) = raised.value.problems
+        assert problem.expected == f"permission {operation} on {name}"
+        assert new not in app.topics.names()

@@ -95,7 +95,7 @@ def test_the_unit_of_the_runtime_restarts_the_driver(tmp_path: Path) -> None:
     context = runtime_run.make_context("run", [str(document), *options])
     assert context.params["master"] == "${SPARK_MASTER}"
     assert "SPARK_MASTER=spark://" in unit
-    assert "Restart=always" in unit.splitlines()
+    assert {"Restart=always", "KillMode=mixed"} <= set(unit.splitlines()), "Spark's JVM gets no SIGTERM"
     stop_seconds = int(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0])
     assert stop_seconds * 1_000 > context.params["stop_timeout_ms"]
 

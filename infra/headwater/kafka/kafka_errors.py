@@ -24,6 +24,7 @@ _UNAUTHENTICATED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_F
 _DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic {}",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group {}",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id {}",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the cluster",
 }
 _CLIENT_CERTIFICATE = re.compile(

@@ -1,7 +1,10 @@
 """What commands read from their command line, and the progress of a move of state that they print."""
 
+import signal
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
@@ -63,6 +66,19 @@ def read_single_document(path: Path) -> TopologyDocument:
     if len(documents) != 1:
         raise click.UsageError(f"{path} has {len(documents)} documents. Name the file of one.")
     return documents[0]
+
+
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM interrupt the block as SIGINT does, so that it can say what is left to do."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @attrs.define

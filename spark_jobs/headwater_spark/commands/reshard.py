@@ -12,7 +12,13 @@ from headwater.cli.options import Count, Setting, each_once, policies_option
 from headwater.cli.policies import read_policies
 from headwater.kafka.command_line import NamedPath, cluster_options, connection
 from headwater.toolchain import spark_java_options
-from headwater_spark.commands.console import Progress, conf_option, parse_conf, read_single_document
+from headwater_spark.commands.console import (
+    Progress,
+    conf_option,
+    interrupted_by_sigterm,
+    parse_conf,
+    read_single_document,
+)
 from headwater_spark.commands.java_code import JavaCode, java_options
 from headwater_spark.driver.run.installed import runtime_installed
 
@@ -175,7 +181,7 @@ def reshard(
     functions = {topic: _load_partitioner(name) for topic, name in partitioners if topic not in classes}
     found = read_single_document(document)
     report = Progress(found.application.id).report
-    with java_partitioners(classes, code, found) as of_java:
+    with interrupted_by_sigterm(), java_partitioners(classes, code, found) as of_java:
         options = ReshardOptions(
             partitions=dict(counts),
             rewritten=frozenset(rewritten),

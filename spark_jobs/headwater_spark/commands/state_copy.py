@@ -10,7 +10,7 @@ from headwater.cli.options import Setting, policies_option
 from headwater.cli.policies import read_policies
 from headwater.compiler import StreamsConfig
 from headwater.kafka.command_line import NamedPath, cluster_options, connection
-from headwater_spark.commands.console import Progress, read_single_document
+from headwater_spark.commands.console import Progress, interrupted_by_sigterm, read_single_document
 from headwater_spark.driver.run.installed import runtime_installed
 
 
@@ -83,12 +83,15 @@ def copy(
     )
     cluster, report = connection(bootstrap_server, command_config), Progress(id_).report
     if undo:
-        deleted = undo_copy(found, cluster, renames, report)
+        with interrupted_by_sigterm():
+            deleted = undo_copy(found, cluster, renames, report)
         for topic in deleted:
             click.echo(f"{topic}: deleted")
         click.echo(f"{id_}: the copy is undone. Start the old version.")
         context.exit(ExitCode.DONE)
-    result = copy_state(found, cluster, renames, report, policies=read_policies(policy_files))
+    policies = read_policies(policy_files)
+    with interrupted_by_sigterm():
+        result = copy_state(found, cluster, renames, report, policies=policies)
     for old, new in result.copies:
         click.echo(f"{old} → {new}")
     click.echo(f"{id_}: the state is copied ({result.records:,} records). Start the new version.")

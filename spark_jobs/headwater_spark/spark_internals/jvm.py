@@ -8,6 +8,7 @@ from subprocess import Popen
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 
@@ -16,8 +17,17 @@ def start_jvm(conf: SparkConf) -> None:
 
     Nothing happens if there is one. With `spark-submit`, connect to its JVM. PySpark itself starts the JVM
     when it creates a session, too late to import and check meanwhile; it still does so without this method.
+
+    The JVM has a session of its own: a signal to the process group of this process, as from a terminal, a
+    shell or a supervisor, would end it before the application has stopped. It ends when its standard input
+    is closed, which this process holds.
     """
-    if (start := getattr(SparkContext, "_ensure_initialized", None)) is not None:
+    if (start := getattr(SparkContext, "_ensure_initialized", None)) is None:
+        return
+    if SparkContext._gateway is None:  # noqa: SLF001
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        start(gateway=gateway, conf=conf)
+    else:
         start(conf=conf)
 
 

@@ -35,6 +35,7 @@ REFUSALS: Final = frozenset(
         _DIFFERENT_RECORD,
     }
 )
+_PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})  # noqa: SLF001 - the library's own codes
 
 _SETTINGS: Mapping[str, Any] = {
     "partitioner": "murmur2_random",  # Java's default partitioner
@@ -147,7 +148,7 @@ class DeliveryReports:
         self._refusals: list[Refusal] = []
 
     def note(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and (self._failure is None or self._failure.code() not in REFUSALS):
+        if error is not None and (self._failure is None or _explains(error.code(), self._failure.code())):
             self._failure = KafkaError(error.code(), f"{message.topic()}: {error.str()}")
 
     def note_single(self, record: OutputRecord, error: KafkaError | None, message: Message) -> None:
@@ -168,6 +169,13 @@ class DeliveryReports:
         if self._failure.code() not in REFUSALS:
             raise KafkaException(self._failure)
         raise RecordsRefusedError(self._failure, self._refusals)
+
+
+def _explains(code: int, known: int) -> bool:
+    """Return whether an error says more than the known one: records are purged because another one failed."""
+    if known in REFUSALS:
+        return False
+    return code in REFUSALS or (known in _PURGED and code not in _PURGED)
 
 
 def _refused_locally(error: KafkaException, record: OutputRecord) -> KafkaException:

@@ -26,6 +26,18 @@ def _request(**end_offsets: int) -> BatchRequest:
     )
 
 
+def test_a_task_commits_the_end_of_records_that_were_deleted_before_the_start() -> None:
+    """Retention has deleted all records after the committed offset: no record would ever reach the task."""
+    uncommitted = UncommittedInput({_A0: 50, _A1: 5}, {_A0: 10})
+    request = _request(a0=50, a1=5)
+    assert uncommitted.count_new(request.end_offsets) == 0
+    uncommitted.add(request, [])
+    assert uncommitted.pending == {_A0: 50}
+    assert uncommitted.tasks(request) == (0,)
+    uncommitted.add(_request(a0=50), [BatchResult(partition=0)])
+    assert not uncommitted.tasks(request)
+
+
 def test_a_task_without_records_commits_what_was_read_for_it() -> None:
     uncommitted = UncommittedInput({_A0: 3, _A1: 5})
     request = _request(a0=10, a1=20)

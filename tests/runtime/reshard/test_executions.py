@@ -35,6 +35,7 @@ from tests.runtime.reshard.resharded_application import (
     application,
     expected_entries,
     inputs,
+    operations_until_begun,
     report_stopped,
 )
 
@@ -105,6 +106,43 @@ def test_a_killed_reshard_is_completed_and_loses_nothing(
             texts = [app.cluster.offsets[topic, each].text for each in range(app.counts[topic])]
             assert max(map(decode_time, texts)) == times[topic]
         app.write_entries(5)
+
+
+def test_a_continued_reshard_counts_the_records_of_earlier_executions() -> None:
+    after, written = inputs((5, 2, 2)), []
+    for is_killed in (False, True):
+        app = application(inputs((2, 2, 2)), 1)
+        app.write_entries(20)
+        while is_killed:
+            app.cluster.kill_after(operations_until_begun(app) + 40)
+            with pytest.raises(KilledError):
+                app.reshard(after)
+            app.cluster.kill_after(None)
+            journal = find_journal(DOCUMENT, app.counts, app.cluster)
+            assert journal is not None
+            if Phase.DONE in journal.phases.values():
+                break
+        _, execution, has_begun = app.plan(after)
+        assert has_begun == is_killed
+        execution.run()
+        written.append(execution.written)
+    assert written[0] == written[1] > 50
+
+
+def test_source_topics_that_are_expanded_further_meanwhile_are_found_and_moved_by_the_next_run() -> None:
+    app, after = application(inputs((2, 2, 2)), 1), inputs((5, 2, 2))
+    app.write_entries(20)
+    expected = expected_entries(app, inputs((7, 2, 2)))
+    _, execution, _ = app.plan(after)
+    for topic in ("orders", "payments"):
+        app.cluster.topics[topic].extend([] for _ in range(5))
+    with pytest.raises(ProblemsError) as raised:
+        execution.run()
+    (problem,) = raised.value.problems
+    assert (problem.code, problem.found) == (ProblemCode.RESHARD_INCOMPLETE, "orders: 7, payments: 7")
+    app.reshard({})
+    assert app.live() == expected
+    assert app.plan({})[0].transfers == ()
 
 
 def test_all_records_of_a_key_move_in_their_order() -> None:

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from multiprocessing import get_context
@@ -93,6 +95,34 @@ def _run(app: StoppedApplication, *words: str) -> tuple[int, str]:
     """Return the exit code and the output of a command."""
     done = CliRunner().invoke(main, [*words, "--bootstrap-server", app.servers], standalone_mode=True)
     return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_interrupts_a_reshard_says_how_to_complete_it(
+    number: signal.Signals, kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    servers, keys = kafka.bootstrap_servers, tuple(b"key %d" % each for each in range(20_000))
+    app = StoppedApplication(servers, Topics(servers), unique("signaled"), keys=keys)
+    app.create()
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    file = tmp_path / "orders.yaml"
+    file.write_text(app.text())
+    words = ["reshard", str(file), "--partitions", f"{app.source}=5", "--bootstrap-server", servers]
+    command = [sys.executable, "-m", "headwater.cli", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if f"copying entries of {app.id}-kept" in line:
+                process.send_signal(number)
+        assert process.wait(120) == 1, lines
+    text = " ".join("".join(lines).split())
+    assert f"The reshard of {app.id} was interrupted." in text
+    assert "Run the command again. It continues where it was interrupted." in text
+    code, text = _run(app, *words[:4])
+    assert code == 0, text
+    app.check(before, waiting)
 
 
 def test_a_partitioner_that_one_partition_does_not_show_is_confirmed(

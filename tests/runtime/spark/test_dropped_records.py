@@ -72,6 +72,19 @@ def _committed(running: RunningApplication) -> Iterator[_Committed]:
         offsets.close()
 
 
+@pytest.mark.parametrize("config", [_EXACTLY_ONCE, _AT_LEAST_ONCE], ids=["exactly once", "at least once"])
+def test_offsets_of_records_that_were_deleted_before_the_start_are_committed(
+    cluster: Cluster, config: Mapping[str, str]
+) -> None:
+    with cluster.application(_FILTER, config, _PARTITIONS) as running, _committed(running) as committed:
+        cluster.topics.commit(running.id, {running.source: 0})
+        running.feed(b"kept", b"kept", partition=0)
+        cluster.topics.delete_records(running.source, 2)
+        running.application.start()
+        running.application.wait_until_idle()
+        assert committed.reaches_the_end(running.source), "no record is left"
+
+
 @pytest.mark.usefixtures("generated_code")
 @pytest.mark.parametrize(
     ("is_packed", "config"),

@@ -1,6 +1,8 @@
 """Each private part of Spark does what `spark_internals` says. `make spark-versions` checks each version."""
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -59,6 +61,22 @@ def test_the_process_of_the_jvm_is_a_child_that_runs() -> None:
     assert process is not None
     assert process.poll() is None
     assert Path(f"/proc/{process.pid}").exists()
+
+
+def test_signals_to_the_process_group_do_not_reach_the_jvm() -> None:
+    """It would end before the application has stopped."""
+    program = (
+        "import os; from pyspark import SparkConf; from headwater_spark.spark_internals import jvm; "
+        "jvm.start_jvm(SparkConf().setMaster('local[1]')); process = jvm.jvm_process(); "
+        "print('group:', os.getpgid(process.pid) == process.pid)"
+    )
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    assert "group: True" in done.stdout
 
 
 def test_the_clock_of_the_jvm_is_the_clock_of_this_machine(spark: SparkSession) -> None:

@@ -39,14 +39,16 @@ class KafkaSource:
     """The input of one query: `topics`, and the topics that match `patterns` (Java regular expressions).
 
     `start_offsets` has every existing partition. Partitions that are added later are read from their
-    beginning. `records_at_once` limits a batch; None = no limit. `consumer_group` is used to read ranges:
-    Spark keeps consumers open by group and partition.
+    beginning. `overtaken` are the committed offsets before them: the records in between were deleted.
+    `records_at_once` limits a batch; None = no limit. `consumer_group` is used to read ranges: Spark keeps
+    consumers open by group and partition.
     """
 
     connection: Connection
     topics: tuple[str, ...]
     patterns: tuple[str, ...] = ()
     start_offsets: Mapping[TopicPartition, int]
+    overtaken: Mapping[TopicPartition, int] = attrs.field(factory=dict)
     exactly_once: bool = True
     records_at_once: int | None = RECORDS_AT_ONCE
     consumer_group: str | None = None

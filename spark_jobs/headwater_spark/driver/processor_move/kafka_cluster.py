@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import attrs
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.change import admin_client
@@ -204,7 +204,7 @@ class KafkaMoveCluster:
     def _count(self, topic: str) -> int:
         found = self._consumer.list_topics(topic, clients.REQUEST_SECONDS).topics[topic]
         if found.error is not None:
-            raise KafkaException(found.error)
+            raise KafkaException(KafkaError(found.error.code(), f"{topic}: {found.error.str()}"))
         self._topic = topic
         return len(found.partitions)
 

@@ -82,18 +82,24 @@ class BatchProcessor:
         """What the tasks have committed since the last start."""
         return self._tasks.commits
 
-    def start(self, positions: Offsets, committed: Commits = MappingProxyType({})) -> None:
-        """Begin at the committed offsets of the input partitions.
+    def start(
+        self,
+        positions: Offsets,
+        committed: Commits = MappingProxyType({}),
+        overtaken: Offsets = MappingProxyType({}),
+    ) -> None:
+        """Begin at offsets of the input partitions.
 
         Args:
             positions: The offsets.
             committed: The commits of the tasks before the start that are compared later (`repair_commits`).
+            overtaken: The committed offsets before `positions`: the records in between were deleted.
         """
         self._stopping.clear()
         self.thread_names, self.failed_thread = (), ""
         # Spark keeps records that it read ahead, by group and offset: a re-created topic needs a new group.
         self._consumer_group = token_hex(4)
-        self._begin_at(positions)
+        self._begin_at(positions, overtaken)
         self._tasks.commits.learn(committed)
 
     def stop(self) -> None:
@@ -155,9 +161,9 @@ class BatchProcessor:
         finally:
             self._processing.release()
 
-    def _begin_at(self, positions: Offsets) -> None:
+    def _begin_at(self, positions: Offsets, overtaken: Offsets = MappingProxyType({})) -> None:
         self._starts = positions
-        self._uncommitted = UncommittedInput(positions)
+        self._uncommitted = UncommittedInput(positions, overtaken)
         self._tasks.forget()
         self._planner = None if self._spec.reads_single_topic else self._spec.input.create_step_planner()
         self._expansion = self._spec.input.create_expansion()

@@ -112,7 +112,7 @@ class SubtopologyQuery:
         )
         checkpoint.delete()
         self._has_failed_batch = False
-        self._process_batch.start(source.start_offsets, committed)
+        self._process_batch.start(source.start_offsets, committed, source.overtaken)
         stream = self._process_batch.task_rows(read_stream(self._spark, source, self._signal))
         if self._spec.ticks:
             stream = with_ticks(self._spark, stream)

@@ -94,13 +94,15 @@ class QueryInput:
         check_processors(application, layout, self.subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
         settings, input_ = self.services.settings, layout.inputs[self.subtopology]
+        last = {each: offset for each, (offset, _) in found.items()}
+        starts = offsets.start_offsets(resets, now_ms, forgotten, last)
+        last = {**{each: forgotten[each] for each in forgotten.keys() & starts.keys()}, **last}
         source = KafkaSource(
             connection=settings.connection,
             topics=input_.topics,
             patterns=input_.patterns,
-            start_offsets=offsets.start_offsets(
-                resets, now_ms, forgotten, {each: offset for each, (offset, _) in found.items()}
-            ),
+            start_offsets=starts,
+            overtaken={each: offset for each, offset in last.items() if offset < starts[each]},
             exactly_once=self.services.exactly_once,
             # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
             records_at_once=settings.records_at_once if self.reads_single_topic else None,

@@ -1,12 +1,14 @@
 """Which tasks have to commit offsets although no record has reached them.
 
 Spark SQL drops records in its filters, and a batch may have nothing but transaction markers, or records of
-transactions that were aborted. A task commits with its records, so without any it would commit nothing:
-tools would show a lag for ever, and each restart would read the records again. So the driver lets these
-tasks commit the end of what the query has read for them. Kafka Streams commits the position of its consumer.
+transactions that were aborted. Or retention has deleted all records since the last commit. A task commits
+with its records, so without any it would commit nothing: tools would show a lag for ever, and each restart
+would read the records again. So the driver lets these tasks commit the end of what the query has read for
+them. Kafka Streams commits the position of its consumer.
 """
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.worker.messages import BatchRequest, BatchResult
@@ -20,12 +22,13 @@ class UncommittedInput:
     """The offsets up to which a query has processed its input, and up to which its tasks have committed.
 
     Args:
-        positions: The committed offsets with which the query starts.
+        positions: The offsets with which the query starts.
+        committed: The committed offsets that are before these: records between them do not exist any more.
     """
 
-    def __init__(self, positions: Offsets) -> None:
+    def __init__(self, positions: Offsets, committed: Offsets = MappingProxyType({})) -> None:
         self._processed = dict(positions)
-        self._committed = dict(positions)
+        self._committed = {**positions, **committed}
         self._requested_at = float("-inf")
 
     @property

@@ -171,6 +171,14 @@ def expansion_problems(
     return errors(expansion_violations(compiled, partitions, after, policies))
 
 
+def check_sources(reshard: Reshard, cluster: ReshardCluster) -> None:
+    """Raise `ProblemsError` if another client has added more partitions to source topics meanwhile."""
+    expected = {each.topic: each.after for each in reshard.inputs if not each.is_internal}
+    found = cluster.counts(expected)
+    if more := {topic: count for topic, count in found.items() if count > expected[topic]}:
+        raise ProblemsError([input_problems.expanded_meanwhile(reshard.application, more)])
+
+
 def errors_of_existing_topics(found: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return the errors without the settings that a kind of cluster does not accept of new topics.
 

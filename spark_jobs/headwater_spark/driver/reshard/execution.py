@@ -24,6 +24,7 @@ import attrs
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.reshard import input_problems, problems
+from headwater_spark.driver.reshard.checks import check_sources
 from headwater_spark.driver.reshard.entry_move import ReshardCluster, await_transactions
 from headwater_spark.driver.reshard.entry_passes import EntryPasses, OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.entry_totals import (
@@ -70,8 +71,11 @@ class ReshardExecution:
         self._report = report
         self._check_stopped = check_stopped
         self._executor = executor or OwnProcess(cluster, report)
-        self.written = 0
-        """The number of changelog records that were written to new partitions."""
+
+    @property
+    def written(self) -> int:
+        """The number of changelog records that were written to new partitions, by all executions."""
+        return 0 if self._journal is None else sum(self._journal.written.values())
 
     @property
     def has_begun(self) -> bool:
@@ -119,6 +123,7 @@ class ReshardExecution:
                 self._cluster.expand(self._reshard.sources)
             self._commit_added(producer)
             self._end(producer)
+            check_sources(self._reshard, self._cluster)
 
     def _fence(self, producer: MoveProducer) -> None:
         """Prevent that another execution writes from now on, and check that none has written meanwhile.
@@ -242,6 +247,7 @@ class ReshardExecution:
             if move.skipped and transfer.partitioner is not None:
                 raise ProblemsError([self._changed_partitioner(transfer)])
             check_totals(self._reshard.application, transfer, expected, move.find_totals())
+            self._journal = attrs.evolve(journal, written={**journal.written, topic: move.written})
             self._note(producer, topic, Phase.CLEAR, expected)
         elif not _has_digests(journal, topic):
             self._replace_digests(producer, transfer, move.find_totals(), now)
@@ -263,7 +269,6 @@ class ReshardExecution:
             )
             raise ProblemsError([first])
         self._note(producer, topic, Phase.DONE)
-        self.written += move.written
 
     def _replace_digests(
         self, producer: MoveProducer, transfer: Transfer, found: FoundTotals, now: int

@@ -1,4 +1,4 @@
-"""The problems of a reshard with partitioners, unprocessed records and offsets, each with what to do."""
+"""The problems of a reshard with partitioners, unprocessed records, offsets and topics, and what to do."""
 
 from collections.abc import Mapping, Sequence
 
@@ -209,4 +209,34 @@ def written_since_the_start(application: str, topic: str, partition: int, offset
         fix=f"Stop the producers, and run the command again with {name}: Headwater writes the unprocessed "
         "records again, to their new partitions, and the application skips the old ones. Other readers of "
         "the topic read them twice.",
+    )
+
+
+def deleted_topics(application: str, topics: Sequence[str]) -> Problem:
+    """Return the problem of internal topics that were deleted after the reshard had begun."""
+    names = ", ".join(topics)
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The reshard of {application} cannot be completed: {names} was deleted.",
+        expected="the topics with which the reshard has begun",
+        found=f"no topic {names}",
+        why="What the topic had is lost, and the state of the application with it.",
+        fix="Reset the application: `kafka-streams-application-reset.sh`. It processes its input again.",
+    )
+
+
+def expanded_meanwhile(application: str, topics: Mapping[str, int]) -> Problem:
+    """Return the problem of source topics that have more partitions than the reshard was for."""
+    shown = ", ".join(f"{topic}: {count}" for topic, count in sorted(topics.items()))
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"Source topics of {application} were expanded further during the reshard: {shown}.",
+        expected="source topics with the requested partition counts",
+        found=shown,
+        why="The state has moved to the requested partitions, which are too few now. The application must "
+        "not start: Kafka Streams would stop, or process records without the state of their key.",
+        fix="Stop the producers, and run the command again without `--partitions`: it moves the state to the "
+        "present partitions.",
     )

@@ -26,6 +26,7 @@ _STARTED = "headwater.reshard.started"
 _LOCKED = "headwater.reshard.locked"
 _WRITERS = "headwater.reshard.writers"
 _ROUND = "headwater.reshard.round"
+_WRITTEN = "headwater.reshard.written"
 _OF_ROOT = (_OFFSETS, _STARTED)
 _LAYOUT = "headwater.reshard.layout"
 _LAYOUTS = tuple(LAYOUTS)
@@ -53,7 +54,8 @@ class Journal:
     `versions` is changelog topic → version of the digests in its totals; 0 = before there were versions.
     `partitioners` is input topic → checksum of the name of its partitioner, if it is a user's. `writers` is
     the largest number of processes or tasks that may have written; `round` is the number of the round in
-    which tasks of Spark may write now (`WritingRound`).
+    which tasks of Spark may write now (`WritingRound`). `written` is changelog topic → how many records its
+    complete copy has written.
     """
 
     counts: Mapping[str, tuple[int, int]]
@@ -68,6 +70,7 @@ class Journal:
     versions: Mapping[str, int] = attrs.field(factory=dict)
     writers: int = WRITERS
     round: int = 0
+    written: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def root(self) -> str:
@@ -107,6 +110,7 @@ class Journal:
             clocks[_LAYOUT] = _LAYOUTS.index(self.layouts[topic])
         if totals is not None and partition == 0:
             clocks[_VERSION] = self.versions.get(topic, 0)
+            clocks[_WRITTEN] = self.written.get(topic, 0)
         if totals is not None:
             clocks |= {_ENTRIES: totals.entries, _DIGEST: totals.digest, _EXPIRING: totals.expiring}
         if (topic, partition) == (self.root, 0):
@@ -177,6 +181,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         versions={topic: clocks[topic, 0].get(_VERSION, 0) for topic in phases if _has_totals(clocks, topic)},
         writers=writers,
         round=root.get(_ROUND, 0),
+        written={topic: clocks[topic, 0].get(_WRITTEN, 0) for topic in phases if _has_totals(clocks, topic)},
     )
 
 

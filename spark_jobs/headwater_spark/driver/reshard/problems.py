@@ -253,6 +253,19 @@ def kafka_failed(application: str, reason: str) -> Problem:
     )
 
 
+def interrupted(application: str) -> Problem:
+    """Return the problem of a reshard that a signal has interrupted after it had begun."""
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The reshard of {application} was interrupted.",
+        expected="a reshard that is completed",
+        found="SIGINT or SIGTERM",
+        why=INCOMPLETE,
+        fix="Run the command again. It continues where it was interrupted.",
+    )
+
+
 def expansion_failed(application: str, reason: str) -> Problem:
     """Return the problem of counts that brokers refuse, in a check that changes nothing."""
     return Problem(
@@ -323,21 +336,6 @@ def shares_failed(application: str, reason: str, *, has_begun: bool) -> Problem:
         fix="Correct the reason; the logs of Spark's executors say more. Run the command again. "
         + ("It continues where it was interrupted. " if has_begun else "")
         + "Without `--spark`, this machine moves the state.",
-    )
-
-
-def not_checked(application: str, reason: str, *, is_denied: bool) -> Problem:
-    """Return the problem of a request that failed, or was denied, before anything was changed."""
-    return Problem(
-        code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.REQUEST_NOT_ANSWERED,
-        application=application,
-        summary=f"The state of {application} was not checked: {reason}.",
-        expected="a user with permissions" if is_denied else "brokers that answer",
-        found=reason,
-        why="The state is read before anything changes. " + UNCHANGED,
-        fix="Grant the user the permissions that `headwater acls DOCUMENT --self --for reshard` lists."
-        if is_denied
-        else "Check that the brokers run, and run the command again.",
     )
 
 

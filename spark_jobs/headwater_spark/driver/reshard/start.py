@@ -11,13 +11,13 @@ from confluent_kafka import KafkaException
 
 from headwater.compiler import build_nodes
 from headwater.kafka import ClusterReader, Connection, KafkaClusterReader, SnapshotRequest
-from headwater.kafka.kafka_errors import is_denial
+from headwater.model.acls import Operation
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import TopologyDocument
-from headwater.operations.observation import observe_application
+from headwater.operations.observation import Observation, observe_application
 from headwater.operations.planning import compile_with_counts, external_counts
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -42,8 +42,14 @@ from headwater_spark.driver.reshard.entry_passes import OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Journal
+from headwater_spark.driver.reshard.permissions import (
+    TopicOperations,
+    denied_on_group,
+    denied_on_topics,
+    read_topic_operations,
+)
 from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_reshard
-from headwater_spark.driver.reshard.share_tasks import SharesFailedError
+from headwater_spark.driver.reshard.request_failures import kafka_problem
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
@@ -117,7 +123,11 @@ def reshard_application(
             ]
         ) from error
     except KafkaException as error:
-        raise ProblemsError([_kafka_problem(application, error, has_begun=run.has_begun)]) from error
+        raise ProblemsError([kafka_problem(application, error, has_begun=run.has_begun)]) from error
+    except KeyboardInterrupt as error:
+        if not run.has_begun:
+            raise
+        raise ProblemsError([problems.interrupted(application)]) from error
 
 
 @attrs.define
@@ -146,12 +156,15 @@ class _ReshardRun:
     def move_state(self, cluster: KafkaMoveCluster) -> ReshardResult:
         """Plan, check and execute the reshard; with `checks_only`, stop before the first change."""
         options = self.options
+        if denied := denied_on_group(self.connection, self.application):
+            raise ProblemsError(denied)
         is_running = options.checks_only and has_members(self.connection, self.application)
         if not is_running:
             check_stopped(self.connection, self.application, options.wait_seconds, self.report)
         reader = KafkaClusterReader(self.connection)
         observed = observe_application(reader, self.document)
         [self.document], snapshot = observed.documents, observed.snapshot
+        allowed = self._check_readable(observed, snapshot)
         self._read_journal(cluster, snapshot)
         reshard = plan_from_cluster(self.document, snapshot.partitions, options, self.journal, cluster)
         if not reshard.transfers:
@@ -160,6 +173,7 @@ class _ReshardRun:
             ):
                 raise ProblemsError(forgotten)
             return ReshardResult(self.application, {})
+        self._check_permissions(reshard, allowed, snapshot)
         if self.journal is None:
             snapshot = _with_settings(reader, snapshot, reshard.rewritten_topics.keys())
             self._check_topics(reshard, cluster, snapshot, is_running=is_running)
@@ -176,6 +190,29 @@ class _ReshardRun:
             is_running=is_running,
             join_buffers=reshard.join_buffers,
         )
+
+    def _check_readable(self, observed: Observation, snapshot: ClusterSnapshot) -> TopicOperations:
+        """Return what the user may do with the topics; raise `ProblemsError` if it may not read one."""
+        [compiled] = observed.compiled
+        names = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
+        known = read_topic_operations(self.connection, names & snapshot.partitions.keys())
+        if denied := denied_on_topics(self.application, known, {Operation.READ: known.keys()}):
+            raise ProblemsError(denied)
+        return known
+
+    def _check_permissions(
+        self, reshard: Reshard, allowed: TopicOperations, snapshot: ClusterSnapshot
+    ) -> None:
+        """Raise `ProblemsError` if topics were deleted, or the user may not write to them or expand them."""
+        if lost := sorted(reshard.counts.keys() - snapshot.partitions.keys()):
+            raise ProblemsError([input_problems.deleted_topics(self.application, lost)])
+        written = {each.source for each in reshard.transfers} | reshard.rewritten_topics.keys()
+        expanded = {
+            topic for topic, count in reshard.expansions.items() if count > snapshot.partitions[topic]
+        }
+        needs = {Operation.WRITE: written, Operation.ALTER: expanded}
+        if denied := denied_on_topics(self.application, allowed, needs, has_begun=self.journal is not None):
+            raise ProblemsError(denied)
 
     def _read_journal(self, cluster: KafkaMoveCluster, snapshot: ClusterSnapshot) -> None:
         self.journal = find_journal(self.document, snapshot.partitions, cluster)
@@ -341,15 +378,6 @@ def _topic_problems(
         *timestamp_problems(document.application.id, snapshot, written),
         *expansion_problems(reshard, document, snapshot.partitions, policies),
     ]
-
-
-def _kafka_problem(application: str, error: KafkaException, *, has_begun: bool) -> Problem:
-    reason = error.args[0].str()
-    if isinstance(error, SharesFailedError):
-        return problems.shares_failed(application, reason, has_begun=has_begun)
-    if has_begun:
-        return problems.kafka_failed(application, reason)
-    return problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
 
 
 def _resume_reshard(

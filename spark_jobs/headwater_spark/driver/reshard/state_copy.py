@@ -17,6 +17,7 @@ from headwater.change import admin_client
 from headwater.change.topics import failures, request_new_topics
 from headwater.compiler.cluster_profiles import profile_problems
 from headwater.kafka import Connection, KafkaClusterReader
+from headwater.model.acls import Operation
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication
 from headwater.model.offset_metadata import decode_mark
@@ -27,7 +28,7 @@ from headwater.operations.observation import observe_application
 from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import copy_problems, input_problems, problems
+from headwater_spark.driver.reshard import copy_problems, input_problems, problems, request_failures
 from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_stopped,
@@ -41,6 +42,11 @@ from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.entry_totals import check_totals
 from headwater_spark.driver.reshard.execution import expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase
+from headwater_spark.driver.reshard.permissions import (
+    denied_on_group,
+    denied_on_topics,
+    read_topic_operations,
+)
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.worker.interpreter import cheap_collections
 
@@ -93,9 +99,12 @@ def copy_state(
             cheap_collections(),
             closing(KafkaMoveCluster(connection, application, copy_problems.copy_failed)) as cluster,
         ):
+            if denied := denied_on_group(connection, application):
+                raise ProblemsError(denied)
             check_stopped(connection, application, SESSION_SECONDS, report)
             snapshot, compiled, copies, refused = read_copies(connection, document, renames)
             existing = [each for each in copies if each.target.name in snapshot.partitions]
+            check_permissions(connection, application, copies, existing)
             new = [each for each in copies if each not in existing]
             topics = [each.target.name for each in existing]
             found = [
@@ -114,7 +123,20 @@ def copy_state(
             execution.run(retentions)
             return CopyResult(application, renames, execution.written)
     except KafkaException as error:
-        raise ProblemsError([copy_problems.copy_failed(application, error.args[0].str())]) from error
+        raise ProblemsError([request_failures.copy_failed(application, error.args[0])]) from error
+    except KeyboardInterrupt as error:
+        raise ProblemsError([copy_problems.copy_failed(application, "it was interrupted")]) from error
+
+
+def check_permissions(
+    connection: Connection, application: str, copies: Sequence[TopicCopy], existing: Sequence[TopicCopy]
+) -> None:
+    """Raise `ProblemsError` if the user may not read the old topics, or not write to `existing` new ones."""
+    targets = {each.target.name for each in existing}
+    read = {each.source for each in copies} | targets
+    known = read_topic_operations(connection, read)
+    if denied := denied_on_topics(application, known, {Operation.READ: read, Operation.WRITE: targets}):
+        raise ProblemsError(denied)
 
 
 class CopyExecution:

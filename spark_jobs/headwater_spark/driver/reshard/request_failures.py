@@ -1,0 +1,128 @@
+"""What to do about requests that fail during a reshard or a copy: problems by the error of the brokers."""
+
+from collections.abc import Sequence
+
+import attrs
+from confluent_kafka import KafkaError, KafkaException
+
+from headwater.kafka.kafka_errors import is_denial
+from headwater.model.acls import Operation, ResourceKind
+from headwater.model.problems import Problem, ProblemCode
+from headwater_spark.driver.reshard.problems import INCOMPLETE, UNCHANGED, shares_failed
+from headwater_spark.driver.reshard.share_tasks import SharesFailedError
+
+_SHOWN = 20
+_OPTIONS = {ResourceKind.TOPIC: "--topic", ResourceKind.GROUP: "--group"}
+_ALL_PERMISSIONS = (
+    "`headwater acls DOCUMENT --self --for reshard --principal User:NAME --format commands` prints the "
+    "commands for all permissions."
+)
+_DELETED = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001 - the library's own codes
+
+
+@attrs.frozen
+class Remedy:
+    """What was expected of the brokers instead of an error, and what to do about it."""
+
+    expected: str
+    fix: str
+
+
+_PERMISSION = Remedy(
+    "a user with permissions",
+    "Grant the user the permission: " + _ALL_PERMISSIONS,
+)
+_TOPIC = Remedy(
+    "topics that exist",
+    "A topic was deleted: find out by whom. If it is a source topic, create it with its earlier count.",
+)
+_BROKERS = Remedy(
+    "brokers that answer, and partitions with a leader and room on its disk",
+    "Check that all brokers run and that their disks are not full, and list the partitions that cannot be "
+    "read or written: `kafka-topics.sh --bootstrap-server BROKER --describe --unavailable-partitions`, and "
+    "the same with `--under-min-isr-partitions`.",
+)
+
+
+def remedy_of(error: KafkaError) -> Remedy:
+    """Return what to do about an error of a request."""
+    if is_denial(error):
+        return _PERMISSION
+    return _TOPIC if error.code() in _DELETED else _BROKERS
+
+
+def kafka_problem(application: str, error: KafkaException, *, has_begun: bool) -> Problem:
+    """Return the problem of a reshard that has failed with an error of Kafka."""
+    if isinstance(error, SharesFailedError):
+        return shares_failed(application, error.args[0].str(), has_begun=has_begun)
+    return (request_failed if has_begun else not_checked)(application, error.args[0])
+
+
+def request_failed(application: str, error: KafkaError) -> Problem:
+    """Return the problem of a reshard that has begun, whose request has failed with `error`."""
+    remedy, reason = remedy_of(error), error.str()
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The reshard of {application} is not complete: {reason}.",
+        expected=remedy.expected,
+        found=reason,
+        why=INCOMPLETE,
+        fix=f"{remedy.fix} Then run the command again. It continues where it was interrupted.",
+    )
+
+
+def not_checked(application: str, error: KafkaError) -> Problem:
+    """Return the problem of a request that failed before this command has changed anything."""
+    remedy, reason = remedy_of(error), error.str()
+    return Problem(
+        code=ProblemCode.NOT_AUTHORIZED if is_denial(error) else ProblemCode.REQUEST_NOT_ANSWERED,
+        application=application,
+        summary=f"The state of {application} was not checked: {reason}.",
+        expected=remedy.expected,
+        found=reason,
+        why="The state is read before anything changes. This command has changed nothing. An earlier one "
+        "that was interrupted may have: then the application must not start before the reshard is complete.",
+        fix=f"{remedy.fix} Then run the command again.",
+    )
+
+
+def copy_failed(application: str, error: KafkaError) -> Problem:
+    """Return the problem of a copy whose request has failed with `error`."""
+    remedy, reason = remedy_of(error), error.str()
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The state of {application} is not copied: {reason}.",
+        expected=remedy.expected,
+        found=reason,
+        why="Some new topics may have a part of their records. The old topics have not changed.",
+        fix=f"{remedy.fix} Then run the command again, before the new version starts.",
+    )
+
+
+def denied(
+    application: str,
+    operation: Operation,
+    kind: ResourceKind,
+    names: Sequence[str],
+    *,
+    has_begun: bool = False,
+) -> Problem:
+    """Return the problem of a permission that the user does not have, with the command that grants it."""
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    noun = kind.lower() if len(names) == 1 else f"{kind.lower()}s"
+    options = " ".join(f"{_OPTIONS[kind]} {name}" for name in names)
+    return Problem(
+        code=ProblemCode.NOT_AUTHORIZED,
+        application=application,
+        summary=f"The Kafka brokers do not permit this user {operation} on {noun} {shown}.",
+        expected=f"permission {operation} on {noun} {shown}",
+        found="a user without this permission",
+        why=INCOMPLETE
+        if has_begun
+        else "The reshard or copy would stop halfway, or would not see whether the "
+        f"application runs. {UNCHANGED}",
+        fix="Grant the permission: `kafka-acls.sh --bootstrap-server BROKER --add --allow-principal "
+        f"User:NAME --operation {operation} {options}`. {_ALL_PERMISSIONS}",
+    )
