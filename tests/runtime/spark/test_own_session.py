@@ -17,7 +17,7 @@ from tests.runtime.spark.applications import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker]
 _PAGE = (Path(__file__).parents[3] / "docs" / "python.md").read_text(encoding="utf-8")
-_MODULE, _PROGRAM, _TEST = re.findall(r"^```python\n(.*?)^```\n", _PAGE, re.MULTILINE | re.DOTALL)
+_MODULE, _PROGRAM, *_ = re.findall(r"^```python\n(.*?)^```\n", _PAGE, re.MULTILINE | re.DOTALL)
 
 
 def double(value: bytes | None) -> float:

@@ -33,6 +33,7 @@ class Request:
 
     state_folder: Path
     layout_version: int = 1
+    subtopology: str = "0"
 
     def task_name(self, partition: int) -> str:
         return f"app-0-{partition}"
