@@ -1,6 +1,10 @@
 """The options of `headwater reshard --spark`, and sessions that a reshard does not run on."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +17,7 @@ import reshard_main
 from headwater.cli.main import main
 from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.toolchain.broker.readiness import until
 from headwater_spark.commands import console
 from headwater_spark.commands.reshard import reshard
 from headwater_spark.driver.processor_move.entry_copy import unreported
@@ -23,9 +28,21 @@ from headwater_spark.driver.reshard.spark_passes import SparkPasses
 from headwater_spark.engine.scaling.transfers import Transfer
 from tests.runtime.driver.memory_move import MemoryCluster, MemoryProducer
 from tests.runtime.reshard.memory_reshard import OneRound
+from tests.runtime.spark.processes import all_ended, descendants
 
 _CONNECTION = Connection(bootstrap_servers=("localhost:1",))
 _RESHARD = Reshard("app", (Transfer("t", "t", 3, 150),), (), {})
+_OPENS_SPARK = """
+from headwater.kafka import Connection
+from headwater_spark.commands.console import interrupted_by_sigterm
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.driver.reshard.spark_job import SparkSettings, open_spark
+connection = Connection(bootstrap_servers=("localhost:1",))
+with interrupted_by_sigterm():
+    with open_spark(SparkSettings(master="local[1]"), Reshard("app", (), (), {}), connection, unreported):
+        pass
+"""
 
 
 @pytest.mark.parametrize(
@@ -66,6 +83,26 @@ def test_the_program_has_the_options_of_the_command_that_spark_submit_does_not_h
     }
     assert reshard_main.main(["--help"]) == 0
     assert reshard_main.main(["absent.yaml", "--master", "local[2]"]) == 2
+
+
+@pytest.mark.spark
+def test_sigterm_while_spark_starts_leaves_no_jvm_behind() -> None:
+    """The JVM has a session of its own: no signal from a terminal or to a process group ends it."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_GATEWAY")
+    }
+    command = [sys.executable, "-c", _OPENS_SPARK]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
+        found: list[int] = []
+        try:
+            assert until(lambda: bool(list(descendants(process.pid))) or process.poll() is not None, 120)
+            found += descendants(process.pid)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(120) != 0
+        finally:
+            process.kill()
+    assert found
+    assert until(lambda: all_ended(found), 60)
 
 
 def _refused(settings: SparkSettings) -> str:

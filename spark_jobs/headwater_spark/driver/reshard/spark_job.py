@@ -26,6 +26,7 @@ from headwater_spark.driver.reshard.share_tasks import (
     run_share,
 )
 from headwater_spark.driver.reshard.spark_passes import RunJob, SparkPasses
+from headwater_spark.driver.spark_session.jvm import JvmStart
 from headwater_spark.driver.spark_session.requirements import (
     RESHARD,
     is_local_master,
@@ -198,7 +199,8 @@ def _started_session(application: str, settings: SparkSettings) -> SparkSession:
         conf={_FAILURES: _MOST_FAILURES, **settings.conf},
     )
     try:
-        launch_jvm(session)
+        with JvmStart(partial(launch_jvm, session)) as jvm:  # it ends the JVM if a signal arrives meanwhile
+            jvm.wait()
         return start_session(session)
     except Exception as error:  # of Java, its gateway or the master: all that is known is a text
         raise ProblemsError([problems.spark_not_started(application, failure_reason(error))]) from error
