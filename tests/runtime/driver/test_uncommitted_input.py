@@ -38,6 +38,17 @@ def test_a_task_commits_the_end_of_records_that_were_deleted_before_the_start() 
     assert not uncommitted.tasks(request)
 
 
+def test_a_task_commits_the_end_of_records_that_were_deleted_while_the_query_runs() -> None:
+    """No step reads them, so no request has their end."""
+    uncommitted = UncommittedInput({_A0: 10, _A1: 5})
+    uncommitted.skip_to({_A0: 50, _A1: 2})
+    assert uncommitted.pending == {_A0: 50}
+    assert uncommitted.ends == {_A0: 50, _A1: 5}
+    assert uncommitted.tasks(_request()) == (0,)
+    uncommitted.add(_request(a0=50), [BatchResult(partition=0)])
+    assert not uncommitted.pending
+
+
 def test_a_task_without_records_commits_what_was_read_for_it() -> None:
     uncommitted = UncommittedInput({_A0: 3, _A1: 5})
     request = _request(a0=10, a1=20)

@@ -85,6 +85,30 @@ def test_offsets_of_records_that_were_deleted_before_the_start_are_committed(
         assert committed.reaches_the_end(running.source), "no record is left"
 
 
+def test_a_query_that_reads_in_steps_commits_offsets_of_records_that_were_deleted_before_its_start(
+    cluster: Cluster,
+) -> None:
+    """With a remote checkpoint, all batches of several topics are read in steps. Here is nothing to read."""
+    _mount(cluster.spark, "steps", str(cluster.folder))
+    remote = attrs.evolve(cluster, checkpoint="viewfs://steps/mounted/checkpoint")
+    other = cluster.unique("other")
+    cluster.topics.create({other: _PARTITIONS})
+    topology = _MERGE.replace("OTHER", other)
+    with (
+        remote.application(topology, _EXACTLY_ONCE, _PARTITIONS) as running,
+        _committed(running) as committed,
+    ):
+        cluster.topics.commit(running.id, {running.source: 0, other: 0})
+        running.feed(b"a", b"b", partition=0)
+        cluster.topics.delete_records(running.source, 2)
+        running.application.start()
+        running.application.wait_until_idle()
+        assert committed.reaches_the_end(running.source, other), "no record is left"
+        running.feed(b"c", partition=0)
+        running.application.wait_until_idle()
+        assert running.values() == [b"c"]
+
+
 @pytest.mark.usefixtures("generated_code")
 @pytest.mark.parametrize(
     ("is_packed", "config"),

@@ -272,15 +272,19 @@ class BatchProcessor:
         `end_offsets` returns the present ends of the partitions that may be read.
         """
         tick = self._is_tick_due()
+        has_step = False
         while tick or planner.is_behind(until):
             if self._stopping.is_set():
                 raise BatchStoppedError
             if not self._may_begin.is_set():
                 return False
-            planner.skip_to(self._spec.input.first_offsets())
+            first = self._spec.input.first_offsets()
+            planner.skip_to(first)
             ends = end_offsets()
+            self._uncommitted.skip_to({each: first[each] for each in ends.keys() & first.keys()})
             ranges = planner.next_ranges(ends, _now_ms())
             if ranges or tick:
+                has_step = True
                 if self._process_step(planner, batch, ranges, ends, tick=tick):
                     self._on_commit()
                 # Not beyond `until`: Spark's next batch begins there, and may read what was processed.
@@ -292,7 +296,14 @@ class BatchProcessor:
                 self._spec.batches.record_wait(batch)
                 self._stopping.wait(_POLL_SECONDS)
             tick = planner.is_behind(until) and self._is_tick_due()
+        if not has_step and self._uncommitted.pending:
+            self._commit_deleted(batch)
         return True
+
+    def _commit_deleted(self, batch: int) -> None:
+        """Let tasks commit the end of records that were deleted: no step has read any others."""
+        with self._spec.batches.run_round():
+            self._process(None, batch, self._spec.batches.create_request(batch))
 
     def _is_tick_due(self) -> bool:
         return self._spec.ticks and _now_ms() - self._ticked_ms >= _TICK_MS
@@ -337,7 +348,8 @@ class BatchProcessor:
             parts.append(self._spec.input.read_tick())
         return reduce(DataFrame.unionByName, parts)
 
-    def _process(self, rows: InputRows, batch: int, request: BatchRequest) -> list[BatchResult]:
+    def _process(self, rows: InputRows | None, batch: int, request: BatchRequest) -> list[BatchResult]:
+        """Process and commit rows; None = there are none, only offsets are committed."""
         spark = self._spec.input.services.spark
         spark.sparkContext.setJobDescription(
             f"{request.application}: sub-topology {request.subtopology}, batch {batch}"
@@ -356,9 +368,10 @@ class BatchProcessor:
                 placed=self._spec.batches.place_tasks(tasks),
                 limit=min(threads.limit or tasks, tasks),
             )
-            records = self._uncommitted.count_new(ends)
-            distributed = self._distribution.distribute(rows, run, records=records)
-            results = self._run(run, distributed)
+            results: list[BatchResult] = []
+            if rows is not None:
+                records = self._uncommitted.count_new(ends)
+                results = self._run(run, self._distribution.distribute(rows, run, records=records))
             if not self._spec.ticks:  # with ticks, each task commits once per second
                 self._commit_without_records(run, spark)
         return results

@@ -97,12 +97,14 @@ class QueryInput:
         last = {each: offset for each, (offset, _) in found.items()}
         starts = offsets.start_offsets(resets, now_ms, forgotten, last)
         last = {**{each: forgotten[each] for each in forgotten.keys() & starts.keys()}, **last}
+        # What commits an added partition releases it, which may be too early (`InputExpansion`).
+        released = processed_by.keys() if self.subtopology in layout.processors else starts.keys()
         source = KafkaSource(
             connection=settings.connection,
             topics=input_.topics,
             patterns=input_.patterns,
             start_offsets=starts,
-            overtaken={each: offset for each, offset in last.items() if offset < starts[each]},
+            overtaken={each: last[each] for each in last.keys() & released if last[each] < starts[each]},
             exactly_once=self.services.exactly_once,
             # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
             records_at_once=settings.records_at_once if self.reads_single_topic else None,

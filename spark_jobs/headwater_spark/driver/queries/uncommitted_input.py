@@ -45,6 +45,12 @@ class UncommittedInput:
         """Return about how many records a batch up to `ends` has."""
         return sum(end - self._processed.get(each, 0) for each, end in ends.items())
 
+    def skip_to(self, starts: Offsets) -> None:
+        """Skip records that do not exist any more; `starts` are the first offsets of partitions."""
+        for each, start in starts.items():
+            if start > self._processed.get(each, 0):
+                self._processed[each] = start
+
     def add(self, request: BatchRequest, results: Iterable[BatchResult]) -> None:
         """Add a batch or step that has not failed.
 
