@@ -1,24 +1,34 @@
 """KIP-698 while an application runs: topics are deleted, re-created or misconfigured."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event
+from typing import Any
 
 import pytest
 import structlog
 from confluent_kafka import KafkaError, KafkaException
+from pyspark.sql import DataFrame
 
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.problems import ProblemCode
 from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.queries import row_distribution
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.topic_watch import TopicWatch
+from headwater_spark.spark_internals.packing import RecordPacking
 from tests.runtime.spark.applications import COUNT, TIMEOUT_SECONDS, Cluster, RunningApplication
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
 Damage = Callable[[RunningApplication], None]
+_MERGE = """
+  - stream: {topic: IN, as: left, serdes: {key: string, value: string}}
+  - stream: {topic: OTHER, as: right, serdes: {key: string, value: string}}
+  - merge: {from: left, with: right}
+  - to: {topic: OUT}
+"""
 _MANUAL = {"internal.topics.setup": "manual"}
 _CREATED = {"message.timestamp.type": "CreateTime"}
 _SETTINGS = {
@@ -102,6 +112,31 @@ def test_deleted_or_misconfigured_topic_stops_the_application(
         assert running.application.state is ClientState.ERROR
         (problem,) = running.application.problems
         assert (problem.code, problem.topic) == (code, running.topic(name))
+
+
+@pytest.mark.usefixtures("packed_batches")
+def test_topic_that_is_deleted_before_a_step_reads_it_stops_the_application(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would wait for records of the deleted topic for minutes."""
+    other = cluster.unique("other")
+    cluster.topics.create({other: 1})
+
+    class Deleting(RecordPacking):
+        def packed_ranges(self, *arguments: Any, **options: Any) -> DataFrame | None:  # noqa: ANN401 - as the original
+            with suppress(KafkaException):  # it is deleted
+                cluster.topics.delete(other)
+            return super().packed_ranges(*arguments, **options)
+
+    monkeypatch.setattr(row_distribution, "RecordPacking", Deleting)
+    with cluster.application(_MERGE, OTHER=other, records_at_once=100) as running:
+        for topic in (running.source, other):
+            cluster.topics.put(topic, [(b"k", b"v", 1_700_000_000_000)] * 200)
+        running.application.start()
+        assert running.application.wait(TIMEOUT_SECONDS)
+        assert running.application.state is ClientState.ERROR
+        (problem,) = running.application.problems
+        assert (problem.code, problem.topic) == (ProblemCode.MISSING_SOURCE_TOPIC, other)
 
 
 def test_re_created_topic_stops_the_application_that_has_written_to_it_since(
