@@ -21,7 +21,7 @@ from headwater.kafka.wire import NO_TAGS, ResponseReader, compact_array, compact
 from headwater.toolchain.broker.readiness import until
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication, kill, kill_all
 from tests.runtime.spark.process_faults import Fault
-from tests.runtime.spark.processes import descendants, executors, is_stopped
+from tests.runtime.spark.processes import descendants, executors, is_stopped, kill_groups
 
 if TYPE_CHECKING:
     import subprocess
@@ -92,7 +92,7 @@ def cause_in_transaction(
     """
     match fault:
         case Fault.DRIVER:
-            os.killpg(process.pid, signal.SIGKILL)
+            kill_groups(process.pid)
             _send(owner, signal.SIGCONT)  # a stopped process does not notice that its JVM has ended
             kill_all(process)
         case Fault.WORKER:

@@ -18,7 +18,7 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.engine.records import InputRecord, OutputRecord
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.processes import descendants, is_running, python_workers
+from tests.runtime.spark.processes import descendants, is_running, kill_groups, python_workers
 from tests.runtime.spark.programs import SUBMIT, java_options
 
 TIMEOUT_SECONDS = 600.0
@@ -269,8 +269,7 @@ def kill_all(process: "subprocess.Popen[bytes]") -> None:
     Python workers end a moment after their JVM, and write files until then.
     """
     started = list(descendants(process.pid))
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_groups(process.pid)
     process.wait()
     assert until(lambda: not any(map(is_running, started)), _END_SECONDS)
 

@@ -29,6 +29,23 @@ def jvm(driver: int) -> int:
     return found
 
 
+def kill_groups(driver: int) -> None:
+    """Kill a driver, its JVM and Spark's executors at once; Python workers have groups of their own.
+
+    Without that, the JVM, which has a session of its own, would end in order: when its driver has ended.
+    """
+    for group in (driver, *filter(_leads_session, list(_children(driver)))):
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def _leads_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
 def python_driver(submit: int) -> int:
     """Return the Python process that the JVM of `spark-submit` has started."""
     # A child of the JVM has the JVM's command until it executes its own.

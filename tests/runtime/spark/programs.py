@@ -2,17 +2,17 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 import pyspark
 
 from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.processes import kill_groups
 
 ROOT = Path(__file__).parents[3]
 _SPARK = (
@@ -106,8 +106,7 @@ class Application:
         try:
             yield process
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_groups(process.pid)
             process.wait()
 
     def put(self, records: int) -> None:

@@ -9,7 +9,7 @@ import random
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from headwater.toolchain.broker import Broker
+from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
 from headwater_spark.driver.queries import row_distribution
 from headwater_spark.driver.queries.row_distribution import FEWEST_PACKED
 from headwater_spark.spark_internals.packing import RecordPacking
@@ -39,6 +40,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.ma
 _RECORDS, _KEYS = 40_000, 50
 """Records of a batch, more than `FEWEST_PACKED`."""
 _ATTEMPTS = 5
+_TIME_MS = 1_700_000_000_000
 _PAUSE_SECONDS = 0.002
 """A batch writes its records in some tenths of a second."""
 
@@ -53,11 +55,28 @@ _COUNT = """
   - to: {topic: OUT, serdes: {key: string, value: long}}
 """
 """Spark SQL does not evaluate the first sub-topology, as it has two sinks."""
+_COUNT_OF_TWO = _COUNT.replace(
+    "  - stream: {topic: IN, as: read, serdes: {key: string, value: string}}\n",
+    """  - stream: {topic: IN, as: left, serdes: {key: string, value: string}}
+  - stream: {topic: OTHER, as: right, serdes: {key: string, value: string}}
+  - merge: {from: left, with: right, as: read}
+""",
+)
+_STEP = 2 * FEWEST_PACKED
+"""Records of a step: a large batch of two topics is read in steps."""
 _REPARTITION = "counts-repartition"
 _WRITTEN = [
-    pytest.param("", "exactly_once_v2", id="second sub-topology, exactly once"),
+    pytest.param(_COUNT, "", "exactly_once_v2", id="second sub-topology, exactly once"),
+    pytest.param(_COUNT_OF_TWO, _REPARTITION, "exactly_once_v2", id="steps of two topics, exactly once"),
+    pytest.param(
+        _COUNT_OF_TWO,
+        _REPARTITION,
+        "at_least_once",
+        id="steps of two topics, at least once",
+        marks=pytest.mark.soak,
+    ),
     *(
-        pytest.param(topic, guarantee, id=f"{of} sub-topology, {name}", marks=pytest.mark.soak)
+        pytest.param(_COUNT, topic, guarantee, id=f"{of} sub-topology, {name}", marks=pytest.mark.soak)
         for of, topic, guarantee, name in (
             ("first", _REPARTITION, "at_least_once", "at least once"),
             ("second", "", "at_least_once", "at least once"),
@@ -68,9 +87,10 @@ _WRITTEN = [
 
 
 class _ObservedPacking(RecordPacking):
-    """Records in `batches` whether records were packed."""
+    """Records in `batches` whether records were packed, in `steps` whether steps were read without a plan."""
 
     batches: list[bool]
+    steps: list[bool]
 
     def packed(
         self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool
@@ -79,46 +99,78 @@ class _ObservedPacking(RecordPacking):
         self.batches.append(found is not None)
         return found
 
+    def packed_ranges(
+        self,
+        batch: DataFrame,
+        ranges: Mapping[tuple[str, int], tuple[int, int]],
+        groups: Sequence[int],
+        count: int,
+        *,
+        reads_values: bool,
+    ) -> DataFrame | None:
+        found = super().packed_ranges(batch, ranges, groups, count, reads_values=reads_values)
+        self.steps.append(found is not None)
+        return found
 
-@pytest.mark.parametrize(("written", "guarantee"), _WRITTEN)
+
+@pytest.mark.parametrize(("topology", "written", "guarantee"), _WRITTEN)
 def test_records_are_counted_as_guaranteed_after_a_kill_of_the_workers_in_a_packed_batch(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, written: str, guarantee: str
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, topology: str, written: str, guarantee: str
 ) -> None:
-    """They are killed when they have written a part of the batch. The second sub-topology merges writers."""
-    batches: list[bool] = []
+    """They are killed when they have written a part of the batch or of its first step.
+
+    The second sub-topology merges writers.
+    """
+    batches, steps = list[bool](), list[bool]()
     monkeypatch.setattr(_ObservedPacking, "batches", batches, raising=False)
+    monkeypatch.setattr(_ObservedPacking, "steps", steps, raising=False)
     monkeypatch.setattr(row_distribution, "RecordPacking", _ObservedPacking)
-    passed = cluster.unique("passed")
-    cluster.topics.create({passed: 2})
+    passed, other = cluster.unique("passed"), cluster.unique("other")
+    cluster.topics.create({passed: 2, other: 2})
     config = {"processing.guarantee": guarantee}
-    with cluster.application(_COUNT, config, partitions=2, PASSED=passed) as running:
+    is_in_steps = topology == _COUNT_OF_TWO
+    at_once = _STEP if is_in_steps else _RECORDS
+    with cluster.application(
+        topology,
+        config,
+        partitions=2,
+        records_at_once=_STEP if is_in_steps else RECORDS_AT_ONCE,
+        PASSED=passed,
+        OTHER=other,
+    ) as running:
         topic = running.topic(written) if written else running.sink
+        inputs = [(name, each) for name in (running.source, *[other] * is_in_steps) for each in range(2)]
         fed = 0
         for _ in range(_ATTEMPTS):
-            for partition in range(2):
-                running.feed(*[b"%d" % (at % _KEYS) for at in range(_RECORDS // 2)], partition=partition)
+            for name, partition in inputs:
+                values = (b"%d" % (at % _KEYS) for at in range(_RECORDS // len(inputs)))
+                cluster.topics.put(name, [(b"k", value, _TIME_MS) for value in values], partition)
             fed += _RECORDS
             before = 0 if fed == _RECORDS else cluster.topics.appended(topic)
             running.restart()
-            is_killed = _kill_workers_in_batch(cluster.topics, topic, before)
+            is_killed = _kill_workers_in_batch(cluster.topics, topic, before, at_once)
             running.application.wait_until_idle()
             if is_killed:
                 break
         assert is_killed, "each batch was written before the workers were stopped"
         _check_counts(running, fed, exactly_once=guarantee == "exactly_once_v2")
-    assert len(batches) >= 3, "a batch of each sub-topology, and a repeated one"
-    assert all(batches)
+    if is_in_steps:
+        assert len(steps) >= 3, "two steps, and a repeated one"
+        assert all(steps)
+    else:
+        assert len(batches) >= 3, "a batch of each sub-topology, and a repeated one"
+        assert all(batches)
 
 
-def _kill_workers_in_batch(topics: Topics, topic: str, before: int) -> bool:
-    """Kill all Python workers when a part of a batch is in the topic; return False if all of it is."""
+def _kill_workers_in_batch(topics: Topics, topic: str, before: int, records: int) -> bool:
+    """Kill all Python workers when a part of a batch is in the topic; return False if all `records` are."""
     due = time.monotonic() + TIMEOUT_SECONDS
     while topics.appended(topic) <= before:
         assert time.monotonic() < due, "no batch was processed"
         time.sleep(_PAUSE_SECONDS)
     workers = python_workers(os.getpid())
     _signal(workers, signal.SIGSTOP)
-    is_in_batch = topics.appended(topic) < before + _RECORDS
+    is_in_batch = topics.appended(topic) < before + records
     _signal(workers, signal.SIGKILL if is_in_batch else signal.SIGCONT)
     return is_in_batch
 

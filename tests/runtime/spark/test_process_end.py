@@ -59,6 +59,24 @@ def test_process_ends_with_a_problem_when_its_jvm_dies(application: Application,
     assert "Traceback" not in log
 
 
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGHUP, marks=pytest.mark.soak)], ids=["SIGKILL", "SIGHUP"]
+)
+def test_jvm_and_workers_end_when_a_signal_ends_their_driver(
+    application: Application, number: signal.Signals
+) -> None:
+    """The JVM has a session of its own, so it gets no signal; its standard input is closed."""
+    with application.process(application.headwater_run(), "one") as process:
+        _await_running(application, process)
+        application.put(120)
+        assert until(lambda: application.topics.written(f"out-{application.id}") > 0, _START_SECONDS)
+        started = list(descendants(process.pid))
+        assert jvm(process.pid) in started
+        process.send_signal(number)
+        assert process.wait(_END_SECONDS) == -number
+        assert until(lambda: all_ended(started), _END_SECONDS)
+
+
 def test_a_jvm_that_cannot_start_is_a_problem(application: Application) -> None:
     command = [*application.headwater_run(), "--conf", "spark.driver.memory=1m"]
     with application.process(command, "one") as process:

@@ -17,7 +17,7 @@ from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication, kill
-from tests.runtime.spark.processes import executors, python_workers
+from tests.runtime.spark.processes import executors, jvm, python_workers
 
 if TYPE_CHECKING:
     import subprocess
@@ -92,8 +92,9 @@ def test_results_are_exact_while_threads_change_and_workers_are_killed(
 
 
 def _stop_as_systemd(process: "subprocess.Popen[bytes]", application: ProcessApplication) -> None:
-    """Send SIGTERM to all processes of the service, also to the JVM: this is an orderly stop."""
-    os.killpg(process.pid, signal.SIGTERM)
+    """Send SIGTERM to the JVM, too, as without `KillMode=mixed`: this is an orderly stop."""
+    for group in (process.pid, jvm(process.pid)):  # the JVM has a session of its own
+        os.killpg(group, signal.SIGTERM)
     assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
     assert "SparkEnded" not in application.log()
 
