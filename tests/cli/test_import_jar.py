@@ -98,8 +98,8 @@ def test_keys_of_a_framework_are_reported(
     headwater: Headwater, application: _Application, jar: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "application.properties").write_text(
-        "application.id=orders\nspring.kafka.streams.replication-factor=2\n"
-        "spring.kafka.properties.sasl.jaas.config=secret\nspring.kafka.streams.auto-startup=false\n",
+        "application.id=orders\nspring.kafka.properties.sasl.jaas.config=secret\n"
+        "spring.kafka.streams.replication-factor=2\nspring.kafka.streams.auto-startup=false\n",
         encoding="utf-8",
     )
     command = (
@@ -115,6 +115,13 @@ def test_keys_of_a_framework_are_reported(
     )
     assert "secret" not in done.stderr
     assert "--config replication.factor=VALUE" in done.stderr
+
+    (tmp_path / "connection.properties").write_text(
+        "application.id=orders\nspring.kafka.ssl.key-password=secret\n", encoding="utf-8"
+    )
+    other = {"application.properties": "connection.properties"}
+    of_connection = headwater(*(other.get(str(part), part) for part in command))
+    assert (of_connection.returncode, of_connection.stderr) == (ExitCode.DONE, "")
 
     followed = headwater(*command, "--config", "replication.factor=2")
     (document,) = load_text(followed.stdout, "orders.yaml").documents

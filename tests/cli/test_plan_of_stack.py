@@ -1,5 +1,7 @@
 """`plan --stack` reads the setup records and settings of a stack."""
 
+import json
+
 import pytest
 
 from headwater.change.ownership import write_ownership
@@ -13,6 +15,7 @@ from tests.pulumi.driver import STACK
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
 __all__ = ["cluster", "deployment"]  # fixtures
+_TOPIC = "kafka:index/topic:Topic"
 
 
 def test_plan_knows_the_setup_records(
@@ -77,6 +80,34 @@ def test_plan_applies_the_settings_of_the_stack(
     assert mistaken.returncode == ExitCode.REFUSED
     assert "Did you mean maxNewTopics?" in mistaken.stderr
     assert "adopted" in mistaken.stderr
+
+
+@pytest.mark.parametrize("is_only_program", [True, False])
+def test_plan_refuses_topics_that_pulumi_would_delete(
+    headwater: Headwater, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, *, is_only_program: bool
+) -> None:
+    deployment.set_up()
+    for name, value in deployment.stack._environment().items():
+        monkeypatch.setenv(name, value)
+    folder = deployment.stack.folder
+    if not is_only_program:
+        (folder / "__main__.py").write_text("from headwater.pulumi import deploy\n")
+    written = headwater("records", "--stack", STACK, "--project", folder)
+    state = json.loads(written.stdout)
+    others = {
+        name: f"urn:pulumi:{STACK}::own::{_TOPIC}::{name}" for name in ("elsewhere", deployment.changelog)
+    }
+    state["deployment"]["resources"] += [
+        {"urn": urn, "type": _TOPIC, "outputs": {"name": name}} for name, urn in others.items()
+    ]
+    copy = folder / "records.json"
+    copy.write_text(json.dumps(state))
+    server = ("--bootstrap-server", deployment.cluster.bootstrap_servers)
+    done = headwater("plan", folder / "documents", *server, "--project", folder, "--stack-state", copy)
+    assert done.returncode == ExitCode.REFUSED
+    text = " ".join(done.stderr.split())
+    refused = {name for name, urn in others.items() if f"pulumi state delete --force '{urn}'" in text}
+    assert refused == (set(others) if is_only_program else {deployment.changelog})
 
 
 def test_missing_stack(

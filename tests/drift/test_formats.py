@@ -141,3 +141,4 @@ def test_shortened_markdown_begins_with_errors_and_omits_applications_as_declare
     assert all(findings[id_] for id_ in kept)
     has_error = [Severity.ERROR in findings[id_] for id_ in kept]
     assert has_error == sorted(has_error, reverse=True)
+    assert "shortened: applications without a finding are not listed" in short

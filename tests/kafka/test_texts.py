@@ -62,7 +62,9 @@ def refused_requests() -> Iterable[Problem]:
     late = ClientMessage("[2001:db8::3]:9093/3: No response in time")
     yield unanswered("describe group orders", brokers, [ClientMessage(refused), late], 15.0)
     throttled = ClientMessage("kafka-2.example:9093/2: Throttled for 1000 ms by a quota")
-    yield unanswered("describe topics", brokers, [throttled], 15.0)
+    for times in (1, 3):  # one second of fifteen does not explain a missing answer
+        yield unanswered("describe topics", brokers, [throttled] * times, 15.0)
+    yield unanswered("describe topics", brokers, [ClientMessage(failed), *[throttled] * 3], 15.0)
     closed = ClientMessage("kafka-2.example:9093/2: Disconnected: connection closed by peer")
     yield unanswered("describe topics", brokers, [closed], 15.0)
     expired = ClientMessage("SSL handshake failed: certificate verify failed", KafkaError._SSL)

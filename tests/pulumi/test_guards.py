@@ -72,11 +72,12 @@ import pulumi
 import pulumi_kafka
 servers = ["{deployment.cluster.bootstrap_servers}"]
 provider = pulumi_kafka.Provider("own", bootstrap_servers=servers, tls_enabled=False)
-pulumi_kafka.Topic(
+topic = pulumi_kafka.Topic(
     "counts", name="{deployment.changelog}", partitions=4, replication_factor=1,
     config={{"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}},
     opts=pulumi.ResourceOptions(provider=provider),
 )
+pulumi.ComponentResource("own:index:Reader", "reader", opts=pulumi.ResourceOptions(depends_on=[topic]))
 """
     program.write_text(own)
     deployment.up()
@@ -92,7 +93,11 @@ pulumi_kafka.Topic(
         assert deployment.facts() == before
     advised = re.search(r"pulumi (state delete --force) '(urn:\S+)'", " ".join(outcome.text.split()))
     assert advised is not None, str(outcome)
-    deployment.stack.succeed(*advised[1].split(), advised[2], "--yes")
+    dependent = deployment.stack.run(*advised[1].split(), advised[2], "--yes")
+    assert not dependent.succeeded
+    (reader,) = set(re.findall(r"urn:\S+::own:index:Reader::reader", dependent.text))
+    for urn in (reader, advised[2]):
+        deployment.stack.succeed(*advised[1].split(), urn, "--yes")
     deployment.up()
     assert deployment.facts()[deployment.changelog] == before[deployment.changelog]
     deployment.is_clean()

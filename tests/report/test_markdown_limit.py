@@ -32,7 +32,14 @@ def test_a_cut_document_closes_its_code_block() -> None:
     text = shorten_markdown(lambda _rows: block("````\n" + "line\n" * 100_000), "headwater upgrade")
     assert len(text) <= LIMIT
     assert text.count("`````") == 2
-    assert "and the end is left out" in text
+    assert "the end is left out" in text
+
+
+def test_what_the_caller_leaves_out_is_always_said() -> None:
+    text = shorten_markdown(lambda _rows: document(7), "headwater drift", omitted="the others are not listed")
+    assert text.startswith(document(7))
+    assert "This report is shortened: the others are not listed, because" in text
+    assert "rows" not in text
 
 
 @given(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headwater.model.records import SetupRecord, StackIdentity
     from headwater.model.topology import TopologyDocument
     from headwater.operations.observation import Observation, Questions
+    from headwater.pulumi.stack_state import StackState
     from headwater.spec import Documents
 
 
@@ -51,6 +52,10 @@ class StackContext:
     stack_problems: tuple[Problem, ...] = ()
     stack: "StackIdentity | None" = None
     has_ownership_records: bool = False
+    state: "StackState | None" = None
+    """The state of the stack; None if no stack is named."""
+    is_only_program: bool = False
+    """Whether the program of the project calls `run_program`, and so registers nothing else."""
 
     def with_records(self, records: "Mapping[str, SetupRecord]") -> "StackContext":
         """Return the context with setup records, whose versions hold for documents that name none."""
@@ -156,6 +161,7 @@ def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackO
     from headwater.pulumi.settings import has_ownership, plan_policy, with_switches  # noqa: PLC0415
 
     given = None if stack.state is None else parse_state(_state_text(stack.state), str(stack.state))
+    context = attrs.evolve(context, state=given, is_only_program=_calls_run_program(stack.project))
     if stack.name is None:
         return context.with_records(given.records if given else {})
     name = stack.name
@@ -175,7 +181,15 @@ def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackO
         policies=policy.policies,
         cluster_id=config.text("clusterId"),
         stack_problems=(*config.problems, *policy_problems),
+        state=state,
     )
+
+
+def _calls_run_program(project: Path) -> bool:
+    from headwater.spec.files import STACK_FILE, read  # noqa: PLC0415 - only for a stack
+
+    text = read(project / "__main__.py", STACK_FILE)
+    return isinstance(text, str) and "run_program" in text
 
 
 def _state_text(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Problems for the errors of Kafka, as an operator needs them."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 from confluent_kafka import KafkaError, ThrottleEvent
@@ -34,7 +34,9 @@ _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
 _OF_BROKER = r"(\[[^\]\s]+\]:\d+|[^\s/\]]+:\d+)/(?:bootstrap|\d+): "
 _ADDRESS = re.compile(rf"{_OF_BROKER}(?=Connect to|Connection setup timed out)")
-_THROTTLED = re.compile(rf"{_OF_BROKER}(?=Throttled)")
+_THROTTLED = re.compile(rf"{_OF_BROKER}Throttled for (\d+) ms")
+_THROTTLED_SHARE = 0.2
+"""The part of the awaited time that a quota has to take to be the cause of a missing answer."""
 _LATE = re.compile(rf"{_OF_BROKER}(?=No response in time)")
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
@@ -130,7 +132,10 @@ def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage
     )
     failed = f"; no connection to {', '.join(silent)}" if silent else ""
     failed += f"; no response in time from {', '.join(late)}" if late else ""
-    throttled = sorted({address for item in messages for address in _THROTTLED.findall(item.text)})
+    delays = [delay for item in messages for delay in _THROTTLED.findall(item.text)]
+    delay_ms = sum(int(milliseconds) for _, milliseconds in delays)
+    is_throttled = delay_ms > 0 and delay_ms >= _THROTTLED_SHARE * seconds * 1000
+    throttled = sorted({address for address, _ in delays}) if is_throttled else []
     failed += f"; a quota delays requests to {', '.join(throttled)}" if throttled else ""
     return Problem(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
@@ -138,18 +143,26 @@ def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage
         expected=f"an answer within {seconds:g} s",
         found=f"{answering.broker} answers, and names {', '.join(answering.brokers) or 'no broker'}{failed}",
         why=_WHY,
-        fix=_RAISE_QUOTA
-        if throttled
-        else "Start the brokers that are stopped, and check that this machine can connect to the addresses "
-        "that they advertise. A group has a coordinator, and a partition can be read, only while a replica "
-        "that is in sync runs.",
+        fix=" ".join(_remedies(has_silent=bool(silent), is_throttled=is_throttled)),
     )
 
 
+def _remedies(*, has_silent: bool, is_throttled: bool) -> Iterator[str]:
+    if has_silent or not is_throttled:
+        yield _START_BROKERS
+    if is_throttled:
+        yield _RAISE_QUOTA
+
+
+_START_BROKERS = (
+    "Start the brokers that are stopped, and check that this machine can connect to the addresses "
+    "that they advertise. A group has a coordinator, and a partition can be read, only while a replica "
+    "that is in sync runs."
+)
 _RAISE_QUOTA = (
-    "Have the quota raised (`request_percentage`), and run again. `kafka-configs.sh --bootstrap-server "
-    "BROKER --describe --entity-type users` shows the quotas of users, `--entity-type clients` those of "
-    "client ids."
+    "Have the quota raised (`request_percentage`; for changes of topics `controller_mutation_rate`, for "
+    "records `consumer_byte_rate`), and run again. `kafka-configs.sh --bootstrap-server BROKER --describe "
+    "--entity-type users` shows the quotas of users, `--entity-type clients` the quotas of client ids."
 )
 
 

@@ -12,6 +12,10 @@ from headwater.planner import ActionKind, Plan
 from headwater.pulumi.stack_state import StackState
 
 _ENDED = (ActionKind.DELETE, ActionKind.RELEASE)
+_OF_ONLY_PROGRAM = (
+    "Headwater adopts internal topics without `pulumi import`. If the program of the stack declares the "
+    "topic, keep the resource, and call `deploy` in the program instead of `run_program`."
+)
 
 
 def other_resources(state: StackState, plan: Plan, *, is_only_program: bool) -> Iterator[Problem]:
@@ -38,10 +42,7 @@ def other_resources(state: StackState, plan: Plan, *, is_only_program: bool) -> 
                 why="Pulumi deletes a topic with its records if the program no longer declares its resource."
                 + ("" if is_only_program else " If it does, two resources change the same topic."),
                 fix=f"Remove the resource from the state: `pulumi state delete --force '{urn}'`. The topic "
-                "stays. Do not run `pulumi state unprotect`: the next `pulumi up` would delete the topic. "
-                + (
-                    "Headwater adopts internal topics without `pulumi import`."
-                    if is_only_program
-                    else "Remove it from your program, too."
-                ),
+                "stays. If Pulumi lists resources that depend on it, remove them from the state first. "
+                "Do not run `pulumi state unprotect`: the next `pulumi up` would delete the topic. "
+                + (_OF_ONLY_PROGRAM if is_only_program else "Remove it from your program, too."),
             )

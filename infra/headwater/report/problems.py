@@ -3,7 +3,7 @@
 import hashlib
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from headwater.model.problems import Problem, Severity
 from headwater.planner.phrases import counted
-from headwater.report.escaping import printable
+from headwater.report.escaping import block, printable
 
 WIDTH = 100
 _LABEL_WIDTH = 10
@@ -23,6 +23,13 @@ _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cy
 def problem_text(problem: Problem) -> str:
     """Return one problem as plain lines of at most 100 characters; longer words are not broken."""
     return _problem_rich(problem).plain
+
+
+def problem_blocks(problems: Sequence[Problem], rows: int | None) -> Iterator[str]:
+    """Yield a code block of Markdown for each of the first `rows` problems, and how many there are more."""
+    yield from (block(problem_text(problem)) for problem in problems[:rows])
+    if more := len(problems) - len(problems[:rows]):
+        yield f"… and {more:,} more\n"
 
 
 def _problem_rich(problem: Problem, width: int = WIDTH) -> Text:

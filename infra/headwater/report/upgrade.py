@@ -12,9 +12,15 @@ from rich.text import Text
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from headwater.report.compiled import location_json, problem_json
-from headwater.report.escaping import block, code, grouped_names, printable, prose
+from headwater.report.escaping import code, grouped_names, printable, prose
 from headwater.report.markdown_limit import LIMIT, shorten_markdown
-from headwater.report.problems import SIGNS, entry_rich, problem_text, problems_rich, severity_counts
+from headwater.report.problems import (
+    SIGNS,
+    entry_rich,
+    problem_blocks,
+    problems_rich,
+    severity_counts,
+)
 
 _STATES = {
     State.NONE: "no state",
@@ -136,7 +142,7 @@ def _whole_markdown(upgrade: Upgrade, rows: int | None) -> str:
         parts += _application_markdown(application, rows)
     if upgrade.problems:
         parts.append("### Not complete\n")
-        parts += [block(problem_text(problem)) for problem in upgrade.problems[:rows]]
+        parts += problem_blocks(upgrade.problems, rows)
     return "\n".join(parts)
 
 

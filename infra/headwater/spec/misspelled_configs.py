@@ -29,14 +29,20 @@ REGISTRY_URL = "schema.registry.url"
 """`headwater run` and the serdes of schema registries read it; its values are not checked."""
 
 _FRAMEWORK_PREFIX = re.compile(
-    r"spring\.kafka\.(?:streams\.)?(?:properties\.)?"
+    r"spring\.kafka\.(?:streams\.)?(?:properties\.|(?!(?:admin|consumer|producer)\.))"
     r"|spring\.cloud\.stream\.kafka\.streams\.binder\.(?:functions\.[^.]+\.)?(?:configuration\.)?"
-    r"|(?:quarkus\.)?kafka-streams\."
+    r"|spring\.cloud\.stream\.kafka\.streams\.(?:bindings\.[^.]+|default)\.consumer\."
+    r"(?:configuration\.|(?=application-?[iI]d$))"
+    r"|(?:%[^.]+\.)?(?:quarkus\.)?kafka-streams\."
 )
 """The prefixes of keys that Spring for Apache Kafka, Spring Cloud Stream and Quarkus pass to Kafka Streams.
 
-Source: `KafkaProperties`, `KafkaStreamsBinderConfigurationProperties`, and Quarkus' guide to Kafka Streams.
+Spring passes none of `spring.kafka.consumer`, `producer` and `admin` to it. Quarkus' keys may begin with a
+profile. Source: `KafkaProperties`, `KafkaStreamsBinderConfigurationProperties`,
+`KafkaStreamsConsumerProperties`, and Quarkus' guide to Kafka Streams.
 """
+_MAP_KEY = re.compile(r"\.?\[([^\[\]]+)\]$")
+"""The key of a map in brackets, as Spring also accepts it: `properties[num.stream.threads]`."""
 _LONGEST_KEY = 120
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _LONG_WORD, _LIKENESS = 8, 0.8
@@ -60,8 +66,10 @@ def find_meant_config(key: str) -> str | None:
     """Return the known config that a misspelled key probably means, None if it is probably another key."""
     if len(key) > _LONGEST_KEY:
         return None
-    if _FRAMEWORK_PREFIX.match(key):
+    if _passed_name(key) is not None:
         return find_passed_config(key)
+    if key in topic_configs() and key not in known_keys():
+        return TOPIC_PREFIX + key
     given, best, meant = _spell(key), _UNLIKELY, None
     for known, spelling in _known_spellings():
         cost = _compare(given, spelling, best)
@@ -72,11 +80,17 @@ def find_meant_config(key: str) -> str | None:
 
 def find_passed_config(key: str) -> str | None:
     """Return the config of Kafka Streams that a framework sets from its own key, None for any other key."""
-    framework = _FRAMEWORK_PREFIX.match(key)
-    if framework is None:
-        return None
-    name = key[framework.end() :]
-    return name if name in known_keys() or name.startswith(TOPIC_PREFIX) else find_meant_config(name)
+    name = _passed_name(key)
+    if name is None or name in known_keys() or name.startswith(TOPIC_PREFIX):
+        return name
+    return find_meant_config(name)
+
+
+def _passed_name(key: str) -> str | None:
+    """Return the part of a framework's key that names a config of Kafka Streams, None for other keys."""
+    dotted = _MAP_KEY.sub(r".\1", key)
+    framework = _FRAMEWORK_PREFIX.match(dotted)
+    return dotted[framework.end() :] if framework else None
 
 
 _SAME_LETTERS, _ONE_EDIT, _OTHER_LETTERS, _OTHER_ORDER, _WORD_LEFT_OUT, _UNLIKELY = range(6)

@@ -10,14 +10,14 @@ from headwater.model.problems import Severity
 from headwater.planner.drift import ApplicationDrift, Drift, Finding, FindingKind
 from headwater.planner.phrases import counted
 from headwater.report.compiled import location_json, problem_json
-from headwater.report.escaping import block, code, printable, prose
+from headwater.report.escaping import code, printable, prose
 from headwater.report.graph import graph, mermaid
 from headwater.report.markdown_limit import LIMIT, shorten_markdown
 from headwater.report.problems import (
     SEVERITY_NOUNS,
     SIGNS,
     entry_rich,
-    problem_text,
+    problem_blocks,
     problems_rich,
     severity_counts,
 )
@@ -154,8 +154,12 @@ def drift_markdown(drift: Drift, limit: int = LIMIT) -> str:
     if len(whole) <= limit:
         return whole
     found = sorted((part for part in drift.applications if part.findings), key=_most_severe)
+    is_all = len(found) == len(drift.applications)
     return shorten_markdown(
-        lambda rows: _whole_markdown(drift, found, rows), "headwater drift --format html", limit
+        lambda rows: _whole_markdown(drift, found, rows),
+        "headwater drift --format html",
+        limit,
+        omitted="" if is_all else "applications without a finding are not listed",
     )
 
 
@@ -169,9 +173,7 @@ def _whole_markdown(drift: Drift, applications: Iterable[ApplicationDrift], rows
         parts += _application_markdown(application, rows)
     if drift.problems:
         parts.append("### Not compared\n")
-        parts += [block(problem_text(problem)) for problem in drift.problems[:rows]]
-        if more := len(drift.problems) - len(drift.problems[:rows]):
-            parts.append(f"… and {more:,} more\n")
+        parts += problem_blocks(drift.problems, rows)
     return "\n".join(parts)
 
 

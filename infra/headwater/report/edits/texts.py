@@ -8,9 +8,9 @@ from rich.text import Text
 from headwater.model.compiled import TopicKind
 from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, SettingEdit, TopicEdit, Verdict
 from headwater.planner.phrases import counted, few, listed
-from headwater.report.escaping import block, code, grouped_names, printable, prose
+from headwater.report.escaping import code, grouped_names, printable, prose
 from headwater.report.markdown_limit import LIMIT, shorten_markdown
-from headwater.report.problems import SIGNS, entry_rich, problem_text, problems_rich
+from headwater.report.problems import SIGNS, entry_rich, problem_blocks, problems_rich
 
 _ORDER = tuple(Verdict)
 _MOST_CHARACTERS = 100
@@ -139,7 +139,7 @@ def edit_markdown(edit: Edit, *, rows: int | None = None) -> str:
         parts += _markdown_parts(application, rows)
     if edit.problems:
         parts.append("### Not complete\n")
-        parts += [block(problem_text(problem)) for problem in edit.problems[:rows]]
+        parts += problem_blocks(edit.problems, rows)
     return "\n".join(parts)
 
 
