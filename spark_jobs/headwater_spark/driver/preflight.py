@@ -43,7 +43,7 @@ from headwater_spark.engine.serdes import (
     subject,
 )
 from headwater_spark.worker.protobuf_schemas import compile_schema
-from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, registry
+from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, log_unread_fields, registry
 from headwater_spark.worker.state_folders import create_private_folder
 
 _log = structlog.get_logger(__name__)
@@ -63,7 +63,9 @@ class RunnableDocument:
 
     def programs(self, compiled: CompiledApplication) -> tuple[SubtopologyProgram, ...]:
         schema_of = RegisteredSchemas(self.document.application.config.get(URL))
-        return build_programs(self.document, self.nodes, compiled, self.schemas, schema_of)
+        return build_programs(
+            self.document, self.nodes, compiled, self.schemas, schema_of, report_unread=log_unread_fields
+        )
 
 
 LatestSchemas = Callable[[Iterable[str], Application], Mapping[str, str]]

@@ -73,6 +73,7 @@ class ErrorHandlers:
     def extraction_failed(self, record: InputRecord, cause: Exception) -> None:
         """Fail: no handler applies to a timestamp extractor (`RecordQueue#updateHead`)."""
         text = _describe_record(record, "its timestamp cannot be extracted", cause)
+        _raise_unhandled(cause, text)
         raise PoisonRecordError(text) from cause
 
     def flush_failed(self, record: InputRecord, cause: Exception) -> None:

@@ -159,18 +159,19 @@ class TestOutputTopic:
 
         Raises:
             ValueError: A record has no key. It and the records before it are read then.
-            TypeError: Keys are objects or arrays, which cannot be keys of a `dict`.
+            TypeError: A key is, or a windowed key has, an object or an array: no key of a `dict`.
         """
         found: dict[Any, Value] = {}
         while not self.is_empty:
             key, value = self.read_key_value()
             if key is None:
                 raise ValueError(f"a record of {self.topic} has no key: use read_key_values_to_list")
-            if isinstance(key, dict | list):
+            try:
+                found[key] = value
+            except TypeError:
                 raise TypeError(
-                    f"keys of {self.topic} are of the type {type(key).__name__}: use read_key_values_to_list"
-                )
-            found[key] = value
+                    f"a key of {self.topic} is no key of a dict, but {key!r}: use read_key_values_to_list"
+                ) from None
         return found
 
     def __repr__(self) -> str:

@@ -20,10 +20,11 @@ from functools import lru_cache
 from typing import Any
 
 import attrs
+import structlog
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from headwater.kafka.connection_settings import is_readable_by_others
-from headwater_spark.engine.serdes import RegistryUnavailableError, SchemaOf, no_registry
+from headwater_spark.engine.serdes import RegistryUnavailableError, SchemaOf, UnreadFields, no_registry
 from headwater_spark.worker.protobuf_schemas import compile_schema
 
 URL = "schema.registry.url"
@@ -37,6 +38,7 @@ _MOST_BYTES = 16 << 20
 _AVRO = "AVRO"
 _PROTOBUF = "PROTOBUF"
 _TYPES = (_AVRO, "JSON", _PROTOBUF)
+_log = structlog.get_logger(__name__)
 
 
 @attrs.frozen
@@ -122,6 +124,18 @@ class RegisteredSchemas:
 
     def __call__(self, schema_id: int) -> str | None:
         return _schemas_of(self.url)(schema_id)
+
+
+def log_unread_fields(unread: UnreadFields) -> None:
+    """Log fields that the application does not read or pass on (`ReportUnread`), once in a process."""
+    _log.warning(
+        "fields of another schema version are not read",
+        format=unread.format,
+        fields=", ".join(unread.names),
+        schema_id=unread.schema_id,
+        schema_id_at_start=unread.id_at_start,
+        fix="if the latest version of the subject has these fields, restart the application",
+    )
 
 
 def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> SchemaRegistry | None:

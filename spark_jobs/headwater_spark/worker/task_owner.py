@@ -91,7 +91,8 @@ class _Ownership:
 
     def current_record(self) -> InputRecord:
         """Return the input record that is processed; `NO_RECORD`: it is not known."""
-        return NO_RECORD if self.task is None else self.task.current_record
+        task = self.task  # another thread calls this
+        return NO_RECORD if task is None else task.current_record
 
     def close_task(self) -> None:
         task, self.task = self.task, None

@@ -12,13 +12,21 @@ from typing import ClassVar
 import attrs
 import pytest
 
+from headwater.compiler import compile_document
+from headwater.model.nodes import SourceNode
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.preflight import check_runnable
 from headwater_spark.engine.serdes import CompilerUnavailableError, RegistryUnavailableError
+from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.worker import protobuf_schemas
 from headwater_spark.worker.protobuf_schemas import compile_schema
-from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry, registry
+from headwater_spark.worker.schema_registry import (
+    URL,
+    RegisteredSchemas,
+    SchemaRegistry,
+    registry,
+)
 from tests.runtime.replay import BatchReplay, runnable_programs
 
 SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
@@ -142,6 +150,32 @@ def test_a_topology_over_protobuf(server: Server, tmp_path: Path) -> None:
     (tmp_path / "total.proto").write_text("message")
     with pytest.raises(ProblemsError, match=r"total\.proto cannot be used: invalid Protobuf schema: 1:8"):
         check_runnable(document, tmp_path)
+
+
+def test_fields_that_an_application_does_not_read_are_logged(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the versions, and what helps: the programs of an application have the log."""
+    format_ = "avro-registry:orders-value"
+    steps = [
+        {"stream": {"topic": "orders", "serdes": {"key": "string", "value": format_}}},
+        {"to": {"topic": "copies"}},
+    ]
+    text = json.dumps({"application": {"id": "copies", "config": {URL: server.url}}, "topology": steps})
+    document = load_text(text, "copies.json").documents[0]
+    compiled = compile_document(document, {"orders": 1, "copies": 1})
+    (program,) = check_runnable(document, tmp_path).programs(compiled)
+    newer = json.loads(SCHEMA)
+    newer["fields"].append({"name": "note", "type": "string"})
+    program = attrs.evolve(program, schema_of={13: json.dumps(newer)}.get)
+    (source,) = (node for node in program.nodes if isinstance(node, SourceNode))
+    _, serde = serdes_of(source.reads, program)
+    for _ in range(2):
+        assert serde.deserialize(b"\0\0\0\0\x0d\2\2n") == {"x": 1}
+    captured = capsys.readouterr()
+    (line,) = [each for each in (captured.out + captured.err).splitlines() if "not read" in each]
+    for part in ("fields of another schema version", format_, "A.note", "13", "3", "restart the application"):
+        assert part in line
 
 
 def test_a_failed_request_is_retried(server: Server) -> None:

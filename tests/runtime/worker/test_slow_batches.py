@@ -55,16 +55,49 @@ def test_the_line_of_a_processor_that_hangs_is_logged_with_its_record(log: _Log)
     assert report["code"].startswith(f"{__name__}, line ")
 
 
+def test_the_record_is_not_known_while_none_is_processed(log: _Log) -> None:
+    """While a batch waits for brokers, the task has the last record that it has processed."""
+    runner = TopologyRunner("[stream: {topic: in}, to: {topic: out}]", NO_CACHE)
+    runner.feed(runner.record("in", b"k", b"v", 1))
+    current = runner.tasks["0"].context.current
+    assert current.record is not NO_RECORD
+    with SlowBatches(0.01).watched("0_0", lambda: current.record):
+        log.wait_for(lambda: bool(log.reports))
+    assert log.reports[0]["record"] == "not known"
+
+
+class _Clock:
+    """The time of the thread that reports."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_a_batch_is_logged_in_time_while_another_one_waits_for_its_next_report(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, batches = _Clock(), SlowBatches(0.01)
+    monkeypatch.setattr(slow_batches, "time", clock)
+    with batches.watched("0_0", lambda: NO_RECORD):
+        clock.now = 1_000.0
+        log.wait_for(lambda: len(log.reports) == 1)
+        with batches.watched("0_1", lambda: NO_RECORD):
+            clock.now = 1_001.0
+            log.wait_for(lambda: len(log.reports) == 2)
+    assert [(report["task"], report["seconds"]) for report in log.reports] == [("0_0", 1_000), ("0_1", 1)]
+
+
 def test_reports_are_repeated_after_twice_the_time_as_long_as_the_batch_runs(log: _Log) -> None:
     batches = SlowBatches(0.01)
     with batches.watched("0_0", lambda: NO_RECORD):
         log.wait_for(lambda: len(log.reports) == 3)
     assert {report["record"] for report in log.reports} == {"not known"}
-    known = len(log.reports)
     with batches.watched("0_1", lambda: NO_RECORD):
-        log.wait_for(lambda: len(log.reports) > known)
-    assert log.reports[-1]["task"] == "0_1"
-    assert len({report["task"] for report in log.reports[known:]}) == 1
+        log.wait_for(lambda: sum(report["task"] == "0_1" for report in log.reports) == 2)
+    tasks = [report["task"] for report in log.reports]
+    assert tasks == sorted(tasks), "a batch that has ended is not logged"
 
 
 def test_a_short_batch_is_not_logged(log: _Log) -> None:

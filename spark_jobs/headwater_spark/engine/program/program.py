@@ -23,7 +23,7 @@ from headwater_spark.engine.program.user_code import load_class
 from headwater_spark.engine.program_interface import EngineSettings, Partition, Serde
 from headwater_spark.engine.records import CurrentRecord, Value
 from headwater_spark.engine.scaling.processors import Processors, processors_of
-from headwater_spark.engine.serdes import SchemaOf, no_registry, serde_of
+from headwater_spark.engine.serdes import ReportUnread, SchemaOf, no_registry, report_nothing, serde_of
 
 _WINDOW_BYTES = {"time": 8, "session": 16}
 
@@ -42,6 +42,7 @@ class SubtopologyProgram:
         source_changelogs: Store → source topic from which it is restored.
         schemas: Texts of schemas by `serdes.schema_key`.
         schema_of: Returns schemas of the schema registry by id. It is pickled with the program.
+        report_unread: Is called with fields of another schema version that are not read. Pickled, too.
         counts: Topic → number of partitions, as far as known; partitioners use it.
         tasks: The number of tasks.
         processors: The processors, if the document declares their number and the sub-topology has state.
@@ -61,6 +62,7 @@ class SubtopologyProgram:
     defaults: Defaults = Defaults()  # noqa: RUF009 - frozen
     schemas: Mapping[str, str] = attrs.field(factory=dict)
     schema_of: SchemaOf = no_registry
+    report_unread: ReportUnread = report_nothing
     counts: Mapping[str, int] = attrs.field(factory=dict)
     tasks: int = 0
     processors: Processors | None = None
@@ -110,7 +112,7 @@ class SubtopologyProgram:
 
     def serde(self, wanted: Format | None, role: Literal["key", "value"]) -> Serde:
         resolved = self.defaults.resolve(wanted, role)
-        return serde_of(resolved, self.schemas, self.schema_of)
+        return serde_of(resolved, self.schemas, self.schema_of, self.report_unread)
 
     def expression(
         self, text: str, parameters: tuple[str, ...], current: CurrentRecord
@@ -160,6 +162,8 @@ def build_programs(
     compiled: CompiledApplication,
     schemas: Mapping[str, str] | None = None,
     schema_of: SchemaOf = no_registry,
+    *,
+    report_unread: ReportUnread = report_nothing,
 ) -> tuple[SubtopologyProgram, ...]:
     """Return the programs of all sub-topologies, global nodes included. `problems_of` finds what cannot run.
 
@@ -169,9 +173,12 @@ def build_programs(
         compiled: The compiled document: sub-topology ids, numbers of tasks, partition counts.
         schemas: Texts of schemas by `serdes.schema_key`.
         schema_of: Returns schemas of the schema registry by id. Workers call it: it must be picklable.
+        report_unread: Is called with fields of another schema version that are not read; the same holds.
     """
     building = _Building(document, nodes, compiled, schemas or {}, schema_of)
-    return tuple(building.program(group) for group in node_groups(nodes))
+    return tuple(
+        attrs.evolve(building.program(group), report_unread=report_unread) for group in node_groups(nodes)
+    )
 
 
 class _Building:

@@ -5,7 +5,8 @@ runtime.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from io import BytesIO
 from typing import Any
 
@@ -67,12 +68,49 @@ def avro_of_other_version(name: str, schema_text: str, known_text: str) -> Plain
         ValueError: A text is not an Avro schema.
     """
     schema, known = _parse(schema_text), _parse(known_text)
-    is_same_record = _record_name(schema) is not None and _record_name(schema) == _record_name(known)
+    is_same = _is_same_record(schema, known)
+    read = _reader(name, schema, known if is_same else None)
+
+    def read_copy(data: bytes) -> Value:
+        return deepcopy(read(data))
 
     def write(_: Value) -> bytes:
         raise SerializationError(name, "only the latest version of the schema is written")
 
-    return Plain(write, _reader(name, schema, known if is_same_record else None))
+    return Plain(write, read_copy if is_same and _has_changeable_defaults(known) else read)
+
+
+def unread_avro_fields(schema_text: str, known_text: str) -> Iterator[str]:
+    """Yield the fields that values of another version have, and the known one does not: `Record.field`.
+
+    Raises:
+        ValueError: A text is not an Avro schema.
+    """
+    schema, known = _parse(schema_text), _parse(known_text)
+    if _is_same_record(schema, known):
+        known_records = _records_of(known)
+        for name, record in _records_of(schema).items():
+            if name in known_records:
+                names = set(_field_names(known_records[name]))
+                yield from (
+                    f"{name}.{each['name']}" for each in record["fields"] if each["name"] not in names
+                )
+
+
+def _field_names(record: _Schema) -> Iterator[str]:
+    """Yield the names and the aliases of the fields of a record."""
+    for field in record["fields"]:
+        yield field["name"]
+        yield from field.get("aliases", ())
+
+
+def _has_changeable_defaults(schema: _Schema) -> bool:
+    """Return whether a default is an array, a map or a record: fastavro returns the same object each time."""
+    return any(
+        isinstance(field.get("default"), list | dict)
+        for record in _records_of(schema).values()
+        for field in record["fields"]
+    )
 
 
 def _reader(name: str, schema: _Schema, known: _Schema) -> Callable[[bytes], Value]:
@@ -84,7 +122,7 @@ def _reader(name: str, schema: _Schema, known: _Schema) -> Callable[[bytes], Val
             value = fastavro.schemaless_reader(source, schema, known)
         except SchemaResolutionError as error:
             raise DeserializationError(name, f"it cannot be converted{_describe_conflict(error)}") from None
-        except (ValueError, EOFError, IndexError, KeyError, OverflowError, MemoryError):
+        except (ValueError, EOFError, IndexError, KeyError, OverflowError):
             raise DeserializationError(name, f"{len(data)} byte(s) that do not match the schema") from None
         if source.tell() != len(data):
             raise DeserializationError(name, f"{len(data) - source.tell()} byte(s) too many")
@@ -111,8 +149,19 @@ def _describe_conflict(error: Exception) -> str:
     return ": a type, a union or an enum differs"
 
 
+def _is_same_record(schema: _Schema, known: _Schema) -> bool:
+    return _record_name(schema) is not None and _record_name(schema) == _record_name(known)
+
+
 def _record_name(schema: _Schema) -> str | None:
     return schema["name"] if isinstance(schema, dict) and schema["type"] == "record" else None
+
+
+def _records_of(schema: _Schema) -> Mapping[str, _Schema]:
+    """Return the records of a parsed schema, by their full names."""
+    named: dict[str, _Schema] = {}
+    _collect_named(schema, named)
+    return {name: each for name, each in named.items() if each["type"] == "record"}
 
 
 def _parse(schema_text: str) -> _Schema:

@@ -6,7 +6,7 @@ a schema registry (header: 0, schema id in 4 bytes) as Confluent's serializers w
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 
@@ -17,7 +17,7 @@ from referencing import Registry
 
 from headwater.model.behaviors import Format
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.avro import avro, avro_of_other_version
+from headwater_spark.engine.serdes.avro import avro, avro_of_other_version, unread_avro_fields
 from headwater_spark.engine.serdes.java_texts import (
     escape_pairs,
     read_json_bytes,
@@ -37,6 +37,7 @@ from headwater_spark.engine.serdes.protobuf import (
     protobuf,
     protobuf_of_other_version,
     registered_protobuf,
+    unread_protobuf_fields,
 )
 
 SchemaOf = Callable[[int], str | None]
@@ -163,7 +164,28 @@ Raises ValueError: a text is not such a schema.
 """
 
 
-def registered(name: str, kind: "RegisteredKind", latest: str, schema_of: SchemaOf) -> Plain:
+@attrs.frozen
+class UnreadFields:
+    """Fields of another version of a schema that the version at the start does not have."""
+
+    format: str
+    schema_id: int
+    id_at_start: int
+    names: tuple[str, ...]
+    """With the full names of their records or messages: `shop.Order.note`."""
+
+
+ReportUnread = Callable[[UnreadFields], None]
+"""Is called when a serde reads the first value of a version with such fields."""
+
+
+def report_nothing(_: UnreadFields) -> None:
+    """Report nothing (`ReportUnread`)."""
+
+
+def registered(
+    name: str, kind: "RegisteredKind", latest: str, schema_of: SchemaOf, report: ReportUnread
+) -> Plain:
     """Return a serde that writes with the latest schema, and converts other versions to it when it reads.
 
     So producers may write a newer version while the application runs. `latest` is JSON with `id` and
@@ -181,14 +203,20 @@ def registered(name: str, kind: "RegisteredKind", latest: str, schema_of: Schema
         try:
             return header + writer.serialize(value)
         except SerializationError as error:
-            for newer in filter(header.__lt__, readers if kind.writes_newer else ()):
+            for newer in filter(header.__lt__, sorted(readers) if kind.writes_newer else ()):
                 with suppress(SerializationError):
                     return newer + readers[newer].serialize(value)
             version = f"schema id {found['id']}, the latest version when the application started"
             raise SerializationError(name, f"{error.fault} ({version})") from None
 
     def other_version(header: bytes) -> Plain:
-        return _reader(name, header, lambda text: kind.make_reader(name, text, found["schema"]), schema_of)
+        def make(text: str) -> Plain:
+            reader = kind.make_reader(name, text, found["schema"])
+            if unread := tuple(sorted(kind.unread_fields(text, found["schema"]))):
+                report(UnreadFields(name, int.from_bytes(header[1:]), int(found["id"]), unread))
+            return reader
+
+        return _reader(name, header, make, schema_of)
 
     def read(data: bytes) -> Value:
         reader = readers.get(data[:_HEADER])
@@ -217,6 +245,10 @@ def _json_of_other_version(name: str, schema_text: str, _known_text: str) -> Pla
     return checked_json(name, schema_text)
 
 
+def _no_unread_fields(_schema_text: str, _known_text: str) -> Iterable[str]:
+    return ()
+
+
 @attrs.frozen
 class RegisteredKind:
     """A format with schemas of a registry: `schemaType`, serde, and the serdes of other versions."""
@@ -224,15 +256,19 @@ class RegisteredKind:
     type: str
     make: MakeSerde
     make_reader: MakeReader
+    unread_fields: Callable[[str, str], Iterable[str]] = _no_unread_fields
+    """Text of another version, text of the known version → the fields that are not read."""
     writes_newer: bool = False
     """A value that fits only a newer version that was read is written with it; otherwise it is refused."""
 
 
 _WITH_SCHEMA: Mapping[str, MakeSerde] = {"json": checked_json, "avro": avro, "protobuf": protobuf}
 _REGISTERED: Mapping[str, RegisteredKind] = {
-    "avro-registry": RegisteredKind("AVRO", avro, avro_of_other_version),
+    "avro-registry": RegisteredKind("AVRO", avro, avro_of_other_version, unread_avro_fields),
     "json-registry": RegisteredKind("JSON", checked_json, _json_of_other_version, writes_newer=True),
-    "protobuf-registry": RegisteredKind("PROTOBUF", registered_protobuf, protobuf_of_other_version),
+    "protobuf-registry": RegisteredKind(
+        "PROTOBUF", registered_protobuf, protobuf_of_other_version, unread_protobuf_fields
+    ),
 }
 
 
@@ -273,13 +309,19 @@ def schema_key(name: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def plain_serde(name: str, schema: str | None = None, schema_of: SchemaOf = no_registry) -> Plain:
+def plain_serde(
+    name: str,
+    schema: str | None = None,
+    schema_of: SchemaOf = no_registry,
+    report: ReportUnread = report_nothing,
+) -> Plain:
     """Return the serde of a format without windows.
 
     Args:
         name: The format.
         schema: The text of the schema file; of a subject the latest version, as JSON with `id` and `schema`.
         schema_of: Returns the other versions of a subject's schema by id.
+        report: Is called with the fields of another version that are not read.
 
     Raises:
         UnknownFormatError: There is no such format, or its schema is missing.
@@ -297,15 +339,20 @@ def plain_serde(name: str, schema: str | None = None, schema_of: SchemaOf = no_r
     if subject(name) is not None:
         if schema is None:
             raise UnknownFormatError(f"the schema of {name} is missing")
-        return registered(name, _REGISTERED[kind], schema, schema_of)
+        return registered(name, _REGISTERED[kind], schema, schema_of, report)
     subjects = (f"{each}:SUBJECT" for each in _REGISTERED)
     known = ", ".join(sorted((*PLAIN, "json", "json:FILE", "avro:FILE", "protobuf:FILE", *subjects)))
     raise UnknownFormatError(f"unknown format {name}; the formats are {known}")
 
 
-def serde_of(wanted: Format, schemas: Mapping[str, str], schema_of: SchemaOf = no_registry) -> Plain:
+def serde_of(
+    wanted: Format,
+    schemas: Mapping[str, str],
+    schema_of: SchemaOf = no_registry,
+    report: ReportUnread = report_nothing,
+) -> Plain:
     """Return the serde of a format. `schemas`: `schema_key` → text. Raises as `plain_serde` does."""
-    inner = plain_serde(wanted.name, schemas.get(schema_key(wanted.name)), schema_of)
+    inner = plain_serde(wanted.name, schemas.get(schema_key(wanted.name)), schema_of, report)
     if wanted.window is None:
         return inner
     return time_windowed(inner, wanted.size_ms) if wanted.window == "time" else session_windowed(inner)

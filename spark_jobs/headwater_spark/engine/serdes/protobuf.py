@@ -86,6 +86,19 @@ def protobuf_of_other_version(name: str, schema: str, known: str) -> Plain:
     return Plain(write, read)
 
 
+def unread_protobuf_fields(schema: str, known: str) -> Iterator[str]:
+    """Yield the fields that messages of another version have, and the known one does not: `Message.field`.
+
+    Raises:
+        ValueError: A text is not a compiled schema.
+    """
+    messages = {each.full_name: each for each in _messages_of(_own_file(known))}
+    for message in _messages_of(_own_file(schema)):
+        if message.full_name in messages:
+            numbers = messages[message.full_name].fields_by_number
+            yield from (field.full_name for field in message.fields if field.number not in numbers)
+
+
 def _messages_of(file: _Descriptor) -> Iterator[_Descriptor]:
     pending = list(file.message_types_by_name.values())
     while pending:

@@ -13,6 +13,7 @@ from headwater_spark.engine.serdes import (
     DeserializationError,
     Plain,
     SerializationError,
+    UnreadFields,
     plain_serde,
     schema_key,
     schema_type,
@@ -220,6 +221,15 @@ def test_a_value_of_another_version_is_read_as_a_message_of_the_version_at_the_s
     read = newer.deserialize(b"\0\0\0\0\7\2\2\x0a\x03tea\x10\x05")
     assert read == {"item": "tea"}
     assert newer.serialize(read) == HEADER + b"\0\x0a\x03tea", "it can be passed on"
+
+
+def test_fields_that_are_not_read_are_reported_once() -> None:
+    reports: list[UnreadFields] = []
+    latest = json.dumps({"id": 258, "schema": compile_schema(OLDER)})
+    own = plain_serde(NAME, latest, {7: compile_schema(NEWER)}.get, reports.append)
+    for path in (b"\2\2", b"\0", b"\2\2"):
+        own.deserialize(b"\0\0\0\0\7" + path + b"\x0a\x03tea")
+    assert reports == [UnreadFields(NAME, 7, 258, ("shop.Order.count",))]
 
 
 def test_a_message_that_the_version_at_the_start_does_not_have_is_read_as_it_is() -> None:

@@ -14,6 +14,7 @@ from headwater_spark.engine.serdes import (
     RegistryUnavailableError,
     SerializationError,
     UnknownFormatError,
+    UnreadFields,
     plain_serde,
     schema_key,
 )
@@ -205,6 +206,56 @@ def test_defaults_are_values_of_their_type(type_: object, default: object, value
     assert repr(_convert(schema(ID), known, {"id": 1})) == repr(expected)
     serde = plain_serde("avro:orders.avsc", known)
     assert repr(serde.deserialize(serde.serialize({"id": 1}))) == repr(expected)
+
+
+def test_a_default_is_another_object_for_each_value() -> None:
+    """A processor may change what it gets."""
+    known = schema(ID, field("tags", {"type": "array", "items": "string"}, default=[]))
+    serde = plain_serde(NAME, json.dumps({"id": 258, "schema": known}), VERSIONS.get)
+    for _ in range(2):
+        value = serde.deserialize(b"\0\0\0\0\7\2")
+        assert value == {"id": 1, "tags": []}
+        value["tags"].append("changed")
+
+
+_LINE_OF_THE_SHOP = {"type": "record", "name": "Line", "namespace": "shop", "fields": [ID]}
+_NEWER_LINE = {**_LINE_OF_THE_SHOP, "fields": [ID, NOTE]}
+
+
+@pytest.mark.parametrize(
+    ("written", "known", "names"),
+    [
+        (schema(ID, NOTE), schema(ID), ("Order.note",)),
+        (schema(ID), schema(ID, NOTE), ()),
+        (schema(field("old", "long")), schema(field("new", "long", aliases=["old"])), ()),
+        (
+            schema(ID, field("lines", {"type": "array", "items": _NEWER_LINE}), NOTE),
+            schema(ID, field("lines", {"type": "array", "items": _LINE_OF_THE_SHOP})),
+            ("Order.note", "shop.Line.note"),
+        ),
+        (schema(ID, NOTE).replace("Order", "Refund"), schema(ID), ()),
+    ],
+    ids=["added", "not added yet", "alias", "nested", "another record"],
+)
+def test_fields_that_are_not_read_are_reported_once(written: str, known: str, names: tuple[str, ...]) -> None:
+    reports: list[UnreadFields] = []
+    latest = json.dumps({"id": 258, "schema": known})
+    serde = plain_serde(NAME, latest, {9: written}.get, reports.append)
+    value = {"id": 1, "old": 1, "note": "x", "lines": []}
+    fields = [each["name"] for each in json.loads(written)["fields"]]
+    newer = plain_serde(NAME, json.dumps({"id": 9, "schema": written}))
+    for _ in range(2):
+        serde.deserialize(newer.serialize({name: value[name] for name in fields}))
+    assert reports == ([UnreadFields(NAME, 9, 258, names)] if names else [])
+
+
+def test_a_lack_of_memory_is_no_bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("fastavro.schemaless_reader", fail)
+    with pytest.raises(MemoryError):
+        plain_serde("avro:a.avsc", schema(ID)).deserialize(b"\2")
 
 
 def test_a_recursive_record_is_converted() -> None:

@@ -296,6 +296,14 @@ def test_a_lack_of_memory_skips_no_record(settings: EngineSettings) -> None:
     assert note.startswith("record of in, partition 0, offset 0: cannot be processed: MemoryError")
 
 
+def test_a_lack_of_memory_while_a_timestamp_is_extracted_is_no_bad_record() -> None:
+    timestamp = '"(_ for _ in ()).throw(MemoryError())"'
+    topology = _PROCESS.replace("string}}", f"string}}, timestamp: {timestamp}}}", 1)
+    runner = TopologyRunner(topology, CONTINUE, classes={"User": _failing(ValueError())})
+    with pytest.raises(MemoryError):
+        runner.feed(runner.record("in", b"k", b"v", 1))
+
+
 def test_an_endless_recursion_fails_whatever_the_handler_is() -> None:
     """As a `StackOverflowError` in Java, which is no exception that a handler gets."""
     runner = TopologyRunner(_PROCESS, CONTINUE, classes={"User": _failing(RecursionError("too deep"))})
