@@ -4,9 +4,13 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # public, but not exported explicitly
 
+from headwater.cli.main import main
 from headwater.compiler import compile_document
 from headwater.kafka import Connection
 from headwater.model.acls import Operation, Permission, ResourceKind
@@ -17,6 +21,7 @@ from headwater.spec import load_text
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.launch import command
 from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.reshard.permissions import denied_on_topics
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
 from headwater_spark.driver.reshard.state_copy import copy_state
 from tests.acls.conftest import APPLICATION
@@ -104,12 +109,69 @@ def test_a_missing_permission_is_named_before_anything_changes_and_its_command_g
     assert (problem.code, "Transactional Id" in (problem.found or "")) == (ProblemCode.NOT_AUTHORIZED, True)
     assert {app.topics.partitions(topic) for topic in (app.source, *internal)} == {2}
 
-    alter = {each for each in needs if each.operation is Operation.ALTER}
-    secured_cluster.set_acls(_PRINCIPAL, needs - alter)
-    _grant(_refusal(app, connection).fix, secured_cluster, kafka_distribution)
+    group = (ResourceKind.GROUP, Operation.READ)
+    missing = {
+        each for each in needs if (each.kind, each.operation) == group or each.operation is Operation.ALTER
+    }
+    secured_cluster.set_acls(_PRINCIPAL, needs - missing)
+    for operation in (Operation.READ, Operation.ALTER):
+        problem = _refusal(app, connection)
+        assert problem.expected is not None
+        assert problem.expected.startswith(f"permission {operation} on ")
+        _grant(problem.fix, secured_cluster, kafka_distribution)
     options = ReshardOptions(partitions={app.source: 5})
     reshard_application(_document(app), connection, options, unreported)
     app.check(before, waiting)
+
+
+def test_the_commands_that_the_advice_prints_grant_all_permissions(
+    secured_cluster: SecuredCluster,
+    app: StoppedApplication,
+    kafka_distribution: KafkaDistribution,
+    tmp_path: Path,
+) -> None:
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    connection, document = secured_cluster.connection(APPLICATION), tmp_path / "app.yaml"
+    document.write_text(app.text())
+    secured_cluster.set_acls(_PRINCIPAL, set())
+    found = re.search(r"`headwater (acls DOCUMENT [^`]+)`", _refusal(app, connection).fix)
+    assert found is not None
+    words = found[1].replace("DOCUMENT", str(document)).replace("User:NAME", _PRINCIPAL)
+    printed = CliRunner().invoke(main, shlex.split(words))
+    assert printed.exit_code == 0, printed.output
+    commands = re.findall(r"^kafka-acls\.sh --bootstrap-server BROKER (.+)$", printed.output, re.MULTILINE)
+    assert commands
+    for each in commands:
+        line = command(
+            kafka_distribution, "acls", secured_cluster.broker.bootstrap_servers, shlex.split(each)
+        )
+        subprocess.run(line, check=True)
+    options = ReshardOptions(partitions={app.source: 5})
+    reshard_application(_document(app), connection, options, unreported)
+    app.check(before, waiting)
+
+
+def test_a_permission_that_reading_the_cluster_needs_is_found_in_the_list_of_a_reshard(
+    secured_cluster: SecuredCluster, app: StoppedApplication
+) -> None:
+    needs = _needs(app)
+    secured_cluster.set_acls(
+        _PRINCIPAL, {each for each in needs if each.operation is not Operation.DESCRIBE_CONFIGS}
+    )
+    options = ReshardOptions(partitions={app.source: 5})
+    with pytest.raises(ProblemsError) as raised:
+        reshard_application(_document(app), secured_cluster.connection(APPLICATION), options, unreported)
+    names = {app.source, *app.internal.values()}  # all have the prefix of internal topics
+    assert {problem.topic for problem in raised.value.problems} == names
+    for problem in raised.value.problems:
+        assert problem.expected == f"permission DescribeConfigs on topic {problem.topic}"
+        assert "`headwater acls FILES --self --for reshard " in problem.fix
+
+
+def test_brokers_that_do_not_return_what_a_user_may_do_refuse_no_reshard() -> None:
+    known = {"hidden": None, "invisible": frozenset[int](), "read": frozenset({AclOperation.READ.value})}
+    (problem,) = denied_on_topics("app", known, {Operation.READ: [*known, "unknown"]})
+    assert problem.expected == "permission Read on topic invisible"
 
 
 def test_a_copy_names_a_missing_permission_for_the_group_and_the_old_topic(

@@ -98,7 +98,7 @@ class PendingSnapshot:
         settings = TopicSettings()
         configs = self._admin.topic_configs(self._configs)
         requested = {name: config for name, config in configs.items() if name in self._configured}
-        _add_settings(settings, requested, denied)
+        _add_settings(settings, requested, denied, self._request.purpose)
         described = self._described(settings, denied)
         groups = self._live_groups(denied)
         of_streams, streams_groups = self._streams_groups(groups, denied)
@@ -143,12 +143,14 @@ class PendingSnapshot:
         would seem to have none.
         """
         answers = self._admin.answers(self._descriptions)
-        found = {name: _live_topic(topic) for name, topic in successes(answers, "see topic", denied)}
+        purpose = self._request.purpose
+        visible = successes(answers, "see topic", denied, purpose=purpose)
+        found = {name: _live_topic(topic) for name, topic in visible}
         sources = self._request.sources
         created = sorted(found.keys() - settings.own.keys() - sources)
         if created and not denied:
             configs = self._admin.topic_configs(self._admin.request_topic_configs(created))
-            _add_settings(settings, configs, denied)
+            _add_settings(settings, configs, denied, purpose)
         listed = {} if self._request.with_ids else self._listed
         present = settings.own.keys() | sources
         return {name: topic for name, topic in (listed | found).items() if name in present}
@@ -229,7 +231,8 @@ class PendingSnapshot:
             return LiveAcls(has_authorizer=False)
         if Operation.DESCRIBE not in self._operations.result():
             error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-            denied.append(not_authorized(error, "list the ACLs of", "the cluster"))
+            purpose = self._request.purpose
+            denied.append(not_authorized(error, "list the ACLs of", "the cluster", purpose=purpose))
             return None
         bindings = self._admin.acls(self._acls)
         return LiveAcls(
@@ -284,20 +287,27 @@ def successes(
     what: str,
     denied: list[Problem],
     operation: Operation = Operation.DESCRIBE,
+    *,
+    purpose: str = "",
 ) -> Iterator[tuple[str, T]]:
-    """Yield the successful answers; skip what does not exist, and collect denials in `denied`."""
+    """Yield the successful answers; skip what does not exist, and collect denials in `denied`.
+
+    `purpose` is what the user is for (`not_authorized`).
+    """
     for name, answer in answers:
         if not isinstance(answer, KafkaError):
             yield name, answer
         elif is_denial(answer):
-            denied.append(not_authorized(answer, what, name, operation))
+            denied.append(not_authorized(answer, what, name, operation, purpose=purpose))
         elif answer.code() not in _ABSENT:
             raise ProblemsError([unexpected(answer, what, name)])
 
 
-def _add_settings(settings: TopicSettings, configs: "TopicConfigs", denied: list[Problem]) -> None:
+def _add_settings(
+    settings: TopicSettings, configs: "TopicConfigs", denied: list[Problem], purpose: str
+) -> None:
     what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
-    for name, config in successes(configs.items(), what, denied, right):
+    for name, config in successes(configs.items(), what, denied, right, purpose=purpose):
         settings.add(name, config)
 
 

@@ -49,6 +49,8 @@ class SnapshotRequest:
     """Whether to read the ownership records."""
     with_ids: bool = True
     """Whether to read topic ids, which takes one more request. Recorded topics always have them."""
+    purpose: str = ""
+    """What the user is for, as `headwater acls --for` names it; empty as for `not_authorized`."""
 
 
 GroupsRead = tuple[Mapping[str, GroupFacts], Sequence[str]]

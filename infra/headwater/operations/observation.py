@@ -81,16 +81,18 @@ def observe_application(
     record: SetupRecord | None = None,
     *,
     with_group: bool = False,
+    purpose: str = "",
 ) -> Observation:
     """Compile `document` for the cluster, and read the topics that its application checks itself.
 
     `record` has the topics that the application has found before. `with_group`: also the consumer group.
+    `purpose` is what the user is for, as `headwater acls --for` names it; empty = the application.
 
     Raises:
         ProblemsError: The cluster could not be read.
     """
     records = {} if record is None else {record.application_id: record}
-    request = _request_own_topics(document, records)
+    request = attrs.evolve(_request_own_topics(document, records), purpose=purpose)
     if not with_group:
         # A coordinator that starts answers late, and librdkafka (2.16) aborts the process then.
         request = attrs.evolve(request, groups=(), streams_groups=frozenset())

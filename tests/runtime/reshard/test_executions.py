@@ -16,7 +16,7 @@ from headwater.model.offset_metadata import decode_time
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard.checks import find_journal
+from headwater_spark.driver.reshard.checks import deleted_topics, find_journal
 from headwater_spark.driver.reshard.copy_plan import TopicCopy
 from headwater_spark.driver.reshard.entry_checks import find_store_layout
 from headwater_spark.driver.reshard.entry_totals import DIGEST_VERSION
@@ -32,6 +32,7 @@ from tests.runtime.reshard.resharded_application import (
     DOCUMENT,
     LAYOUT_OF,
     TIME,
+    Application,
     application,
     expected_entries,
     inputs,
@@ -143,6 +144,50 @@ def test_source_topics_that_are_expanded_further_meanwhile_are_found_and_moved_b
     app.reshard({})
     assert app.live() == expected
     assert app.plan({})[0].transfers == ()
+
+
+def _begun_application() -> tuple[Application, Journal]:
+    """Return an application whose reshard was killed when entries had moved, and the journal."""
+    app = application(inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    app.cluster.kill_after(operations_until_begun(app) + 40)
+    with pytest.raises(KilledError):
+        app.reshard(inputs((5, 2, 2)))
+    app.cluster.kill_after(None)
+    journal = find_journal(DOCUMENT, app.counts, app.cluster)
+    assert journal is not None
+    return app, journal
+
+
+def test_topics_that_were_deleted_after_a_reshard_had_begun_are_named() -> None:
+    app, journal = _begun_application()
+    for topic in ("orders", "payments"):
+        del app.cluster.topics[topic]
+    assert find_journal(DOCUMENT, app.counts, app.cluster) == journal, (
+        "although no internal topic has a count"
+    )
+    compiled = compile_document(DOCUMENT, app.counts)
+    found = deleted_topics(compiled, journal, app.counts)
+    assert [(each.topic, "--partitions 2`" in each.fix) for each in found] == [
+        ("orders", True),
+        ("payments", True),
+    ]
+    del app.cluster.topics["app-minutes-changelog"]
+    (problem,) = deleted_topics(compiled, journal, app.counts)
+    assert problem.found == "no topic app-minutes-changelog"
+
+
+def test_a_journal_whose_first_topic_was_deleted_is_not_complete() -> None:
+    """Brokers remove the offsets of a deleted topic, and with them the part of the journal."""
+    app, journal = _begun_application()
+    del app.cluster.topics[journal.root]
+    for each in [each for each in app.cluster.offsets if each[0] == journal.root]:
+        del app.cluster.offsets[each]
+    with pytest.raises(ProblemsError) as raised:
+        find_journal(DOCUMENT, app.counts, app.cluster)
+    (problem,) = raised.value.problems
+    assert problem.code is ProblemCode.UNREADABLE_RECORD
+    assert problem.found == "parts of the journal are missing"
 
 
 def test_all_records_of_a_key_move_in_their_order() -> None:

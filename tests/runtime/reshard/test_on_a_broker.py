@@ -1,6 +1,8 @@
 """`headwater reshard` and `headwater state copy` on a real broker: killed at each step, and as commands."""
 
 import json
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,8 +20,10 @@ from headwater.cli.main import main
 from headwater.kafka import Connection
 from headwater.model.compiled import InternalTopic
 from headwater.model.nodes import TopicKind
-from headwater.model.problems import ProblemsError
+from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker import launch
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.processor_move.entry_copy import unreported
@@ -91,6 +95,39 @@ def test_a_reshard_that_is_killed_at_each_step_is_completed(app: StoppedApplicat
     app.check(before, waiting)
 
 
+def test_a_source_topic_that_was_deleted_is_created_and_read_from_its_beginning(
+    app: StoppedApplication, kafka_distribution: KafkaDistribution
+) -> None:
+    """The fix is followed. A record that is written to the new topic before the end is not skipped."""
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    context = get_context("forkserver")
+    process = context.Process(target=_reshard_and_die, args=(app.text(), app.servers, app.source, 6))
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+    app.topics.delete(app.source)
+    assert until(lambda: app.source not in app.topics.names(), 90)
+
+    (document,) = load_text(app.text(), "app.yaml").documents
+    connection = Connection(bootstrap_servers=(app.servers,))
+    with pytest.raises(ProblemsError) as raised:
+        reshard_application(document, connection, ReshardOptions(partitions={}), unreported)
+    (problem,) = raised.value.problems
+    assert (problem.code, problem.topic) == (ProblemCode.RESHARD_INCOMPLETE, app.source)
+    commands = re.findall(r"`kafka-([a-z-]+)\.sh --bootstrap-server BROKER ([^`]+)`", problem.fix)
+    assert [tool for tool, _ in commands] == ["topics", "consumer-groups"]
+    for tool, words in commands:
+        line = launch.command(kafka_distribution, tool, app.servers, shlex.split(words))
+        subprocess.run(line, check=True, capture_output=True)
+
+    staying = next(each for each in KEYS if default_partition(each, 2) == default_partition(each, 5))
+    app.topics.put(app.source, [(staying, b"new", 1_760_000_000_000)], default_partition(staying, 2))
+    reshard_application(document, connection, ReshardOptions(partitions={}), unreported)
+    assert {store: app.entries(store) for store in before} == before
+    assert app.unprocessed() == waiting
+    assert [each.offset for each in app.committed(app.source)] == [0] * 5
+
+
 def _run(app: StoppedApplication, *words: str) -> tuple[int, str]:
     """Return the exit code and the output of a command."""
     done = CliRunner().invoke(main, [*words, "--bootstrap-server", app.servers], standalone_mode=True)
@@ -111,11 +148,12 @@ def test_a_signal_that_interrupts_a_reshard_says_how_to_complete_it(
     command = [sys.executable, "-m", "headwater.cli", *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        lines = []
+        lines, is_sent = [], False
         for line in process.stderr:
             lines.append(line)
-            if f"copying entries of {app.id}-kept" in line:
+            if f"copying entries of {app.id}-kept" in line and not is_sent:
                 process.send_signal(number)
+                is_sent = True
         assert process.wait(120) == 1, lines
     text = " ".join("".join(lines).split())
     assert f"The reshard of {app.id} was interrupted." in text

@@ -181,6 +181,30 @@ def test_a_task_that_continues_later_cannot_write(operations: int) -> None:
     assert app.live() == expected
 
 
+@pytest.mark.parametrize("operations", [1, 2, 3])
+def test_a_task_that_continues_in_a_later_pass_cannot_write(operations: int) -> None:
+    """The round that began when the copy was repeated is still the present one."""
+    app, topic = _application(), "app-totals-changelog"
+    expected = expected_entries(app, _AFTER)
+    jobs, paused, answers = MemoryJobs(app.cluster), PausedTask(app.cluster, operations), list[Answer]()
+    is_paused = False
+
+    def run(what: str, request: Pass, shares: Sequence[int]) -> Mapping[int, Answer]:
+        nonlocal is_paused
+        if what == f"copying entries of {topic}" and not is_paused:
+            is_paused = True
+            paused.start(request, 0)
+            return {**jobs.run(what, request, shares[1:]), 0: share_tasks.run_share(request, 0, 1)}
+        if what == f"deleting copied entries of {topic}" and not answers:
+            answers.append(paused.continue_())
+        return jobs.run(what, request, shares)
+
+    app.reshard(_AFTER, SparkPasses(_CONNECTION, "app", 3, run))
+    [answer] = answers
+    assert isinstance(answer, Failure), answer
+    assert app.live() == expected
+
+
 def test_a_task_never_adds_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for the partitions that the driver has added; without them, it fails and may be repeated."""
     app = _application()

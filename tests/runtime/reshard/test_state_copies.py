@@ -334,7 +334,7 @@ def test_copies_are_read_whatever_the_cluster_accepts_of_new_topics(monkeypatch:
     topics = {name: LiveTopic(name, "", count, 1, {}) for name, count in counts.items()}
     observed = Observation([document], (compiled,), ClusterSnapshot("redpanda.1", 1, topics), {})
     monkeypatch.setattr(state_copy, "KafkaClusterReader", lambda _: None)
-    monkeypatch.setattr(state_copy, "observe_application", lambda *_: observed)
+    monkeypatch.setattr(state_copy, "observe_application", lambda *_, **__: observed)
     renames = [(_OLD[kind], _NEW[kind]) for kind in _OLD]
     _, _, copies, refused = read_copies(Connection(bootstrap_servers=("localhost:9092",)), document, renames)
     assert refused == ()

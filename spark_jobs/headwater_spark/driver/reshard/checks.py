@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from headwater.kafka import Connection
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
@@ -67,6 +67,24 @@ def find_journal(
     if journal is not None and all(before == after for before, after in journal.counts.values()):
         raise ProblemsError([copy_problems.copy_incomplete(application, sorted(journal.phases))])
     return journal
+
+
+def deleted_topics(
+    compiled: CompiledApplication, journal: Journal, partitions: Mapping[str, int]
+) -> Sequence[Problem]:
+    """Return the problems of topics that were deleted after a reshard had begun.
+
+    `partitions` is topic → partition count on the cluster.
+    """
+    application, lost = compiled.application.id, sorted(journal.counts.keys() - partitions.keys())
+    internal = {
+        topic
+        for part in compiled.subtopologies
+        for topic in (*part.changelog_topics, *part.repartition_topics)
+    }
+    if own := [topic for topic in lost if topic in internal]:
+        return [input_problems.deleted_topics(application, own)]
+    return [input_problems.deleted_source(application, topic, journal.counts[topic][0]) for topic in lost]
 
 
 def withdraw_if_unchanged(
@@ -208,8 +226,6 @@ def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:
 
 def _count_changelogs(compiled: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
     """Return changelog topic → partition count, of the topics that exist."""
-    return {
-        topic.name: partitions[topic.name]
-        for topic in compiled.internal_topics
-        if topic.kind is TopicKind.CHANGELOG and topic.name in partitions
-    }
+    # Internal topics have no count if a source topic is missing.
+    names = {topic for part in compiled.subtopologies for topic in part.changelog_topics}
+    return {topic: partitions[topic] for topic in names & partitions.keys()}

@@ -44,6 +44,19 @@ def copy_failed(application: str, reason: str) -> Problem:
     )
 
 
+def copy_interrupted(application: str) -> Problem:
+    """Return the problem of a copy that a signal has interrupted."""
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The copy of state of {application} was interrupted.",
+        expected="a copy that is completed",
+        found="SIGINT or SIGTERM",
+        why="Some new topics may have a part of their records. The old topics have not changed.",
+        fix="Run the command again, before the new version starts.",
+    )
+
+
 def not_undone(application: str, topic: str) -> Problem:
     """Return the problem of a copy that has other records than its original."""
     return Problem(

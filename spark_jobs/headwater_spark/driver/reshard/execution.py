@@ -247,6 +247,7 @@ class ReshardExecution:
             if move.skipped and transfer.partitioner is not None:
                 raise ProblemsError([self._changed_partitioner(transfer)])
             check_totals(self._reshard.application, transfer, expected, move.find_totals())
+            journal = self._known_journal()  # a copy that was repeated has begun another round
             self._journal = attrs.evolve(journal, written={**journal.written, topic: move.written})
             self._note(producer, topic, Phase.CLEAR, expected)
         elif not _has_digests(journal, topic):

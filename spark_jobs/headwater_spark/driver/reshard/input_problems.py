@@ -212,17 +212,40 @@ def written_since_the_start(application: str, topic: str, partition: int, offset
     )
 
 
-def deleted_topics(application: str, topics: Sequence[str]) -> Problem:
-    """Return the problem of internal topics that were deleted after the reshard had begun."""
-    names = ", ".join(topics)
+def deleted_source(application: str, topic: str, partitions: int) -> Problem:
+    """Return the problem of a source topic that was deleted after the reshard had begun.
+
+    `partitions` is the count that it had then.
+    """
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE,
         application=application,
-        summary=f"The reshard of {application} cannot be completed: {names} was deleted.",
+        topic=topic,
+        summary=f"The reshard of {application} is not complete: the source topic {topic} was deleted.",
+        expected="the topics with which the reshard has begun",
+        found=f"no topic {topic}",
+        why=f"{INCOMPLETE} The records of the topic are lost. If an offset of the deleted topic were left, "
+        "the application would skip records of the new topic.",
+        fix="Create the topic with its earlier settings: `kafka-topics.sh --bootstrap-server BROKER --create "
+        f"--topic {topic} --partitions {partitions}`. Let the application read it from its beginning: "
+        f"`kafka-consumer-groups.sh --bootstrap-server BROKER --group {application} --topic {topic} "
+        "--reset-offsets --to-earliest --execute`. Then run the command again. It continues where it was "
+        "interrupted.",
+    )
+
+
+def deleted_topics(application: str, topics: Sequence[str]) -> Problem:
+    """Return the problem of internal topics that were deleted after the reshard had begun."""
+    names, verb = ", ".join(topics), "was" if len(topics) == 1 else "were"
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The reshard of {application} cannot be completed: {names} {verb} deleted.",
         expected="the topics with which the reshard has begun",
         found=f"no topic {names}",
-        why="What the topic had is lost, and the state of the application with it.",
-        fix="Reset the application: `kafka-streams-application-reset.sh`. It processes its input again.",
+        why="What the topic had is lost: state of the application, or records that it has not processed.",
+        fix="Reset the application: run `kafka-streams-application-reset.sh`, and delete its local state on "
+        "each machine. It processes its input again.",
     )
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode
+from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode, decode_mark
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS
@@ -133,6 +133,8 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
     clocks = {each: _read_clocks(found.text) for each, found in committed.items()}
     root = next((each for each in clocks.values() if _OFFSETS in each), None)
     if root is None:
+        if any(_PHASE in clocks[each] and _is_of_reshard(found.text) for each, found in committed.items()):
+            raise ValueError("parts of the journal are missing")
         return None
     if not set(_OF_ROOT) <= root.keys():
         raise ValueError("parts of the journal are missing")
@@ -193,6 +195,12 @@ def read_round(text: str) -> int | None:
 def journal_partitions(counts: Mapping[str, int]) -> Iterable[TopicPartition]:
     """Return the partitions of changelog topics with these counts."""
     return [(topic, partition) for topic, count in sorted(counts.items()) for partition in range(count)]
+
+
+def _is_of_reshard(text: str) -> bool:
+    """Return whether a mark is of a reshard; topics of an incomplete copy may be deleted one by one."""
+    mark = decode_mark(text)
+    return mark is not None and mark.before != mark.after
 
 
 def _read_clocks(text: str) -> Mapping[str, int]:

@@ -347,8 +347,8 @@ def unreadable_journal(application: str, reason: str) -> Problem:
         expected="what `headwater reshard` has committed for the changelog topics",
         found=reason,
         why="It says how far the state has moved.",
-        fix="Find out who commits for the group, and remove the permission. Then reset the application: "
-        "`kafka-streams-application-reset.sh`.",
+        fix="Find out who commits for the group, or has deleted topics of the application, and remove the "
+        "permission. Then reset the application: `kafka-streams-application-reset.sh`.",
     )
 
 

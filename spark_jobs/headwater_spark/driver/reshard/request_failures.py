@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from headwater.kafka.kafka_errors import is_denial
 from headwater.model.acls import Operation, ResourceKind
 from headwater.model.problems import Problem, ProblemCode
-from headwater_spark.driver.reshard.problems import INCOMPLETE, UNCHANGED, shares_failed
+from headwater_spark.driver.reshard.problems import INCOMPLETE, shares_failed
 from headwater_spark.driver.reshard.share_tasks import SharesFailedError
 
 _SHOWN = 20
@@ -17,15 +17,23 @@ _ALL_PERMISSIONS = (
     "`headwater acls DOCUMENT --self --for reshard --principal User:NAME --format commands` prints the "
     "commands for all permissions."
 )
+_UNCHANGED_NOW = (
+    "This command has changed nothing. An earlier one that was interrupted may have: then the application "
+    "must not start before it is complete."
+)
 _DELETED = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001 - the library's own codes
 
 
 @attrs.frozen
 class Remedy:
-    """What was expected of the brokers instead of an error, and what to do about it."""
+    """What was expected of the brokers instead of an error, and what to do about it.
+
+    `then` is what the command does when it runs again.
+    """
 
     expected: str
     fix: str
+    then: str = "It continues where it was interrupted."
 
 
 _PERMISSION = Remedy(
@@ -34,7 +42,8 @@ _PERMISSION = Remedy(
 )
 _TOPIC = Remedy(
     "topics that exist",
-    "A topic was deleted: find out by whom. If it is a source topic, create it with its earlier count.",
+    "A topic was deleted: find out by whom.",
+    then="It names the topic, and what is left to do.",
 )
 _BROKERS = Remedy(
     "brokers that answer, and partitions with a leader and room on its disk",
@@ -68,7 +77,7 @@ def request_failed(application: str, error: KafkaError) -> Problem:
         expected=remedy.expected,
         found=reason,
         why=INCOMPLETE,
-        fix=f"{remedy.fix} Then run the command again. It continues where it was interrupted.",
+        fix=f"{remedy.fix} Then run the command again. {remedy.then}",
     )
 
 
@@ -81,8 +90,7 @@ def not_checked(application: str, error: KafkaError) -> Problem:
         summary=f"The state of {application} was not checked: {reason}.",
         expected=remedy.expected,
         found=reason,
-        why="The state is read before anything changes. This command has changed nothing. An earlier one "
-        "that was interrupted may have: then the application must not start before the reshard is complete.",
+        why="The state is read before anything changes. " + _UNCHANGED_NOW,
         fix=f"{remedy.fix} Then run the command again.",
     )
 
@@ -122,7 +130,7 @@ def denied(
         why=INCOMPLETE
         if has_begun
         else "The reshard or copy would stop halfway, or would not see whether the "
-        f"application runs. {UNCHANGED}",
+        f"application runs. {_UNCHANGED_NOW}",
         fix="Grant the permission: `kafka-acls.sh --bootstrap-server BROKER --add --allow-principal "
         f"User:NAME --operation {operation} {options}`. {_ALL_PERMISSIONS}",
     )

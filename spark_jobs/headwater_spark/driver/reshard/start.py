@@ -19,6 +19,7 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.operations.observation import Observation, observe_application
 from headwater.operations.planning import compile_with_counts, external_counts
+from headwater.planner.acls import Purpose
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import input_problems, problems
@@ -26,6 +27,7 @@ from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_reshard,
     check_stopped,
+    deleted_topics,
     deleting_retention,
     errors_of_existing_topics,
     expansion_problems,
@@ -162,10 +164,10 @@ class _ReshardRun:
         if not is_running:
             check_stopped(self.connection, self.application, options.wait_seconds, self.report)
         reader = KafkaClusterReader(self.connection)
-        observed = observe_application(reader, self.document)
+        observed = observe_application(reader, self.document, purpose=Purpose.RESHARD)
         [self.document], snapshot = observed.documents, observed.snapshot
         allowed = self._check_readable(observed, snapshot)
-        self._read_journal(cluster, snapshot)
+        self._read_journal(cluster, observed)
         reshard = plan_from_cluster(self.document, snapshot.partitions, options, self.journal, cluster)
         if not reshard.transfers:
             if self.journal is None and (
@@ -196,16 +198,15 @@ class _ReshardRun:
         [compiled] = observed.compiled
         names = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
         known = read_topic_operations(self.connection, names & snapshot.partitions.keys())
-        if denied := denied_on_topics(self.application, known, {Operation.READ: known.keys()}):
+        read = known.keys() - set(compiled.global_topics)  # global tables have no offsets and do not move
+        if denied := denied_on_topics(self.application, known, {Operation.READ: read}):
             raise ProblemsError(denied)
         return known
 
     def _check_permissions(
         self, reshard: Reshard, allowed: TopicOperations, snapshot: ClusterSnapshot
     ) -> None:
-        """Raise `ProblemsError` if topics were deleted, or the user may not write to them or expand them."""
-        if lost := sorted(reshard.counts.keys() - snapshot.partitions.keys()):
-            raise ProblemsError([input_problems.deleted_topics(self.application, lost)])
+        """Raise `ProblemsError` if the user may not write to topics, or not expand them."""
         written = {each.source for each in reshard.transfers} | reshard.rewritten_topics.keys()
         expanded = {
             topic for topic, count in reshard.expansions.items() if count > snapshot.partitions[topic]
@@ -214,13 +215,16 @@ class _ReshardRun:
         if denied := denied_on_topics(self.application, allowed, needs, has_begun=self.journal is not None):
             raise ProblemsError(denied)
 
-    def _read_journal(self, cluster: KafkaMoveCluster, snapshot: ClusterSnapshot) -> None:
-        self.journal = find_journal(self.document, snapshot.partitions, cluster)
+    def _read_journal(self, cluster: KafkaMoveCluster, observed: Observation) -> None:
+        partitions, [compiled] = observed.snapshot.partitions, observed.compiled
+        self.journal = find_journal(self.document, partitions, cluster)
         if self.journal is not None:
+            if deleted := deleted_topics(compiled, self.journal, partitions):
+                raise ProblemsError(deleted)
             self.journal = withdraw_if_unchanged(
                 self.application,
                 self.journal,
-                snapshot.partitions,
+                partitions,
                 cluster,
                 is_removed=not self.options.checks_only,
             )
@@ -365,7 +369,8 @@ def _with_settings(
     """
     if not topics:
         return snapshot
-    read = reader.read(SnapshotRequest(names=frozenset(topics), with_ids=False))
+    request = SnapshotRequest(names=frozenset(topics), with_ids=False, purpose=Purpose.RESHARD)
+    read = reader.read(request)
     return attrs.evolve(snapshot, topics={**snapshot.topics, **{name: read.topics[name] for name in topics}})
 
 

@@ -25,6 +25,7 @@ from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.operations.observation import observe_application
+from headwater.planner.acls import Purpose
 from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -72,7 +73,7 @@ def read_copies(
     Raises:
         ProblemsError: Kafka does not answer, or the document has errors.
     """
-    observed = observe_application(KafkaClusterReader(connection), document)
+    observed = observe_application(KafkaClusterReader(connection), document, purpose=Purpose.RESHARD)
     [compiled], snapshot = observed.compiled, observed.snapshot
     if wrong := errors_of_existing_topics(compiled.problems):
         raise ProblemsError(wrong)
@@ -125,7 +126,7 @@ def copy_state(
     except KafkaException as error:
         raise ProblemsError([request_failures.copy_failed(application, error.args[0])]) from error
     except KeyboardInterrupt as error:
-        raise ProblemsError([copy_problems.copy_failed(application, "it was interrupted")]) from error
+        raise ProblemsError([copy_problems.copy_interrupted(application)]) from error
 
 
 def check_permissions(
