@@ -1,7 +1,7 @@
 """The input partitions of a task are read in one Spark partition, without a shuffle."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
@@ -80,6 +80,21 @@ def test_batches_of_several_topics_are_grouped(
             if not packed:
                 return None
             rows_found = super().packed(rows, groups, count, reads_values=reads_values)
+            found.append(rows_found is not None)
+            return rows_found
+
+        def packed_ranges(
+            self,
+            batch: DataFrame,
+            ranges: Mapping[tuple[str, int], tuple[int, int]],
+            groups: Sequence[int],
+            count: int,
+            *,
+            reads_values: bool,
+        ) -> DataFrame | None:
+            if not packed:
+                return None
+            rows_found = super().packed_ranges(batch, ranges, groups, count, reads_values=reads_values)
             found.append(rows_found is not None)
             return rows_found
 
