@@ -7,9 +7,9 @@ import pytest
 
 from headwater.model.topology import Lifecycle
 from headwater.planner import ActionKind, Plan
-from headwater.pulumi.plan_messages import plan_messages
 from headwater.report import plan_text
 from headwater.report.plan_comment import plan_comment, read_preview
+from headwater.report.plan_text import plan_messages
 from tests.planner.simulated_cluster import SimulatedCluster, application, changelog
 
 TOPICS = [changelog(f"orders-s{number:03}-changelog", 4) for number in range(150)]

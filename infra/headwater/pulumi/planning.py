@@ -1,4 +1,7 @@
-"""Plan a stack, compare the plan with the approved plan, and check that it registers each topic once."""
+"""Plan a stack, compare the plan with the approved plan, and check what the run registers.
+
+A run registers each topic once, and Pulumi deletes no topic of a resource that Headwater has not registered.
+"""
 
 import time
 from collections import defaultdict
@@ -12,11 +15,10 @@ from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.records import StackIdentity
 from headwater.operations.observation import observe_cluster
 from headwater.operations.planning import plan_documents
-from headwater.planner import Plan
+from headwater.planner import ActionKind, Plan
 from headwater.planner.phrases import listed
 from headwater.planner.run import Run
 from headwater.planner.upgrade import with_recorded_versions
-from headwater.pulumi.other_resources import other_resources
 from headwater.pulumi.registration import Registration, TopicResource
 from headwater.pulumi.settings import APPROVED_PLAN, StackSettings
 from headwater.pulumi.stack_state import StackState, urn_name
@@ -63,6 +65,46 @@ def plan_stack(
     run = Run(observed.compiled, (), observed.snapshot, state.records, policy)
     others = other_resources(state, planned, is_only_program=is_only_program)
     return Planned(planned, (*settings.problems, *planned.problems, *others), run)
+
+
+_ENDED = (ActionKind.DELETE, ActionKind.RELEASE)
+_OF_ONLY_PROGRAM = (
+    "Headwater adopts internal topics without `pulumi import`. If the program of the stack declares the "
+    "topic, keep the resource, and call `deploy` in the program instead of `run_program`."
+)
+
+
+def other_resources(state: StackState, plan: Plan, *, is_only_program: bool) -> Iterator[Problem]:
+    """Yield a problem for each resource in the state with which Pulumi would delete a topic.
+
+    Such resources are there after `pulumi import`, or because an earlier program declared them. The hook that
+    refuses deletions is not in them, and most of them are not protected.
+
+    Args:
+        state: The state of the stack.
+        plan: The plan of this run.
+        is_only_program: Whether no other code registers resources in this run. Otherwise the program may
+            declare topics itself, so only resources of topics that the plan manages are problems.
+    """
+    managed = {action.name for action in plan.actions if action.kind not in _ENDED}
+    for urn, topic in sorted(state.other_topics.items()):
+        if is_only_program or topic in managed:
+            yield Problem(
+                code=ProblemCode.DELETION_REFUSED,
+                summary=f"The state of the stack has a resource of topic {topic} that Headwater has not "
+                "registered.",
+                topic=topic,
+                expected="only resources that Headwater has registered"
+                if is_only_program
+                else "one resource of the topic, which Headwater has registered",
+                found=urn,
+                why="Pulumi deletes a topic with its records if the program no longer declares its resource."
+                + ("" if is_only_program else " If it does, two resources change the same topic."),
+                fix=f"Remove the resource from the state: `pulumi state delete --force '{urn}'`. The topic "
+                "stays. If Pulumi lists resources that depend on it, remove them from the state first. "
+                "Do not run `pulumi state unprotect`: the next `pulumi up` would delete the topic. "
+                + (_OF_ONLY_PROGRAM if is_only_program else "Remove it from your program, too."),
+            )
 
 
 _MOST_TOPICS = 10

@@ -32,7 +32,6 @@ from headwater.pulumi.cluster_writer import (
 from headwater.pulumi.component import InternalTopics, Target
 from headwater.pulumi.guard import Deletable, DeletionCheck, deletion_guard
 from headwater.pulumi.ordering import register_all
-from headwater.pulumi.plan_messages import plan_messages
 from headwater.pulumi.planning import Planned, approval_problem, plan_stack, registered_twice
 from headwater.pulumi.registration import Registration, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
@@ -40,6 +39,7 @@ from headwater.pulumi.stack_config import NAMESPACE, ResourceInputs, select_own_
 from headwater.pulumi.stack_state import StackState, acl_name
 from headwater.report import problem_text
 from headwater.report.plan_comment.inputs import RISKS_HEAD
+from headwater.report.plan_text import plan_messages
 
 _MOST_PROBLEMS = 100
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
@@ -213,7 +213,11 @@ def _register_components(
         for application in plan.applications
         if application.application_id in registrations
     }
-    for text in plan_messages(plan, {id_: each.registration.repairs for id_, each in components.items()}):
+    repairs = {
+        id_: [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in each.registration.repairs]
+        for id_, each in components.items()
+    }
+    for text in plan_messages(plan, repairs):
         pulumi.log.info(text)
     for application in plan.applications:
         _log_interrupted(_interrupted_topics(application, target.state))

@@ -1,7 +1,7 @@
 """A plan as text: a summary line, then the changes of each application's settings, topics and ACLs."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 from rich.text import Text
@@ -21,6 +21,11 @@ from headwater.planner import (
 from headwater.planner.phrases import counted, setting_text
 from headwater.report.escaping import printable
 
+NOT_LISTED = "  … not listed here; `headwater plan` shows them all"
+"""The last line of the message that counts the changes of applications without a message of their own."""
+_MOST_LINES = 60
+_MOST_APPLICATIONS = 100
+_ENDING = (ActionKind.RETIRE, ActionKind.DELETE)
 _COLORS = {
     ActionKind.CREATE: "green",
     ActionKind.RECREATE: "bold red",
@@ -54,6 +59,36 @@ def application_text(plan: Plan, application: ApplicationPlan) -> str:
     if len(plan.applications) == 1:
         return text
     return text.replace(_ONE, f"Plan for {printable(application.application_id)}:", 1)
+
+
+def plan_messages(plan: Plan, repairs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield the messages of a Pulumi run: the plan of each application, and last how many are not listed.
+
+    Applications with nothing to report have no message. Topics to be deleted are always listed completely.
+
+    Args:
+        plan: The plan of the run.
+        repairs: Application id → lines about what changed outside Pulumi, and is repaired.
+    """
+    listed = 0
+    others: list[ApplicationPlan] = []
+    for application in plan.applications:
+        if _is_quiet(application):
+            continue
+        is_ending = any(action.kind in _ENDING for action in application.actions)
+        if listed >= _MOST_APPLICATIONS and not is_ending:
+            others.append(application)
+            continue
+        listed += 1
+        lines = application_text(plan, application).splitlines()
+        lines += repairs.get(application.application_id, ())
+        more = len(lines) - _MOST_LINES
+        if more > 0 and not is_ending:
+            lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
+        yield "\n".join(lines)
+    if others:
+        rest = summary(attrs.evolve(plan, applications=tuple(others)))
+        yield f"{rest}\n{NOT_LISTED}"
 
 
 def plan_rich(plan: Plan) -> Text:
@@ -100,6 +135,15 @@ def _application_lines(application: ApplicationPlan) -> Iterator[Text]:
         yield _acl_line(acl_action)
     if kept := len(application.acls) - len(changing):
         yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(kept, 'ACL')}")
+
+
+def _is_quiet(application: ApplicationPlan) -> bool:
+    return (
+        not application.notes
+        and not application.settings
+        and not any(action.is_change or action.drift or action.note for action in application.actions)
+        and not any(action.is_change for action in application.acls)
+    )
 
 
 def _acl_counts(plan: Plan) -> Iterator[str]:

@@ -9,11 +9,11 @@ import random
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import DataFrame
@@ -92,23 +92,13 @@ class _ObservedPacking(RecordPacking):
     batches: list[bool]
     steps: list[bool]
 
-    def packed(
-        self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool
-    ) -> DataFrame | None:
-        found = super().packed(rows, groups, count, reads_values=reads_values)
+    def packed(self, *arguments: Any, **options: Any) -> DataFrame | None:  # noqa: ANN401 - as the original
+        found = super().packed(*arguments, **options)
         self.batches.append(found is not None)
         return found
 
-    def packed_ranges(
-        self,
-        batch: DataFrame,
-        ranges: Mapping[tuple[str, int], tuple[int, int]],
-        groups: Sequence[int],
-        count: int,
-        *,
-        reads_values: bool,
-    ) -> DataFrame | None:
-        found = super().packed_ranges(batch, ranges, groups, count, reads_values=reads_values)
+    def packed_ranges(self, *arguments: Any, **options: Any) -> DataFrame | None:  # noqa: ANN401 - as the original
+        found = super().packed_ranges(*arguments, **options)
         self.steps.append(found is not None)
         return found
 

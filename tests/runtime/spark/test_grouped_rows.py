@@ -1,7 +1,9 @@
 """The input partitions of a task are read in one Spark partition, without a shuffle."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
@@ -73,30 +75,19 @@ def test_batches_of_several_topics_are_grouped(
 ) -> None:
     found: list[bool] = []
 
-    class ObservedPacking(RecordPacking):
-        def packed(
-            self, rows: DataFrame, groups: Sequence[int] | None, count: int, *, reads_values: bool
-        ) -> DataFrame | None:
-            if not packed:
-                return None
-            rows_found = super().packed(rows, groups, count, reads_values=reads_values)
-            found.append(rows_found is not None)
-            return rows_found
+    def observe(pack: Callable[[], DataFrame | None]) -> DataFrame | None:
+        if not packed:
+            return None
+        rows_found = pack()
+        found.append(rows_found is not None)
+        return rows_found
 
-        def packed_ranges(
-            self,
-            batch: DataFrame,
-            ranges: Mapping[tuple[str, int], tuple[int, int]],
-            groups: Sequence[int],
-            count: int,
-            *,
-            reads_values: bool,
-        ) -> DataFrame | None:
-            if not packed:
-                return None
-            rows_found = super().packed_ranges(batch, ranges, groups, count, reads_values=reads_values)
-            found.append(rows_found is not None)
-            return rows_found
+    class ObservedPacking(RecordPacking):
+        def packed(self, *arguments: Any, **options: Any) -> DataFrame | None:  # noqa: ANN401 - as the original
+            return observe(partial(super().packed, *arguments, **options))
+
+        def packed_ranges(self, *arguments: Any, **options: Any) -> DataFrame | None:  # noqa: ANN401 - as above
+            return observe(partial(super().packed_ranges, *arguments, **options))
 
     class Observed(RowGroups):
         def grouped(self, rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:

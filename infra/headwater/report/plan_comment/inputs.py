@@ -12,6 +12,7 @@ from headwater.model.problems import Location, Severity
 from headwater.planner import AclActionKind, ActionKind
 from headwater.planner.drift import Finding, FindingKind
 from headwater.report.plan_json import VERSION, values_digest
+from headwater.report.plan_text import NOT_LISTED
 
 _TOPIC = "kafka:index/topic:Topic"
 _ACL = "kafka:index/acl:Acl"
@@ -19,8 +20,6 @@ _GRANTING_STEPS, _REVOKING = ("create", "import"), ("delete",)
 _SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
 RISKS_HEAD = "Changes that can lose data or move keys:"
 """The first line of the message that lists them, one in a line."""
-NOT_LISTED = "  … not listed here; `headwater plan` shows them all"
-"""The last line of the message that counts the changes of applications without a message of their own."""
 _ENDINGS = ("nothing was changed: ", "an unhandled error occurred: program exited")
 """The last messages of a refused program; they only count the problems logged before them."""
 _PLAN_HEAD = re.compile(r"Plan for (?:1 application|[^\s:]+): .*\n\n(?P<application>[^\n:]+)")

@@ -42,7 +42,7 @@ class InputRows:
 
     - `batch`: what Spark has read for the batch.
     - `ranges`: the offset ranges, if the rows are all records of these, and no others; else empty.
-    - `has_extra`: the rows are not, or not only, those of `batch`.
+    - `has_extra`: the rows are not, or not only, the rows of `batch`.
     - `read`: returns the rows, with the columns of `worker.task_input`; always the same DataFrame.
     """
 

@@ -32,28 +32,39 @@ def has_run(application: str, topic: str) -> Problem:
     )
 
 
-def copy_failed(application: str, reason: str) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE,
-        application=application,
-        summary=f"The state of {application} is not copied: {reason}.",
-        expected="brokers that answer",
-        found=reason,
-        why="Some new topics may have a part of their records. The old topics have not changed.",
-        fix="Run the command again, before the new version starts.",
+def copy_failed(
+    application: str, reason: str, expected: str = "brokers that answer", remedy: str = ""
+) -> Problem:
+    """Return the problem of a copy that has failed; `remedy` is what to do before it is run again."""
+    return _incomplete(
+        application,
+        f"The state of {application} is not copied: {reason}.",
+        expected,
+        reason,
+        f"{remedy} Then run" if remedy else "Run",
     )
 
 
 def copy_interrupted(application: str) -> Problem:
     """Return the problem of a copy that a signal has interrupted."""
+    return _incomplete(
+        application,
+        f"The copy of state of {application} was interrupted.",
+        "a copy that is completed",
+        "SIGINT or SIGTERM",
+        "Run",
+    )
+
+
+def _incomplete(application: str, summary: str, expected: str, found: str, run: str) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE,
         application=application,
-        summary=f"The copy of state of {application} was interrupted.",
-        expected="a copy that is completed",
-        found="SIGINT or SIGTERM",
+        summary=summary,
+        expected=expected,
+        found=found,
         why="Some new topics may have a part of their records. The old topics have not changed.",
-        fix="Run the command again, before the new version starts.",
+        fix=f"{run} the command again, before the new version starts.",
     )
 
 

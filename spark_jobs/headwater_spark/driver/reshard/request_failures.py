@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from headwater.kafka.kafka_errors import is_denial
 from headwater.model.acls import Operation, ResourceKind
 from headwater.model.problems import Problem, ProblemCode
+from headwater_spark.driver.reshard.copy_problems import copy_failed
 from headwater_spark.driver.reshard.problems import INCOMPLETE, shares_failed
 from headwater_spark.driver.reshard.share_tasks import SharesFailedError
 
@@ -18,8 +19,8 @@ _ALL_PERMISSIONS = (
     "commands for all permissions."
 )
 _UNCHANGED_NOW = (
-    "This command has changed nothing. An earlier one that was interrupted may have: then the application "
-    "must not start before it is complete."
+    "This command has changed nothing. If an earlier command was interrupted, the application must not start "
+    "before the reshard or copy is complete."
 )
 _DELETED = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001 - the library's own codes
 
@@ -95,18 +96,10 @@ def not_checked(application: str, error: KafkaError) -> Problem:
     )
 
 
-def copy_failed(application: str, error: KafkaError) -> Problem:
+def copy_request_failed(application: str, error: KafkaError) -> Problem:
     """Return the problem of a copy whose request has failed with `error`."""
-    remedy, reason = remedy_of(error), error.str()
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE,
-        application=application,
-        summary=f"The state of {application} is not copied: {reason}.",
-        expected=remedy.expected,
-        found=reason,
-        why="Some new topics may have a part of their records. The old topics have not changed.",
-        fix=f"{remedy.fix} Then run the command again, before the new version starts.",
-    )
+    remedy = remedy_of(error)
+    return copy_failed(application, error.str(), remedy.expected, remedy.fix)
 
 
 def denied(

@@ -124,7 +124,7 @@ def copy_state(
             execution.run(retentions)
             return CopyResult(application, renames, execution.written)
     except KafkaException as error:
-        raise ProblemsError([request_failures.copy_failed(application, error.args[0])]) from error
+        raise ProblemsError([request_failures.copy_request_failed(application, error.args[0])]) from error
     except KeyboardInterrupt as error:
         raise ProblemsError([copy_problems.copy_interrupted(application)]) from error
 

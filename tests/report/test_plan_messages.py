@@ -3,10 +3,9 @@
 import json
 
 from headwater.model.topology import Lifecycle
-from headwater.pulumi.plan_messages import plan_messages
-from headwater.pulumi.registration import Repair
 from headwater.report import application_text
 from headwater.report.plan_comment import read_preview
+from headwater.report.plan_text import plan_messages
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 
@@ -19,9 +18,9 @@ def test_each_application_that_changes_has_a_message() -> None:
 
 def test_repairs_follow_the_plan_of_their_application() -> None:
     plan = SimulatedCluster().plan(application())
-    repair = Repair(name="orders-counts-changelog", create=True, text="re-created")
+    repair = "  outside Pulumi  orders-counts-changelog  re-created"
     (message,) = plan_messages(plan, {"orders": [repair]})
-    assert message.endswith("\n  outside Pulumi  orders-counts-changelog  re-created")
+    assert message.endswith(f"\n{repair}")
 
 
 def test_after_a_hundred_applications_the_others_are_counted() -> None:
