@@ -1,6 +1,7 @@
 """What `.importlinter` cannot say of packages and layers: `test_contracts.py` checks its contracts."""
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from configparser import ConfigParser
@@ -29,13 +30,15 @@ def _pure_modules() -> Iterator[Path]:
     """Yield the modules that must be pure, as the import contracts list them."""
     contracts = ConfigParser()
     contracts.read(ROOT / ".importlinter")
-    listed = [
-        ROOT.joinpath(SOURCE_ROOTS[module.partition(".")[0]], *module.split("."))
+    listed = tuple(
+        str(ROOT.joinpath(SOURCE_ROOTS[module.partition(".")[0]], *module.split(".")))
         for name in PURE_CONTRACTS
         for module in contracts[f"importlinter:contract:{name}"]["source_modules"].split()
-    ]
+    )
+    # As texts: comparing paths took a tenth of the time in which each worker collects all tests.
+    files, folders = {f"{each}.py" for each in listed}, tuple(f"{each}{os.sep}" for each in listed)
     for path in MODULES:
-        if any(path.with_suffix("") == each or each in path.parents for each in listed):
+        if (text := str(path)) in files or text.startswith(folders):
             yield path
 
 

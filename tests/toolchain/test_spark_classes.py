@@ -9,13 +9,25 @@ import pytest
 
 from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress
-from headwater.toolchain.spark import ensure_spark_classes, spark_java_options
+from headwater.toolchain.spark import ensure_spark_classes, ensure_spark_jars, spark_java_options
 
 _START = """
+import sys
 from pyspark.sql import SparkSession
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-builder.getOrCreate().stop()
+session = builder.config("spark.jars", ",".join(sys.argv[1:])).getOrCreate()
+jvm = session._jvm
+settings = jvm.java.util.HashMap({"bootstrap.servers": "127.0.0.1:1"})
+for name in ("key.deserializer", "value.deserializer"):
+    settings[name] = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+arrays = session.sparkContext._gateway.new_array
+types, arguments = arrays(jvm.java.lang.Class, 1), arrays(jvm.java.lang.Object, 1)
+types[0], arguments[0] = loader.loadClass("java.util.Map"), settings
+consumer = loader.loadClass("org.apache.kafka.clients.consumer.KafkaConsumer")
+consumer.getConstructor(types).newInstance(arguments).close()
+session.stop()
 """
 
 
@@ -30,7 +42,9 @@ def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _recorded(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record an archive without Spark; return the names of the cache's entries."""
-    monkeypatch.setattr("headwater.toolchain.spark._record_classes", lambda archive: archive.write_text(""))
+    monkeypatch.setattr(
+        "headwater.toolchain.spark._record_classes", lambda archive, _: archive.write_text("")
+    )
     ensure_spark_classes(cache, Progress())
     return sorted(folder.name for folder in cache.root.iterdir() if folder.is_dir())
 
@@ -38,18 +52,21 @@ def _recorded(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_driver_loads_the_archived_classes(tmp_path: Path) -> None:
+    jars = ensure_spark_jars()
     ensure_spark_classes(Cache(), Progress())
     log = tmp_path / "classes.log"
     options = (*spark_java_options(), f"-Xlog:class+load:file={log}")
     subprocess.run(
-        [sys.executable, "-c", _START],
+        [sys.executable, "-c", _START, *jars],
         env={**os.environ, "SPARK_SUBMIT_OPTS": " ".join(options)},
         capture_output=True,
         check=True,
     )
-    lines = [line for line in log.read_text().splitlines() if " org.apache.spark." in line]
-    archived = [line for line in lines if "shared objects file (top)" in line]
-    assert len(archived) > len(lines) / 2  # classes of lambdas are generated at each start
+    lines = log.read_text().splitlines()
+    for package in (" org.apache.spark.", " org.apache.kafka."):
+        loaded = [line for line in lines if package in line]
+        archived = [line for line in loaded if "shared objects file (top)" in line]
+        assert len(archived) > len(loaded) / 2 > 100  # classes of lambdas are generated at each start
 
 
 def test_nothing_is_read_before_it_is_recorded(

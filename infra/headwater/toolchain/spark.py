@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,7 +27,11 @@ def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
 
 def fetched_spark_jars() -> tuple[Path, ...]:
     """Return the connector's jars if they are downloaded already, else none."""
-    folder = Cache().find(_JARS.entry)
+    return _fetched_jars(Cache())
+
+
+def _fetched_jars(cache: Cache) -> tuple[Path, ...]:
+    folder = cache.find(_JARS.entry)
     return () if folder is None else tuple(sorted(folder.glob("*.jar")))
 
 
@@ -42,19 +47,26 @@ _HOME = "home"
 _PREFIX = "spark-classes-"
 _SECONDS = 300
 # A query that reads, evaluates SQL, runs Python with Arrow and writes, as each batch of an application does.
-# Spark's web page is on, as in an application.
+# Spark's web page is on, as in an application. The classes of the connector are only loaded and linked: its
+# queries need a broker. Spark loads them with a class loader of its own, so Java compares what a jar contains
+# with the archive, and not the path of the jar.
 _PROGRAM = """
 import sys
+from contextlib import suppress
 from pathlib import Path
+from zipfile import ZipFile
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-folder = Path(sys.argv[1])
+folder, jars = Path(sys.argv[1]), sys.argv[2:]
 (folder / "input").mkdir()
 (folder / "input" / "one.txt").write_text("record")
 builder = SparkSession.builder.master("local[2]").config("spark.ui.port", "0")
 for setting in ("spark.driver.host", "spark.driver.bindAddress"):
     builder = builder.config(setting, "127.0.0.1")
+if jars:
+    builder = builder.config("spark.jars", ",".join(jars))
 session = builder.config("spark.scheduler.mode", "FAIR").getOrCreate()
 
 def batch(frame, _):
@@ -65,6 +77,13 @@ def batch(frame, _):
 stream = session.readStream.text(str(folder / "input")).writeStream.foreachBatch(batch)
 stream = stream.option("checkpointLocation", str(folder / "checkpoint"))
 stream.trigger(availableNow=True).start().awaitTermination()
+loader = session._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+unused = ("/shaded/", "JsonConverter")  # a start needs few of them
+for name in (name for jar in jars for name in ZipFile(jar).namelist()):
+    if name.startswith("org/") and name.endswith(".class") and not any(part in name for part in unused):
+        with suppress(Py4JError):  # its library is optional
+            # Java archives linked classes only; a list of its constructors links a class.
+            loader.loadClass(name.removesuffix(".class").replace("/", ".")).getDeclaredConstructors()
 session.stop()
 gateway = SparkContext._gateway
 gateway.shutdown()
@@ -91,20 +110,20 @@ def ensure_spark_classes(cache: Cache, progress: Progress) -> None:
         return
 
     def record(folder: Path, shown: Progress) -> None:
-        with shown.step("Spark: archiving its classes", expected="30 seconds"):
-            _record_classes(folder / _ARCHIVE)
+        with shown.step("Spark: archiving its classes", expected="40 seconds"):
+            _record_classes(folder / _ARCHIVE, _fetched_jars(cache))
         (folder / _HOME).write_text(str(home), encoding="utf-8")
         _remove_outdated(cache, home)
 
     cache.ensure(entry, record, progress)
 
 
-def _record_classes(archive: Path) -> None:
+def _record_classes(archive: Path, jars: Iterable[Path]) -> None:
     options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *maven_jars.recording(archive))
     with tempfile.TemporaryDirectory(prefix="headwater-spark-") as folder:
         try:
             done = subprocess.run(
-                [sys.executable, "-c", _PROGRAM, folder],
+                [sys.executable, "-c", _PROGRAM, folder, *jars],
                 cwd=folder,
                 env={**os.environ, "SPARK_SUBMIT_OPTS": " ".join(options), "PYSPARK_PYTHON": sys.executable},
                 stdin=subprocess.DEVNULL,
@@ -135,7 +154,8 @@ def _cache_entry() -> str | None:
     if home is None or java is None or not (home / "jars").is_dir():
         return None
     installed = (home / "jars").stat().st_mtime_ns
-    return f"{_PREFIX}{fingerprint(str(home), str(installed), *maven_jars.build_of(java))}"
+    recorded = (_JARS.entry, _PROGRAM)
+    return f"{_PREFIX}{fingerprint(str(home), str(installed), *maven_jars.build_of(java), *recorded)}"
 
 
 def _spark_home() -> Path | None:
