@@ -1,7 +1,7 @@
 """Compare the runtime with plain PySpark and a Kafka Streams program, in turns on one broker.
 
-Each workload has a new process, with new JVMs of Spark and Kafka Streams, as an application has: code that a
-JVM has run for other workloads changes how fast it is. docs/benchmarks.md describes the measurements.
+Each workload has a new process, with new JVMs of Spark and Kafka Streams, as an application has: what ran
+before cannot change its figures. docs/benchmarks.md describes the measurements.
 `HEADWATER_BENCH_RECORDS` and `HEADWATER_BENCH_SECONDS` are the least records and seconds of a full run,
 `HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a percentile, `HEADWATER_BENCH_ROUNDS` the number
 of rounds, `HEADWATER_BENCH_WORKLOADS` the names of the workloads to run, separated by semicolons.
