@@ -58,6 +58,10 @@ _BROKER = Settings(heap_mb=512, sustained_load=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the results to this JSON file.")
 def main(names: tuple[str, ...], output: Path | None, *, save: bool) -> None:
     """Run benchmarks, by default all of them."""
+    if save and os.environ.get(comparison.WORKLOADS):
+        raise click.UsageError(
+            f"With {comparison.WORKLOADS}, the saved table would miss the other workloads."
+        )
     toolchain = ensure_pulumi()
     results, commit = Results(), _commit()
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as folder:

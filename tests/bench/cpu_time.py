@@ -1,11 +1,21 @@
 """CPU time of running processes, from /proc."""
 
+import multiprocessing
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def benchmark_process() -> int:
+    """Return the process of the benchmark, of which all programs and the broker are descendants.
+
+    It is the parent of a process that measures a single workload.
+    """
+    parent = multiprocessing.parent_process()
+    return os.getpid() if parent is None or parent.pid is None else parent.pid
 
 
 def cpu_seconds(root: int) -> Mapping[int, float]:

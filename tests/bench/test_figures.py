@@ -8,6 +8,8 @@ import pytest
 
 from tests.bench.figures import Figure
 from tests.bench.growth.series import parsed_sizes, per_added_unit, sorted_by_series
+from tests.bench.runtime.cases import KEYS, OPERATORS, STATEFUL
+from tests.bench.runtime.comparison import WORKLOADS, selected
 from tests.bench.runtime.latency import Latency
 from tests.bench.runtime.threads import gain, slots
 from tests.bench.runtime.throughput import Length, Run, Throughput
@@ -143,3 +145,20 @@ def test_sizes_of_a_series(text: str | None, found: tuple[int, ...]) -> None:
 def test_sizes_that_are_not_positive_numbers(text: str) -> None:
     with pytest.raises(ValueError, match=text.rpartition(",")[2]):
         parsed_sizes(text, (1, 2))
+
+
+def test_workloads_are_selected_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADWATER_BENCH_ROUNDS", raising=False)
+    monkeypatch.delenv(WORKLOADS, raising=False)
+    assert selected(STATEFUL) == list(STATEFUL)
+    monkeypatch.setenv(WORKLOADS, "map, exactly once; reduce;")
+    assert [[each.name for each in selected(benchmark)] for benchmark in (OPERATORS, STATEFUL, KEYS)] == [
+        ["map, exactly once"],
+        ["reduce"],
+        [],
+    ]
+    monkeypatch.setenv("HEADWATER_BENCH_ROUNDS", "7")
+    assert [each.rounds for each in selected(STATEFUL)] == [7]
+    monkeypatch.setenv(WORKLOADS, "map, exactly once, reduce")
+    with pytest.raises(ValueError, match="unknown"):
+        selected(STATEFUL)

@@ -25,20 +25,27 @@ class Taken:
 def take_turns(programs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Taken]:
     """Run each program `rounds` times, alternately; the programs start processes and wait for them.
 
-    The cores that other processes used (brokers, and other load) are printed: elapsed time depends on them.
+    The cores that other processes used (brokers, and other load) are printed, and how much each program read
+    from disks, because its files were not in memory: elapsed time depends on both.
     """
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
+    read = dict.fromkeys(programs, 0.0)
     machine = _machine_seconds()
     for _ in range(rounds):
         for name, program in programs.items():
-            start, used = time.monotonic(), _children_seconds()
+            start, used, before = time.monotonic(), _children_seconds(), _children_megabytes()
             program()
+            read[name] += _children_megabytes() - before
             taken[name].append((time.monotonic() - start, _children_seconds() - used))
     elapsed, own = (
         sum(seconds) for seconds in zip(*(pair for pairs in taken.values() for pair in pairs), strict=True)
     )
     others = (_machine_seconds() - machine - own) / elapsed
-    click.echo(f"other processes used {others:.1f} of {os.cpu_count()} cores", err=True)
+    from_disks = ", ".join(f"{name} {megabytes / rounds:.0f} MB" for name, megabytes in read.items())
+    click.echo(
+        f"other processes used {others:.1f} of {os.cpu_count()} cores; from disks in a run: {from_disks}",
+        err=True,
+    )
     return {name: Taken(*map(statistics.median, zip(*pairs, strict=True))) for name, pairs in taken.items()}
 
 
@@ -59,6 +66,11 @@ def succeeds(command: Sequence[str]) -> bool:
 def _children_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def _children_megabytes() -> float:
+    """Return how much ended child processes have read from disks; a block has 512 bytes."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock * 512 / 1e6
 
 
 def _machine_seconds() -> float:

@@ -1,14 +1,20 @@
 """Compare the runtime with plain PySpark and a Kafka Streams program, in turns on one broker.
 
-docs/benchmarks.md describes the measurements. `HEADWATER_BENCH_RECORDS` and `HEADWATER_BENCH_SECONDS` are the
-least records and seconds of a full run, `HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a
-percentile, `HEADWATER_BENCH_ROUNDS` the number of rounds.
+Each workload has a new process, with new JVMs of Spark and Kafka Streams, as an application has: what ran
+before cannot change its figures. docs/benchmarks.md describes the measurements.
+`HEADWATER_BENCH_RECORDS` and `HEADWATER_BENCH_SECONDS` are the least records and seconds of a full run,
+`HEADWATER_BENCH_LATENCY_RECORDS` the number of records of a percentile, `HEADWATER_BENCH_ROUNDS` the number
+of rounds, `HEADWATER_BENCH_WORKLOADS` the names of the workloads to run, separated by semicolons.
 """
 
+import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 from pyspark.sql import SparkSession
@@ -17,13 +23,13 @@ from rich.console import Console
 from headwater.control.logs import configure_log
 from headwater.toolchain import PulumiToolchain, ensure_spark_jars
 from headwater.toolchain.broker import Broker
+from headwater_spark.driver.spark_session.jvm import kill_jvm
 from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages, start_session
 from tests.bench.figures import Figure
 from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS, STATEFUL
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.plain import PlainPySpark
-from tests.bench.runtime.programs import Program
 from tests.bench.runtime.streams import KafkaStreamsPeer
 from tests.bench.runtime.tables import (
     latency_figures,
@@ -31,93 +37,111 @@ from tests.bench.runtime.tables import (
     throughput_figures,
     throughput_table,
 )
-from tests.bench.runtime.topics import Topics
+from tests.bench.runtime.topics import Created, Topics
 from tests.bench.runtime.workloads import CORES, Workload
 
 _RECORDS = 4_000_000
 _SECONDS = 10.0
 _LATENCY_RECORDS = 100
+WORKLOADS = "HEADWATER_BENCH_WORKLOADS"
 WIDTH = 150
 
+_Result = TypeVar("_Result")
 
-@attrs.frozen
+
+@attrs.define
 class _Bench:
-    programs: Sequence[Program]
-    topics: Topics
-    shown: Console
-    progress: Console
+    folder: Path
+    servers: str
+    created: Created = attrs.field(factory=Created)
 
     def throughput(self, title: str, workloads: Sequence[Workload]) -> Iterator[Figure]:
         """Print a table of rates, and yield the figures as soon as each workload is measured."""
         measured = []
-        for each in with_rounds(workloads):
-            programs = self._programs(each)
-            by_program = throughput.measure(each, programs, self.topics, length(_RECORDS), self._report)
+        for each in selected(workloads):
+            by_program = self._measure(each, partial(throughput.measure, length=length(_RECORDS)))
             measured.append((each, by_program))
             yield from throughput_figures(each, by_program)
-        self.shown.print(throughput_table(title, measured))
+        if measured:
+            Console(width=WIDTH).print(throughput_table(title, measured))
 
     def latency(self, records: int) -> Iterator[Figure]:
         """Print a table of latencies, and yield the figures as soon as each workload is measured."""
         measured = []
-        for each in with_rounds(LATENCY):
-            by_program = latency.measure(each, self._programs(each), self.topics, records, self._report)
+        for each in selected(LATENCY):
+            by_program = self._measure(each, partial(latency.measure, records=records))
             measured.append((each, by_program))
             yield from latency_figures(each, by_program)
-        self.shown.print(latency_table(measured))
+        if measured:
+            Console(width=WIDTH).print(latency_table(measured))
 
-    def _programs(self, workload: Workload) -> list[Program]:
-        return [
-            program
-            for program in self.programs
-            if workload.has_plain_peer or program.name != PlainPySpark.name
-        ]
-
-    def _report(self, text: str) -> None:
-        self.progress.log(text)
+    def _measure(self, workload: Workload, measure: Callable[..., _Result]) -> _Result:
+        """Measure a workload in a new process."""
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes:
+            running = processes.submit(
+                _measure_here, workload, measure, self.folder, self.servers, self.created
+            )
+            result, self.created = running.result()
+        return result
 
 
 def run_operators(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     """Compare rates of maps and counts, and of independent sub-topologies."""
-    with _bench(folder, broker) as bench:
-        yield from bench.throughput("operators", OPERATORS)
-        yield from bench.throughput("independent sub-topologies", AT_ONCE)
+    bench = _Bench(folder, broker.bootstrap_servers)
+    yield from bench.throughput("operators", OPERATORS)
+    yield from bench.throughput("independent sub-topologies", AT_ONCE)
 
 
 def run_keys(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     """Compare rates of counts with different distributions of keys."""
-    with _bench(folder, broker) as bench:
-        yield from bench.throughput("count by distribution of keys", KEYS)
+    yield from _Bench(folder, broker.bootstrap_servers).throughput("count by distribution of keys", KEYS)
 
 
 def run_stateful(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     """Compare rates of windows, joins, and several operators."""
-    with _bench(folder, broker) as bench:
-        yield from bench.throughput("windows and joins", STATEFUL)
+    yield from _Bench(folder, broker.bootstrap_servers).throughput("windows and joins", STATEFUL)
 
 
 def run_latency(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     """Compare the time from a record to its result."""
-    with _bench(folder, broker) as bench:
-        yield from bench.latency(int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS)))
+    records = int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS))
+    yield from _Bench(folder, broker.bootstrap_servers).latency(records)
 
 
-@contextmanager
-def _bench(folder: Path, broker: Broker) -> Iterator[_Bench]:
-    """Start Spark and the JVM of Kafka Streams."""
+def _measure_here(
+    workload: Workload, measure: Callable[..., _Result], folder: Path, servers: str, created: Created
+) -> tuple[_Result, Created]:
+    """Start Spark and the JVM of Kafka Streams, measure a workload, and return what was created, too."""
     configure_log(level="error")
-    with session() as spark, KafkaStreamsPeer(broker.bootstrap_servers, folder / "streams.log") as streams:
-        topics = Topics(broker.bootstrap_servers)
-        plain = PlainPySpark(spark, broker.bootstrap_servers, folder / "plain", topics)
-        headwater = Headwater(spark, broker.bootstrap_servers, folder / "headwater")
-        shown, progress = Console(width=WIDTH), Console(stderr=True, width=WIDTH)
-        yield _Bench((plain, streams, headwater), topics, shown, progress)
+    log = folder / f"streams-{created.number}.log"
+    try:
+        with session() as spark, KafkaStreamsPeer(servers, log) as streams:
+            topics = Topics(servers, created=created)
+            plain = [PlainPySpark(spark, servers, folder / "plain", topics)] * workload.has_plain_peer
+            programs = [*plain, streams, Headwater(spark, servers, folder / "headwater")]
+            report = Console(stderr=True, width=WIDTH).log
+            return measure(workload, programs, topics, report=report), topics.created
+    finally:
+        kill_jvm()
 
 
-def with_rounds(workloads: Sequence[Workload]) -> list[Workload]:
-    """Return the workloads with the number of rounds that `HEADWATER_BENCH_ROUNDS` sets, if it is set."""
+def selected(workloads: Sequence[Workload]) -> list[Workload]:
+    """Return the workloads that `HEADWATER_BENCH_WORKLOADS` names, or all of them, with the number of rounds
+    that `HEADWATER_BENCH_ROUNDS` sets.
+
+    Raises:
+        ValueError: A name is in none of the benchmarks.
+    """
+    names = [name.strip() for name in os.environ.get(WORKLOADS, "").split(";") if name.strip()]
+    known = {each.name for each in (*OPERATORS, *AT_ONCE, *KEYS, *STATEFUL, *LATENCY)}
+    if unknown := set(names) - known:
+        raise ValueError(f"{WORKLOADS}: unknown {sorted(unknown)}; known are {sorted(known)}")
     rounds = os.environ.get("HEADWATER_BENCH_ROUNDS")
-    return [each if rounds is None else attrs.evolve(each, rounds=int(rounds)) for each in workloads]
+    return [
+        each if rounds is None else attrs.evolve(each, rounds=int(rounds))
+        for each in workloads
+        if not names or each.name in names
+    ]
 
 
 def length(records: int, seconds: float = _SECONDS) -> throughput.Length:

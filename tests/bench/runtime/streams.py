@@ -1,4 +1,4 @@
-"""Kafka Streams in a JVM that is started once and warmed up as Spark's is."""
+"""Kafka Streams in a JVM that is started once for all runs of a workload, as Spark's is."""
 
 import json
 import queue

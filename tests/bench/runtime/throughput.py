@@ -1,7 +1,6 @@
 """Records per second, and CPU time per record, from runs of two sizes: starts and stops cancel out."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,7 +8,7 @@ from statistics import median
 
 import attrs
 
-from tests.bench.cpu_time import cpu_seconds, used
+from tests.bench.cpu_time import benchmark_process, cpu_seconds, used
 from tests.bench.runtime.programs import Program
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Workload
@@ -121,6 +120,8 @@ def measure(
     def warm_up(program: Program, times: int) -> float:
         return run(program, workload.sizes(length.records * times)[1], "warming up").seconds
 
+    for each in programs:
+        warm_up(each, 1)  # a new JVM is so slow that this run shows nothing about the length of others
     sizes = {
         each.name: workload.sizes(length.records * length.times(partial(warm_up, each))) for each in programs
     }
@@ -135,8 +136,9 @@ def measure(
 def run_of(program: Program, workload: Workload, topics: Topics, records: int) -> Run:
     """Run an application until its last commit."""
     job = topics.job(program.name, workload, records)
-    before, started = cpu_seconds(os.getpid()), time.perf_counter()
+    root = benchmark_process()
+    before, started = cpu_seconds(root), time.perf_counter()
     with program.running(job, in_bulk=True) as running:
         running.await_end()
         seconds = time.perf_counter() - started
-        return Run(records, seconds, used(before, cpu_seconds(os.getpid())))
+        return Run(records, seconds, used(before, cpu_seconds(root)))

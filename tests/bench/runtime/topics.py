@@ -4,8 +4,8 @@ No topic is deleted before the end: Spark's cached producers would request its m
 """
 
 import time
-from itertools import count
 
+import attrs
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
@@ -15,21 +15,43 @@ _AT_ONCE = 50_000
 _SECONDS = 60
 
 
-class Topics:
-    """Creates topics with `partitions` partitions."""
+@attrs.define
+class Created:
+    """What was created so far, as values that the next process continues with.
 
-    def __init__(self, servers: str, prefix: str = "bench", partitions: int = PARTITIONS) -> None:
+    `filled` are the filled sources by keys, records, number and role; `begins` the event time of their first
+    records; `number` is the next number of a run or source.
+    """
+
+    filled: dict[tuple[Keys, int, int, str], str] = attrs.field(factory=dict)
+    begins: dict[tuple[Keys, int], int] = attrs.field(factory=dict)
+    number: int = 0
+
+    def next_number(self) -> int:
+        """Return a number that no other topic or application has."""
+        self.number += 1
+        return self.number - 1
+
+
+class Topics:
+    """Creates topics with `partitions` partitions; `created` are those of earlier processes."""
+
+    def __init__(
+        self,
+        servers: str,
+        prefix: str = "bench",
+        partitions: int = PARTITIONS,
+        created: Created | None = None,
+    ) -> None:
         self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         self.servers = servers
+        self.created = Created() if created is None else created
         self._prefix = prefix
         self._partitions = partitions
-        self._filled: dict[tuple[Keys, int, int, str], str] = {}
-        self._begins: dict[tuple[Keys, int], int] = {}
-        self._numbers = count()
 
     def job(self, program: str, workload: Workload, records: int | None) -> Job:
         """Return a new run over sources with `records` records; None = over its own empty sources."""
-        id_ = f"{self._prefix}-{next(self._numbers)}-{program}"
+        id_ = f"{self._prefix}-{self.created.next_number()}-{program}"
         each = None if records is None else records // workload.chains // workload.sources_per_chain
         chains = []
         for number in range(workload.chains):
@@ -49,15 +71,15 @@ class Topics:
             self.create(f"{own}-{number}")
             return f"{own}-{number}"
         filled = keys, records, number, what
-        if filled not in self._filled:
+        if filled not in self.created.filled:
             # A topic that could not be filled is not used again.
-            topic = f"{self._prefix}-{what}-{keys.name.lower()}-{records}-{next(self._numbers)}"
+            topic = f"{self._prefix}-{what}-{keys.name.lower()}-{records}-{self.created.next_number()}"
             self.create(topic)
-            begin = self._begins.setdefault((keys, records), int(time.time() * 1000) - records)
+            begin = self.created.begins.setdefault((keys, records), int(time.time() * 1000) - records)
             # A row of a table is older than the record that is joined with it, however long writing takes.
             fill(self.servers, topic, records, keys, begin - (what == "other"))
-            self._filled[filled] = topic
-        return self._filled[filled]
+            self.created.filled[filled] = topic
+        return self.created.filled[filled]
 
     def create(self, topic: str) -> None:
         """Create an empty topic."""
