@@ -65,6 +65,8 @@ _COUNT_KEY = "headwater.count"
 _MOVE_KEY = "headwater.move."
 """Only while the state moves to another number of processors: `from` and, by the phase, `copy` or `clear`."""
 _MOVED_FROM = f"{_MOVE_KEY}from"
+RESHARD_KEY = "headwater.reshard."
+"""The entries of a reshard's journal begin with it."""
 _NO_CLOCKS = (_PROCESSOR_KEY, _INITIAL_KEY, _COUNT_KEY)
 _NO_TIME = -1
 _LONGEST_TEXT = 256 * 1024
@@ -279,6 +281,15 @@ def decode_mark(text: str) -> MoveMark | None:
         if after is not None:
             return MoveMark(phase, entries.get(_MOVED_FROM, after), after)
     return None
+
+
+def has_reshard(texts: Iterable[str]) -> bool:
+    """Return whether a reshard is not complete: its journal is committed for the changelog topics."""
+    for text in texts:
+        mark = decode_mark(text)
+        if mark is not None and mark.before != mark.after:  # a copy of state keeps the counts
+            return any(name.startswith(RESHARD_KEY) for name in _decode_values(text))
+    return False
 
 
 def latest_mark(texts: Iterable[str]) -> MoveMark | None:

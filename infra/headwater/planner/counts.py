@@ -58,6 +58,8 @@ class CountedApplication:
     """The committed number of processors; None = the partition count of the changelog topics."""
     move: MoveMark | None = None
     """The expansion, or the move of the state, that is not complete."""
+    is_resharded: bool = False
+    """Whether a reshard has begun and is not complete."""
     unread: str = ""
     """Why the committed number could not be read; empty = it was, or need not be."""
 
