@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import attrs
-
 from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
@@ -100,17 +98,6 @@ def lowered_count(application: CountedApplication, state: CountedTopic, have: in
         found=counted(have, "partition"),
         why=_IRREVERSIBLE + _REFUSED,
         fix=f"Declare {have} again. If the data is not needed, {delete_topic(application, state)}",
-    )
-
-
-def during_reshard(problem: Problem) -> Problem:
-    """Return a problem of partition counts with what to do while a reshard is not complete."""
-    return attrs.evolve(
-        problem,
-        why=f"A reshard of {problem.application} has begun and is not complete: its state is in old and new "
-        "partitions. What is deleted or copied by hand now is lost.",
-        fix="Run `headwater reshard` again, with the same options: it continues where it was interrupted. Do "
-        "not start the application, change its topics or run `pulumi up` before.",
     )
 
 

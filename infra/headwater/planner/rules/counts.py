@@ -1,7 +1,6 @@
 """Partition counts that do not fit the source topics, and numbers of processors (KIP-287)."""
 
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Iterator
 from itertools import islice
 
 import attrs
@@ -24,7 +23,6 @@ from headwater.planner.processors import (
 from headwater.planner.rules.count_messages import (
     being_expanded,
     changed_count,
-    during_reshard,
     expanded_later,
     expanded_sources,
     first_setup,
@@ -39,21 +37,7 @@ from headwater.planner.rules.count_messages import (
 )
 from headwater.planner.run import ActiveApplication
 
-Rule = Callable[[CountedApplication], Iterator[Problem]]
 
-
-def _during_reshard(rule: Rule) -> Rule:
-    """Return the rule whose problems say to complete a reshard: each other fix would lose what has moved."""
-
-    @wraps(rule)
-    def find(application: CountedApplication) -> Iterator[Problem]:
-        for problem in rule(application):
-            yield during_reshard(problem) if application.is_resharded else problem
-
-    return find
-
-
-@_during_reshard
 def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]:
     """Yield internal topics that are too small because source topics were expanded (KIP-878).
 
@@ -73,7 +57,6 @@ def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]
                 yield too_few(application, state, state.live_partitions)
 
 
-@_during_reshard
 def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
     """Yield topics with too many partitions (KIP-878): an error in both setup modes.
 
@@ -90,7 +73,6 @@ def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
             )
 
 
-@_during_reshard
 def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     """Yield expansions that move keys away from their state (KIP-878, motivation).
 
