@@ -171,6 +171,7 @@ class SimulatedCluster:
     processors: dict[str, int] = attrs.field(factory=dict)
     """Application → committed number of processors."""
     moves: dict[str, MoveMark] = attrs.field(factory=dict)
+    resharded: frozenset[str] = frozenset()
     unread: dict[str, str] = attrs.field(factory=dict)
     readers: dict[str, GroupFacts] = attrs.field(factory=dict)
     """Groups that read topics, by their ids."""
@@ -201,6 +202,7 @@ class SimulatedCluster:
             features=self.features,
             processors=dict(self.processors),
             moves=dict(self.moves),
+            resharded=self.resharded,
             unread_processors=dict(self.unread),
             evidence=self.evidence,
         )

@@ -9,6 +9,7 @@ from headwater.kafka.broker_connection import BrokerConnection, UnknownRequestEr
 from headwater.kafka.broker_session import BrokerSession
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import (
+    COMMIT_OFFSETS,
     DEAD,
     DESCRIBE_BROKERS,
     DESCRIBE_CLUSTER,
@@ -21,6 +22,7 @@ from headwater.kafka.group_messages import (
     GroupListing,
     classic_groups,
     cluster_description,
+    commit_offsets,
     committed_topics,
     consumer_groups,
     describe_brokers,
@@ -29,8 +31,10 @@ from headwater.kafka.group_messages import (
     fetch_offsets,
     list_groups,
     listed_groups,
+    refused_commits,
     registered_brokers,
 )
+from headwater.kafka.kafka_errors import is_moving
 from headwater.kafka.login import Login
 from headwater.kafka.streams_group_messages import (
     DESCRIBE_STREAMS_GROUPS,
@@ -115,6 +119,30 @@ class GroupClient:
                 return session.request(connected, FETCH_OFFSETS, fetch_offsets(asked), committed_topics)
 
             return session.at_coordinators(ids, ask)
+
+    def commit(self, id_: str, commits: Mapping[tuple[str, int], tuple[int, str]]) -> KafkaError | None:
+        """Commit partition → (offset, text) for a group without members; return the first error, if any.
+
+        librdkafka's clients in Python append a null byte to each text: Java's Base64 decoder, and with it
+        Kafka Streams, refuses the text.
+        """
+        body = commit_offsets(id_, commits)
+        with self._session() as session:
+
+            def ask(
+                connected: BrokerConnection, asked: Sequence[str]
+            ) -> Sequence[tuple[str, KafkaError | bool]]:
+                refused = [
+                    KafkaError(error.code(), f"{topic}, partition {partition}: {error.str()}")
+                    for topic, partition, error in session.request(
+                        connected, COMMIT_OFFSETS, body, refused_commits
+                    )
+                ]
+                first = next((each for each in refused if is_moving(each)), next(iter(refused), True))
+                return [(each, first) for each in asked]
+
+            answer = session.at_coordinators([id_], ask)[id_]
+        return answer if isinstance(answer, KafkaError) else None
 
     def listing(self) -> Sequence[GroupListing] | KafkaError:
         """Return all groups that the user may describe, of every broker that is alive."""

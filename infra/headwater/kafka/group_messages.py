@@ -3,7 +3,8 @@
 Members of a classic group exchange bytes with what they subscribe to and are assigned.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import attrs
@@ -50,12 +51,14 @@ DESCRIBE_GROUPS = Message("DescribeGroups", 15, 5, 5)
 DESCRIBE_CONSUMER_GROUPS = Message("ConsumerGroupDescribe", 69, 0, 0)
 LIST_GROUPS = Message("ListGroups", 16, 4, 5)
 FETCH_OFFSETS = Message("OffsetFetch", 9, 8, 8)
+COMMIT_OFFSETS = Message("OffsetCommit", 8, 8, 8)
 DESCRIBE_CLUSTER = Message("DescribeCluster", 60, 0, 0)
 DESCRIBE_BROKERS = Message("DescribeCluster", 60, 0, 2)
 
 DEAD = "Dead"
 """The state of a group that does not exist, or has another protocol than the request."""
 _FIRST_VERSION_WITH_TYPES = 5
+_NO_EPOCH = (-1).to_bytes(4, "big", signed=True)
 _FIRST_VERSION_WITH_ENDPOINTS, _FIRST_VERSION_WITH_FENCED = 1, 2
 _TYPES = {
     "classic": GroupType.CLASSIC,
@@ -285,6 +288,35 @@ def committed_topics(reader: ResponseReader) -> Sequence[tuple[str, frozenset[st
         return id_, KafkaError(code) if code else topics
 
     return tuple(reader.compact_array(group))
+
+
+def commit_offsets(id_: str, commits: Mapping[tuple[str, int], tuple[int, str]]) -> bytes:
+    """Return the body that commits partition → (offset, text) for a group without members."""
+    topics: dict[str, list[bytes]] = defaultdict(list)
+    for (topic, partition), (offset, text) in commits.items():
+        numbers = partition.to_bytes(4, "big") + offset.to_bytes(8, "big") + _NO_EPOCH
+        topics[topic].append(numbers + compact_text(text) + NO_TAGS)
+    no_member = _NO_EPOCH + compact_text("") + b"\x00"  # generation, id, id of the instance: null
+    body = (compact_text(topic) + compact_array(each) + NO_TAGS for topic, each in topics.items())
+    return compact_text(id_) + no_member + compact_array(body) + NO_TAGS
+
+
+def refused_commits(reader: ResponseReader) -> Sequence[tuple[str, int, KafkaError]]:
+    """Return (topic, partition, error) for the partitions whose offsets were not committed."""
+    reader.skip(4)  # throttle time
+
+    def partition() -> tuple[int, int]:
+        found = reader.number(4), reader.number(2)
+        reader.tagged_fields()
+        return found
+
+    def topic() -> list[tuple[str, int, KafkaError]]:
+        name = reader.compact_text()
+        found = [(name, number, KafkaError(code)) for number, code in reader.compact_array(partition) if code]
+        reader.tagged_fields()
+        return found
+
+    return [each for found in reader.compact_array(topic) for each in found]
 
 
 def describe_cluster(*, with_operations: bool) -> bytes:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import attrs
 
 from headwater.kafka.reader import ClusterReader
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.compiled import CompiledApplication
-from headwater.model.offset_metadata import decode_count, latest_mark
+from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.offset_metadata import decode_count, has_reshard, latest_mark
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import Lifecycle
 
@@ -21,14 +22,32 @@ def with_processor_state(
     """Return `snapshot` with the committed numbers of processors, and how many records topics have.
 
     Sends requests only for applications that declare processors and have state, and for those with a topic
-    of another partition count than they require: an empty topic may be deleted, and it has no state to lose.
+    of another partition count than they require: an empty topic may be deleted, and it has no state to lose,
+    and topics of a reshard that is not complete have parts of the state.
     """
     applications = tuple(compiled)
     stateful = tuple(_with_state(snapshot, applications))
     numbered = _with_numbers(reader, snapshot, stateful) if stateful else snapshot
-    return _with_records(
-        reader, numbered, {**_wrong_counts(snapshot, applications), **_to_read(numbered, stateful)}
-    )
+    wrong = [(each, live) for each in applications if (live := _wrong_counts(snapshot, each))]
+    numbered = attrs.evolve(numbered, resharded=frozenset(_resharded(reader, wrong)))
+    counted = {name: count for _, live in wrong for name, count in live.items()}
+    return _with_records(reader, numbered, {**counted, **_to_read(numbered, stateful)})
+
+
+def _resharded(
+    reader: ClusterReader, wrong: Sequence[tuple[CompiledApplication, Mapping[str, int]]]
+) -> Iterator[str]:
+    """Yield the ids of applications whose reshard is not complete; none if the offsets cannot be read."""
+    for application, live in wrong:
+        changelogs = {
+            topic.name: 1
+            for topic in application.internal_topics
+            if topic.kind is TopicKind.CHANGELOG and topic.name in live
+        }
+        if changelogs and application.application.processors is None:
+            with suppress(ProblemsError):
+                if has_reshard(reader.offset_metadata(application.application.id, changelogs)):
+                    yield application.application.id
 
 
 def _with_state(
@@ -81,16 +100,12 @@ def _to_read(snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication])
     }
 
 
-def _wrong_counts(snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]) -> Mapping[str, int]:
-    """Return internal topic → its partition count, of applications with a topic of a wrong count."""
-    found: dict[str, int] = {}
-    for application in compiled:
-        declared = {topic.name: topic.partitions for topic in application.internal_topics}
-        live = {name: snapshot.topics[name].partitions for name in declared if name in snapshot.topics}
-        is_active = application.application.lifecycle is Lifecycle.ACTIVE
-        if is_active and any(count != declared[name] for name, count in live.items()):
-            found |= live
-    return found
+def _wrong_counts(snapshot: ClusterSnapshot, application: CompiledApplication) -> Mapping[str, int]:
+    """Return internal topic → its partition count, if a topic of the application has a wrong count."""
+    declared = {topic.name: topic.partitions for topic in application.internal_topics}
+    live = {name: snapshot.topics[name].partitions for name in declared if name in snapshot.topics}
+    is_active = application.application.lifecycle is Lifecycle.ACTIVE
+    return live if is_active and any(count != declared[name] for name, count in live.items()) else {}
 
 
 def _with_records(

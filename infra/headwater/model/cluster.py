@@ -220,6 +220,8 @@ class ClusterSnapshot:
     """
     moves: Mapping[str, MoveMark] = attrs.field(factory=dict)
     """Application → its expansion, or the move of its state, that is not complete (KIP-287)."""
+    resharded: frozenset[str] = frozenset()
+    """The applications with a topic of a wrong partition count whose reshard is not complete."""
     unread_processors: Mapping[str, str] = attrs.field(factory=dict)
     """Application → why its committed offsets could not be read."""
     evidence: ClusterEvidence | None = None

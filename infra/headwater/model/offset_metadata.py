@@ -1,7 +1,8 @@
 """The metadata of committed offsets: state versions, clocks, read positions, moves of state.
 
-The bytes are as in Kafka Streams' `TopicPartitionMetadata` and `ProcessorMetadata`. A Kafka Streams
-application that takes over the offsets finds the stream time in them, and we find its stream time.
+The bytes are as in Kafka Streams' `TopicPartitionMetadata` and `ProcessorMetadata`, so we find the stream
+time of a Kafka Streams application. It finds the times of a text only if `GroupClient.commit` has committed
+the text: confluent-kafka appends a null byte, which Java's decoder refuses.
 """
 
 import base64
@@ -64,6 +65,8 @@ _COUNT_KEY = "headwater.count"
 _MOVE_KEY = "headwater.move."
 """Only while the state moves to another number of processors: `from` and, by the phase, `copy` or `clear`."""
 _MOVED_FROM = f"{_MOVE_KEY}from"
+RESHARD_KEY = "headwater.reshard."
+"""The entries of a reshard's journal begin with it."""
 _NO_CLOCKS = (_PROCESSOR_KEY, _INITIAL_KEY, _COUNT_KEY)
 _NO_TIME = -1
 _LONGEST_TEXT = 256 * 1024
@@ -152,7 +155,7 @@ def trim_text(text: str) -> str:
 
     librdkafka copies texts without a terminating null byte, so confluent-kafka returns them with the bytes
     that happen to follow. The end is known from the content: Kafka Streams and Headwater say how many entries
-    there are. Any other text is returned as it is.
+    there are, or the text of Kafka Streams ends after the time. Any other text is returned as it is.
     """
     if len(text) > _LONGEST_TEXT:
         return text
@@ -166,7 +169,7 @@ def trim_text(text: str) -> str:
             case 1:
                 length = 0
             case 2:
-                length = _length_of_entries(body)
+                length = _length_of_entries(body) or 0
             case 3:
                 decompressor = zlib.decompressobj()
                 decompressor.decompress(body, _LARGEST_BODY)
@@ -178,15 +181,19 @@ def trim_text(text: str) -> str:
     return encoded[: 4 * -(-(_HEAD.size + length) // 3)]
 
 
-def _length_of_entries(body: bytes) -> int:
-    (count,) = _COUNT.unpack_from(body)
-    at = _COUNT.size
-    for _ in range(count):
-        (length,) = _COUNT.unpack_from(body, at)
-        at += _COUNT.size + length + _TIME.size
-        if length < 0 or at > len(body):
-            raise struct.error
-    return at
+def _length_of_entries(body: bytes) -> int | None:
+    """Return how many bytes the entries have; None if there are none, only bytes that do not belong to it."""
+    try:
+        (count,) = _COUNT.unpack_from(body)
+        at = _COUNT.size
+        for _ in range(count):
+            (length,) = _COUNT.unpack_from(body, at)
+            at += _COUNT.size + length + _TIME.size
+            if length < 0 or at > len(body):
+                return None
+    except struct.error:
+        return None
+    return at if count >= 0 else None
 
 
 def decode(text: str) -> OffsetMetadata | None:
@@ -212,7 +219,7 @@ def decode_processor_metadata(text: str) -> Mapping[str, int]:
 
 def encode_processor_metadata(partition_time: int, times: Mapping[str, int]) -> str:
     """Return a text as Kafka Streams writes it; `partition_time` is the largest timestamp, -1 = none."""
-    body = _COUNT.pack(len(times)) + b"".join(map(_encode_entry, times.items()))
+    body = _COUNT.pack(len(times)) + b"".join(map(_encode_entry, times.items())) if times else b""
     return _encode_base64(_HEAD.pack(_FORMAT, partition_time) + body)
 
 
@@ -274,6 +281,15 @@ def decode_mark(text: str) -> MoveMark | None:
         if after is not None:
             return MoveMark(phase, entries.get(_MOVED_FROM, after), after)
     return None
+
+
+def has_reshard(texts: Iterable[str]) -> bool:
+    """Return whether a reshard is not complete: its journal is committed for the changelog topics."""
+    for text in texts:
+        mark = decode_mark(text)
+        if mark is not None and mark.before != mark.after:  # a copy of state keeps the counts
+            return any(name.startswith(RESHARD_KEY) for name in _decode_values(text))
+    return False
 
 
 def latest_mark(texts: Iterable[str]) -> MoveMark | None:

@@ -45,6 +45,25 @@ class CountedTopic:
         return max(0, self.partitions - self.live_partitions) if self.live_partitions is not None else 0
 
 
+_COUNT_CODES = frozenset(
+    {
+        ProblemCode.OVER_PARTITIONED,
+        ProblemCode.UNDER_PARTITIONED,
+        ProblemCode.SOURCE_TOPICS_EXPANDED,
+        ProblemCode.EXPLICIT_COUNT_CHANGED,
+        ProblemCode.UNSAFE_EXPANSION,
+    }
+)
+_RESHARDED = (
+    "A reshard of {} has begun and is not complete: its state is in old and new partitions. What is deleted "
+    "or copied by hand now is lost."
+)
+_CONTINUE = (
+    "Run `headwater reshard` again, with the same options: it continues where it was interrupted. Do not "
+    "start the application, change its topics or run `pulumi up` before."
+)
+
+
 @attrs.frozen(kw_only=True)
 class CountedApplication:
     """One application with the counts of its topics, internal topics first: all that some rules need."""
@@ -58,6 +77,8 @@ class CountedApplication:
     """The committed number of processors; None = the partition count of the changelog topics."""
     move: MoveMark | None = None
     """The expansion, or the move of the state, that is not complete."""
+    is_resharded: bool = False
+    """Whether a reshard has begun and is not complete."""
     unread: str = ""
     """Why the committed number could not be read; empty = it was, or need not be."""
 
@@ -99,7 +120,13 @@ class CountedApplication:
         severity: Severity = Severity.ERROR,
         at: Location | None = None,
     ) -> Problem:
-        """Return a problem of this application, located at `at`, the topic's operator or the application."""
+        """Return a problem of this application, located at `at`, the topic's operator or the application.
+
+        While a reshard is not complete, problems of counts say to complete it: each other fix would lose what
+        has moved.
+        """
+        if self.is_resharded and code in _COUNT_CODES:
+            why, fix = _RESHARDED.format(self.id), _CONTINUE
         declared = topic.declared if topic else None
         internal = declared if isinstance(declared, InternalTopic) else None
         return Problem(

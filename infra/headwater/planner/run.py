@@ -111,6 +111,7 @@ class ActiveApplication(CountedApplication):
             initial=record.initial if record else {},
             present=snapshot.processors.get(compiled.application.id),
             move=snapshot.moves.get(compiled.application.id),
+            is_resharded=compiled.application.id in snapshot.resharded,
             unread=snapshot.unread_processors.get(compiled.application.id, ""),
             snapshot=snapshot,
             record=record,

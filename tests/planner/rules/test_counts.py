@@ -45,6 +45,21 @@ def test_too_few_partitions_are_added_with_autoscaling_downstream_first(mode: Ma
     assert {action.added_partitions for action in one_more.actions} == {1}
 
 
+@pytest.mark.parametrize(("changelog", "source"), [(9, 4), (4, 9)])
+def test_a_reshard_is_completed_before_anything_else(changelog: int, source: int) -> None:
+    """Topics that are deleted or copied meanwhile would have parts of the state only."""
+    cluster = SimulatedCluster.set_up(application())
+    cluster.change(CHANGELOG, partitions=changelog)
+    counted = application(sources={"orders-in": source})
+    other = {problem.fix for problem in cluster.plan(counted).problems}
+    cluster.resharded = frozenset({"orders"})
+    problems = cluster.plan(counted).problems
+    assert problems
+    for problem in problems:
+        assert problem.fix.startswith("Run `headwater reshard` again")
+        assert problem.fix not in other
+
+
 @BOTH
 @pytest.mark.parametrize("autoscaling", [{}, AUTOSCALING], ids=["off", "on"])
 def test_too_many_partitions_are_always_an_error(

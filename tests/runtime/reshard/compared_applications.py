@@ -114,6 +114,19 @@ def versions_and_buffer() -> list[Json]:
     ]
 
 
+def emitted_when_closed() -> list[Json]:
+    """Return a topology that emits windows once, when they close."""
+    return [
+        {"stream": {"topic": "orders", "as": "orders"}},
+        {"groupByKey": {"from": "orders"}},
+        {"windowedBy": {"tumbling": {"size": "5s", "grace": 0}, "emit": "onWindowClose"}},
+        {"aggregate": {**_AGGREGATE, "materialized": {"store": "seconds", **_VALUE}}},
+        {"toStream": {}},
+        {"selectKey": {"key": PARTIAL.key}},
+        {"to": {"topic": "out-closed"}},
+    ]
+
+
 def suppressed(limit: str) -> list[Json]:
     """Return a topology that buffers the updates of a table, and emits the last one of each key later.
 

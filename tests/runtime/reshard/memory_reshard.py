@@ -1,6 +1,6 @@
 """A cluster in memory for reshards and copies of state."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headwater.model.offset_metadata import OffsetMetadata
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer
@@ -23,6 +23,9 @@ class ReshardMemoryCluster(MemoryCluster):
     def open_transactions(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
         del partitions
         return []
+
+    def commit_texts_again(self, partitions: Iterable[TopicPartition]) -> None:
+        """Kafka Streams can read all texts: no client has changed them."""
 
     def fence(self, names: Sequence[str]) -> None:
         for name in names:

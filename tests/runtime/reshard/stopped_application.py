@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 from confluent_kafka import Consumer, TopicPartition
 
-from headwater.model.offset_metadata import decode_time, encode_processor_metadata
+from headwater.model.offset_metadata import encode_processor_metadata
 from headwater_spark.engine.partitioners.hashing import default_partition
+from tests.groups import commit_as_kafka_streams, committed_texts
 from tests.runtime.spark.kafka_topics import Topics
 
 _TIME = 1_760_000_000_000
@@ -67,16 +68,14 @@ class StoppedApplication:
         records = [(key, b"%d" % number, _TIME + number) for number in range(3) for key in self.keys]
         self._put(self.internal["by-value-repartition"], records)
         self._put(self.source, records)
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": self.id})
-        offsets = []
+        commits = {}
         for topic, is_processed in ((self.source, True), (self.internal["by-value-repartition"], False)):
             for partition in range(self.partitions):
                 end = len([each for each in self.topics.get(topic) if each[1] == partition])
                 text = encode_processor_metadata(_TIME + partition, {})
                 offset = end if is_processed else end // 2
-                offsets.append(TopicPartition(topic, partition, offset, text))
-        consumer.commit(offsets=offsets, asynchronous=False)
-        consumer.close()
+                commits[topic, partition] = (offset, text)
+        commit_as_kafka_streams(self.servers, self.id, commits)
 
     def _put(self, topic: str, records: Iterable[tuple[bytes, bytes, int]]) -> None:
         self.topics.send(
@@ -121,5 +120,8 @@ class StoppedApplication:
         assert {store: self.entries(store) for store in before} == before
         assert self.unprocessed() == waiting
         assert [each.offset for each in self.committed(self.source)[2:]] == [0, 0, 0]
-        times = [decode_time(each.metadata or "") for each in self.committed(self.source)]
-        assert times == [_TIME + 1] * 5  # the latest of both tasks: a key of any may be in each
+        texts = committed_texts(self.servers, self.id)
+        # The latest time of both tasks: a key of any may be in each.
+        text = encode_processor_metadata(_TIME + 1, {})
+        read = (self.source, self.internal["by-value-repartition"])
+        assert {texts[topic, each] for topic in read for each in range(5)} == {text}

@@ -1,6 +1,7 @@
 """`headwater reshard` and the real Kafka Streams: as if the application had the new count from the start."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 
@@ -19,6 +20,7 @@ from tests.runtime.reshard.compared_applications import (
     Json,
     all_stores,
     batches,
+    emitted_when_closed,
     suppressed,
     versions_and_buffer,
 )
@@ -102,6 +104,26 @@ def test_suppressed_updates_are_as_if_they_had_the_new_count_from_the_start(
     assert moved == fresh
     assert fresh["out-calmer"]
     assert compared.entries(compared.moved) == compared.entries(compared.fresh)
+
+
+@pytest.mark.soak
+def test_windows_that_were_emitted_are_not_emitted_again(
+    kafka: LocalBroker, unique: Callable[[str], str]
+) -> None:
+    """Kafka Streams finds in the committed texts until when a task has emitted windows."""
+    before, after = {"orders": 2}, {"orders": 4}
+    servers, steps = kafka.bootstrap_servers, emitted_when_closed()
+    compared = Compared(servers, Topics(servers), unique, steps, before, after)
+    first, second = islice(batches(before, keys=40, size=200, seed=21), 2)
+    compared.process(first)
+    assert compared.reshard().written
+    compared.process(second)
+    moved, fresh = (
+        {key: Counter(values) for key, values in compared.outputs(name, {})["out-closed"].items()}
+        for name in compared.names
+    )
+    assert moved == fresh
+    assert fresh
 
 
 @pytest.mark.soak

@@ -158,6 +158,12 @@ def test_a_signal_that_interrupts_a_reshard_says_how_to_complete_it(
     text = " ".join("".join(lines).split())
     assert f"The reshard of {app.id} was interrupted." in text
     assert "Run the command again. It continues where it was interrupted." in text
+    code, text = _run(app, "plan", str(file))
+    assert (code, f"A reshard of {app.id} has begun and is not complete" in " ".join(text.split())) == (
+        3,
+        True,
+    )
+    assert "--delete" not in text
     code, text = _run(app, *words[:4])
     assert code == 0, text
     app.check(before, waiting)

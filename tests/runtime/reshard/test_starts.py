@@ -9,15 +9,18 @@ import pytest
 
 from headwater.compiler import compile_document
 from headwater.compiler.cluster_profiles import with_profile
+from headwater.compiler.streams_config import LIBRARY_SUPPLIER
 from headwater.model.cluster_profiles import PROFILES
 from headwater.model.problems import ProblemCode, ProblemsError, errors
+from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
-from headwater_spark.driver.reshard.checks import find_journal, forgotten_offsets
+from headwater_spark.driver.reshard.checks import autoscaling_problems, find_journal, forgotten_offsets
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Phase, read_journal
+from headwater_spark.driver.reshard.problems import AUTOSCALING
 from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster
 from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.driver.memory_move import KilledError
@@ -35,6 +38,10 @@ from tests.runtime.reshard.resharded_application import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+def with_config(config: "Mapping[str, str]") -> TopologyDocument:
+    return attrs.evolve(DOCUMENT, application=attrs.evolve(DOCUMENT.application, config=config))
 
 
 def test_an_application_that_starts_before_a_topic_is_expanded_loses_nothing() -> None:
@@ -120,6 +127,27 @@ def test_counts_do_not_fit_until_the_last_step() -> None:
     assert set(fitting) <= {"DONE"}
 
 
+@pytest.mark.parametrize("expanded", [(), ("orders",)])
+def test_an_application_that_expands_its_topics_needs_source_topics_with_the_old_counts(
+    expanded: tuple[str, ...],
+) -> None:
+    """With the new counts, its library would expand the other topics, and let it start."""
+    app = application(inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    app.cluster.expand(dict.fromkeys(expanded, 5))
+    after = inputs((5, 2, 2))
+    reshard, _, _ = app.plan(after)
+    config = {"default.client.supplier": LIBRARY_SUPPLIER, "partition.autoscaling.enabled": "true"}
+    found = [
+        list(autoscaling_problems(reshard, with_config(each)))
+        for each in (config, {**config, AUTOSCALING: "false"})
+    ]
+    assert [[problem.code for problem in each] for each in found] == [
+        [ProblemCode.RESHARD_REFUSED] * len(expanded),
+        [],
+    ]
+
+
 def test_an_application_that_runs_when_its_topics_are_expanded_is_waited_for() -> None:
     app = application(inputs((2, 2, 2)), 1)
     app.write_entries(20)
@@ -152,8 +180,7 @@ def test_settings_that_the_cluster_does_not_accept_of_new_topics_refuse_no_resha
             app.reshard(after)
         app.cluster.kill_after(None)
     config = {"topic.min.insync.replicas": "2"}
-    declared = attrs.evolve(DOCUMENT, application=attrs.evolve(DOCUMENT.application, config=config))
-    [recognized] = with_profile([declared], PROFILES["redpanda"])
+    [recognized] = with_profile([with_config(config)], PROFILES["redpanda"])
     found = compile_document(recognized, app.counts).problems
     assert [problem.code for problem in errors(found)] == [ProblemCode.NOT_ON_CLUSTER]
     journal = find_journal(recognized, app.counts, app.cluster)

@@ -182,11 +182,14 @@ def test_the_time_of_a_partition_is_that_of_kafka_streams_too() -> None:
 @given(st.integers(-1, 2**62), CLOCKS, st.text(max_size=20))
 def test_what_follows_a_text_is_removed(time: int, times: Mapping[str, int], rest: str) -> None:
     """librdkafka copies texts without a null byte at their end."""
-    first = base64.b64encode(struct.pack(">bq", 1, time)).decode()
+    first, without_entries = (
+        base64.b64encode(struct.pack(">bq", format_, time)).decode() for format_ in (1, 2)
+    )
     longest = OffsetMetadata(3, {f"{number:0100}": number * 7**20 for number in range(60)}).encode(time)
     assert unread_reason(longest) is None
     for text in (
         first,
+        without_entries,
         encode_processor_metadata(time, times),
         OffsetMetadata(3, times).encode(time),
         longest,
@@ -196,6 +199,7 @@ def test_what_follows_a_text_is_removed(time: int, times: Mapping[str, int], res
 
 
 def test_the_metadata_of_kafka_streams_are_read_and_written() -> None:
+    assert encode_processor_metadata(1_785_800_000_000, {}) == "AgAAAZ/J+YIA"
     text = encode_processor_metadata(1_700_000_000_000, {"closed": 5})
     assert decode_time(text) == 1_700_000_000_000
     assert decode_processor_metadata(text) == {"closed": 5}

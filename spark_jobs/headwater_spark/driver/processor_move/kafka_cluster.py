@@ -13,6 +13,8 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from headwater.change import admin_client
 from headwater.change.topics import failures, request_new_partitions
 from headwater.kafka import Connection
+from headwater.kafka.broker_session import NoAnswerError
+from headwater.kafka.group_client import GroupClient
 from headwater.kafka.group_offsets import unread_problem
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer
@@ -156,6 +158,30 @@ class KafkaMoveCluster:
             yield _WaitingProducer(self._application, producer, self._failed)
         finally:
             producer.abort()
+
+    def commit_texts_again(self, partitions: Iterable[TopicPartition]) -> None:
+        """Commit the offsets that are committed again, with texts that Kafka Streams can read.
+
+        confluent-kafka appends a null byte to each text. The group must have no members.
+
+        Raises:
+            KafkaException: It has members, or the brokers do not answer.
+        """
+        commits = {
+            each: (found.offset, found.text)
+            for each, found in self.committed(partitions).items()
+            if found.offset is not None
+        }
+        if not commits:
+            return
+        try:
+            refused = GroupClient(self._connection, clients.REQUEST_SECONDS).commit(
+                self._application, commits
+            )
+        except NoAnswerError as error:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from error  # noqa: SLF001 - the library's own code
+        if refused is not None:
+            raise KafkaException(refused)
 
     def fence(self, names: Iterable[str]) -> None:
         """Abort the transactions of producers with these transactional ids; they cannot commit any more."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from headwater.compiler.streams_config import StreamsConfig, has_library
 from headwater.kafka import Connection
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.model.cluster import ClusterSnapshot
@@ -187,6 +188,26 @@ def expansion_problems(
     after = {topic: count for topic, count in reshard.expansions.items() if count > partitions[topic]}
     compiled = compile_with_counts(document, partitions, reshard.sources)
     return errors(expansion_violations(compiled, partitions, after, policies))
+
+
+def autoscaling_problems(reshard: Reshard, document: TopologyDocument) -> Iterable[Problem]:
+    """Yield the problem of an application whose library would expand its topics during the reshard.
+
+    It cannot while the source topics have the old counts: then its changelog topics have too many partitions.
+    """
+    application = document.application
+    config = StreamsConfig.of(application)
+    early = sorted(
+        each.topic
+        for each in reshard.inputs
+        if not each.is_internal
+        and each.after > each.before
+        and (each.present >= each.after or each.is_rewritten)
+    )
+    if early and config.autoscaling and has_library(application.config):
+        yield problems.expands_its_topics(
+            application.id, early, application.locate_config(problems.AUTOSCALING)
+        )
 
 
 def check_sources(reshard: Reshard, cluster: ReshardCluster) -> None:

@@ -13,7 +13,7 @@ Several processes can have a share of the partitions each. All of them complete 
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -64,6 +64,10 @@ class ReshardCluster(MoveCluster, Protocol):
 
     def open_transactions(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
         """Return the partitions that have records of transactions which are not complete."""
+        ...
+
+    def commit_texts_again(self, partitions: Iterable[TopicPartition]) -> None:
+        """Commit what is committed again, with texts that Kafka Streams can read."""
         ...
 
     def fence(self, names: Sequence[str]) -> None:

@@ -308,6 +308,7 @@ class ReshardExecution:
         """Write unprocessed records again, and commit the offsets: one transaction."""
         journal = self._known_journal()
         if journal.has_offsets:
+            self._commit_texts_again()  # an earlier execution may have been interrupted before
             return
         if wrong := self._unprocessed_records().problems(has_begun=True):
             raise ProblemsError(wrong)
@@ -318,10 +319,15 @@ class ReshardExecution:
         producer.send(records.rewritten())
         self._journal = attrs.evolve(journal, has_offsets=True)
         producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})
+        self._commit_texts_again()
 
     def _commit_added(self, producer: MoveProducer) -> None:
         if commits := self._unprocessed_records().commits(added=True):
             producer.commit(commits)
+            self._commit_texts_again()
+
+    def _commit_texts_again(self) -> None:
+        self._cluster.commit_texts_again(self._input_partitions())
 
     def _end(self, producer: MoveProducer) -> None:
         producer.commit(self._known_journal().removal)
@@ -367,11 +373,12 @@ class ReshardExecution:
 
     def _unprocessed_records(self) -> UnprocessedRecords:
         """Return the unprocessed records, as they are committed now."""
-        counts = self._cluster.counts(each.topic for each in self._reshard.inputs)
-        committed = self._cluster.committed(
-            [(topic, number) for topic, count in counts.items() for number in range(count)]
-        )
+        committed = self._cluster.committed(self._input_partitions())
         return UnprocessedRecords(self._reshard, self._cluster, committed)
+
+    def _input_partitions(self) -> Sequence[TopicPartition]:
+        counts = self._cluster.counts(each.topic for each in self._reshard.inputs)
+        return [(topic, number) for topic, count in counts.items() for number in range(count)]
 
     def _known_journal(self) -> Journal:
         if self._journal is None:

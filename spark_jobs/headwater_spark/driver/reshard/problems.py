@@ -11,6 +11,9 @@ WRONG = (
 )
 
 
+AUTOSCALING = "partition.autoscaling.enabled"
+
+
 def group_active(application: str, state: str, seconds: float, *, has_begun: bool = False) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
@@ -214,6 +217,22 @@ def different_close_times(application: str, topic: str) -> Problem:
     )
 
 
+def expands_its_topics(application: str, sources: Sequence[str], at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"{application} could start before the reshard is complete: it expands its own topics.",
+        expected=f"`{AUTOSCALING}: false`, or source topics with their old partition counts",
+        found=f"`{AUTOSCALING}: true`, and {', '.join(sources)} with the new count before the last step",
+        why="Kafka Streams does not start while the counts of its topics do not fit. With autoscaling, an "
+        "instance expands them, and processes records without the state of their keys: results would be "
+        "wrong, and the reshard could not be completed. " + UNCHANGED,
+        fix=f"Set `{AUTOSCALING}` to false in the properties of the application, on each machine, and in the "
+        "document. Then run the command again.",
+        location=at,
+    )
+
+
 def not_complete(application: str, changes: Mapping[str, tuple[int, int]]) -> Problem:
     shown = ", ".join(f"{topic}: {before} to {after}" for topic, (before, after) in sorted(changes.items()))
     return Problem(
@@ -368,5 +387,7 @@ def wrong_copy(
             if is_cleared
             else "No entry was deleted from its old partition."
         ),
-        fix="Make sure that no instance of the application runs, and run the command again.",
+        fix="Make sure that no instance of the application runs, and run the command again. If it finds the "
+        "same, an instance has processed records before all entries had moved. Then reset the application: "
+        "run `kafka-streams-application-reset.sh`, and delete its local state on each machine.",
     )

@@ -25,6 +25,7 @@ from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import input_problems, problems
 from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
+    autoscaling_problems,
     check_reshard,
     check_stopped,
     deleted_topics,
@@ -380,6 +381,7 @@ def _topic_problems(
     """Return why topics cannot be written or expanded, as far as their configs and the policies show."""
     written = sorted({each.source for each in reshard.transfers} | reshard.rewritten_topics.keys())
     return [
+        *autoscaling_problems(reshard, document),
         *timestamp_problems(document.application.id, snapshot, written),
         *expansion_problems(reshard, document, snapshot.partitions, policies),
     ]

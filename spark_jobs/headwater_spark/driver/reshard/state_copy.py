@@ -214,6 +214,7 @@ class CopyExecution:
     def _finish(self, producer: MoveProducer, journal: Journal) -> None:
         """Copy unprocessed records, and commit with them that the copy is complete."""
         commits: dict[TopicPartition, tuple[int, str]] = {}
+        repartition = {copy.target.name for copy in self._copies if not copy.is_changelog}
         for copy in self._copies:
             partitions = [(copy.target.name, each) for each in range(copy.partitions)]
             if copy.is_changelog:
@@ -230,6 +231,7 @@ class CopyExecution:
                         found.text,
                     )
         producer.commit(commits)
+        self._cluster.commit_texts_again(each for each in commits if each[0] in repartition)
 
 
 def unprocessed_records(

@@ -8,6 +8,9 @@ import java.util.stream.Collectors;
 
 /** The texts of errors and hints. Their readers are operators. */
 final class Reports {
+    private static final String UNFINISHED_RESHARD =
+        "If a headwater reshard of the application is not complete, run it again and change nothing else. Otherwise: ";
+
     private Reports() {
     }
 
@@ -50,6 +53,6 @@ final class Reports {
                     + count.topic + " --partitions " + count.expected).collect(Collectors.joining("; "))
                 + ". Keys stay on their partitions only with static partitioning or in stateless applications.");
         }
-        return String.join(" ", sentences);
+        return (sentences.isEmpty() ? "" : UNFINISHED_RESHARD) + String.join(" ", sentences);
     }
 }
