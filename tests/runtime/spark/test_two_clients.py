@@ -108,7 +108,7 @@ def new_clients(own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], t
 
 
 def _has_logged(client: ProcessApplication, text: str) -> bool:
-    return until(lambda: text in _log(client), TIMEOUT_SECONDS)
+    return until(lambda: client.has_logged(text), TIMEOUT_SECONDS)
 
 
 @pytest.mark.soak
@@ -123,7 +123,7 @@ def test_a_second_client_with_exactly_once_waits_and_takes_over_from_a_killed_on
             kill_all(first)
             clients.feed(300)
             clients.await_passed(second)
-            assert "client takes over: the active one is silent" in _log(clients.second)
+            assert clients.second.has_logged("client takes over: the active one is silent")
         clients.second.check_results()
 
 
@@ -158,13 +158,13 @@ def test_a_client_that_was_silent_commits_nothing_when_it_continues(
             stop_all(first.pid)
             assert len(clients.first.topics.get("passed")) < clients.first.fed, "it was stopped too late"
             clients.await_passed(second)
-            assert "client takes over: the active one is silent" in _log(clients.second)
+            assert clients.second.has_logged("client takes over: the active one is silent")
             before = clients.committed()
             continue_all(first.pid)
             assert first.wait(TIMEOUT_SECONDS) == 1, clients.first.log()
-            assert "error[NotRunnable] Another client of counted is active." in _log(clients.first)
+            assert clients.first.has_logged("error[NotRunnable] Another client of counted is active.")
             # A worker that is stopped between its last check and its commit still commits; it is repaired.
-            assert until(lambda: clients.committed() == before, TIMEOUT_SECONDS), _log(clients.second)
+            assert until(lambda: clients.committed() == before, TIMEOUT_SECONDS), clients.second.log()
             clients.feed(300)
             clients.await_passed(second)
         if guarantee == _EXACTLY_ONCE:
@@ -172,7 +172,3 @@ def test_a_client_that_was_silent_commits_nothing_when_it_continues(
             return
         # The stopped process had one batch of each sub-topology.
         clients.second.check_at_least_once(2, _BATCH)
-
-
-def _log(client: ProcessApplication) -> str:
-    return (client.folder / "run.log").read_text(errors="replace")
