@@ -51,6 +51,42 @@ def test_lines_of_other_processes_are_above_one_table() -> None:
     assert not any(line.startswith(("spark", "python")) for line in shown[table:])
 
 
+_ENDLESS = """
+import subprocess, sys
+from headwater.cli.live_table import live_table
+
+writer = '''
+import sys
+from itertools import count
+for n in count():
+    sys.stderr.write("spark" + chr(10))
+    if n == 1000:
+        print("ready", flush=True)
+'''
+
+def status():
+    return dict(application="app", state="RUNNING", problems=[], subtopologies=[])
+
+with live_table(status):
+    child = subprocess.Popen([sys.executable, "-c", writer], stdout=subprocess.PIPE)
+    child.stdout.readline()
+child.kill()
+child.wait()
+"""
+
+
+def test_the_last_table_is_complete_if_another_process_writes_on() -> None:
+    shown = lines_on_screen(output_on_terminal([sys.executable, "-c", _ENDLESS]))
+    heads = [line for line in shown if "app" in line or "sub-topology" in line]
+    assert heads == [
+        "app  RUNNING",
+        "sub-topology  state  tasks  records/s  read  written  lag  state  reads",
+    ]
+    table = shown.index(heads[0])
+    assert shown[table : table + 2] == heads
+    assert set(shown[:table] + shown[table + 2 :]) <= {"spark", ""}
+
+
 def test_only_the_last_table_is_printed_without_a_terminal() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM], cwd=_ROOT, capture_output=True, text=True, check=True

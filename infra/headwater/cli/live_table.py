@@ -10,11 +10,10 @@ from typing import IO, TYPE_CHECKING, Any
 from headwater.report.runtime_table import runtime_rich
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.live import Live
 
 _REFRESH_SECONDS = 0.5
-_DRAIN_SECONDS = 10.0
 _END = "\x00end"  # no program writes this
 _FILES = (1, 2)  # standard output and standard error
 
@@ -38,11 +37,15 @@ def live_table(read_status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
                 yield
             finally:
                 ended.set()
-                thread.join()
-                captured.drain()
                 table = runtime_rich(read_status())
-                with writing:
-                    shown.update(table, refresh=True)
+                captured.finish(lambda: _show_last(shown, table, writing))
+                thread.join()
+
+
+def _show_last(shown: "Live", table: "RenderableType", writing: Lock) -> None:
+    with writing:
+        shown.update(table)
+        shown.stop()
 
 
 def _refresh_table(
@@ -51,7 +54,8 @@ def _refresh_table(
     while not ended.wait(_REFRESH_SECONDS):
         table = runtime_rich(read_status())
         with writing:
-            shown.update(table, refresh=shown.console.is_terminal)
+            if not ended.is_set():
+                shown.update(table, refresh=shown.console.is_terminal)
 
 
 def _print_above(console: "Console", line: str, writing: Lock) -> None:
@@ -80,34 +84,43 @@ class _Captured:
         self.terminal = terminal
         self._lines = lines
         self._writing = writing
-        self._drained = Event()
+        self._finished = Event()
         self._forward: Callable[[str], None] = self._write
+        self._write_last: Callable[[], None] = lambda: None
 
     def forward_to(self, forward: Callable[[str], None]) -> None:
         self._forward = forward
 
-    def write_directly(self) -> None:
-        """Write further lines as they are: no table is shown any more."""
-        self._forward = self._write
+    def finish(self, write_last: Callable[[], None]) -> None:
+        """Forward all lines that were written before, call `write_last`, and write further lines as they are.
 
-    def drain(self) -> None:
-        """Wait until all lines are forwarded that were written before; child processes may write more."""
-        if self._writing is not None:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os.write(self._writing, f"{_END}\n".encode())
-            self._drained.wait(_DRAIN_SECONDS)
+        The thread that forwards lines calls `write_last`: child processes may write more at any time. This
+        waits without a limit: lines that a busy machine has not forwarded would be lost with the process.
+        """
+        if self._writing is None:
+            write_last()
+            return
+        self._write_last = write_last
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.write(self._writing, f"{_END}\n".encode())
+        self._finished.wait()
 
     def read(self) -> None:
-        """Forward each line until no process can write any more."""
-        for line in self._lines or ():
-            text = line.rstrip("\r\n")
-            if text.endswith(_END):
+        """Forward each line until no process can write any more, or the terminal is gone."""
+        try:
+            for line in self._lines or ():
+                text = line.rstrip("\r\n")
+                is_end = text.endswith(_END)
                 text = text.removesuffix(_END)
-                self._drained.set()
-                if not text:
-                    continue
-            self._forward(text)
+                if text or not is_end:
+                    self._forward(text)
+                if is_end:
+                    self._write_last()
+                    self._forward = self._write
+                    self._finished.set()
+        finally:
+            self._finished.set()
 
     def _write(self, line: str) -> None:
         self.terminal.write(f"{line}\n")
@@ -137,7 +150,6 @@ def _capture_output() -> Iterator[_Captured]:
     try:
         yield captured
     finally:
-        captured.write_directly()
         os.close(writing)
         for each, original in saved.items():
             os.dup2(original, each)

@@ -162,7 +162,7 @@ def test_every_record_is_processed_as_guaranteed(
         log_end = application.log_size()
         application.feed(500)
         # A broker that leads no partition of these topics, and coordinates nothing, is not missed.
-        has_failed = until(lambda: "query failed" in application.log(log_end), _FAULT_SECONDS)
+        has_failed = until(lambda: application.has_logged("query failed", log_end), _FAULT_SECONDS)
         _log.info("%s, broker %d: a query has failed: %s", guarantee, unreachable, bool(has_failed))
         hosts.unblock(unreachable)
         application.feed(500)

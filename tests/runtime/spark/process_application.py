@@ -193,6 +193,10 @@ class ProcessApplication:
         """Return the end of what was logged after so many bytes."""
         return (self.folder / "run.log").read_bytes()[begin:].decode(errors="replace")[-4000:]
 
+    def has_logged(self, text: str, begin: int = 0) -> bool:
+        """Return whether a text was logged after so many bytes, however much was logged since."""
+        return text in (self.folder / "run.log").read_bytes()[begin:].decode(errors="replace")
+
     def check_results(self) -> None:
         """Check that every record was forwarded once and in order, and counted once, without a gap."""
         passed = self.passed()

@@ -84,16 +84,16 @@ def test_the_next_driver_gets_the_executors_of_a_lost_one(programs: _Programs, g
         with following.run(url, until_idle=False, options=_MEMORY, max_records=_BATCH) as second:
             seconds = {}
             for text in ("starting Spark", "checking classes", "takes over", "new=RUNNING"):
-                assert until(lambda text=text: text in following.log(), TIMEOUT_SECONDS), following.log()  # type: ignore[misc]
+                assert until(lambda text=text: following.has_logged(text), TIMEOUT_SECONDS), following.log()  # type: ignore[misc]
                 seconds[text] = time.monotonic() - began
             before = lost.counted()
             assert until(lambda: following.counted() > before, TIMEOUT_SECONDS), following.log()
             seconds["results"] = time.monotonic() - began
             _log.info("%s, seconds after the loss of the driver: %s", guarantee, seconds)
-            assert "executors of the replaced client released" in following.log()
+            assert following.has_logged("executors of the replaced client released")
             continue_all(first.pid)
             assert first.wait(TIMEOUT_SECONDS) == 1, lost.log()
-            assert "Another client of counted is active." in lost.log()
+            assert lost.has_logged("Another client of counted is active.")
             following.fed = lost.fed
             second.send_signal(signal.SIGTERM)
             assert second.wait(TIMEOUT_SECONDS) == os.EX_OK, following.log()

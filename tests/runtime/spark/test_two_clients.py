@@ -5,9 +5,11 @@ continues: with exactly once, brokers fence it, and with at least once, its work
 """
 
 import os
+import random
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,9 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.engine.records import TopicPartition
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication, kill_all
+from tests.runtime.spark.open_transactions import cause_in_transaction, feed_and_stop
+from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication
+from tests.runtime.spark.process_faults import Fault
 from tests.runtime.spark.processes import continue_all, stop_all
 
 if TYPE_CHECKING:
@@ -108,7 +112,7 @@ def new_clients(own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], t
 
 
 def _has_logged(client: ProcessApplication, text: str) -> bool:
-    return until(lambda: text in _log(client), TIMEOUT_SECONDS)
+    return until(lambda: client.has_logged(text), TIMEOUT_SECONDS)
 
 
 @pytest.mark.soak
@@ -118,12 +122,12 @@ def test_a_second_client_with_exactly_once_waits_and_takes_over_from_a_killed_on
     with new_clients(_EXACTLY_ONCE) as clients:
         clients.feed(300)
         with clients.waiting() as (first, second):
-            clients.feed(1_000)
-            clients.first.await_counted(clients.first.topics.written("counted") + 100, first)
-            kill_all(first)
+            draw = random.Random(1)  # noqa: S311
+            owner = _stop_in_transaction(clients, first, draw)
+            cause_in_transaction(Fault.DRIVER, clients.first, first, owner, draw)
             clients.feed(300)
             clients.await_passed(second)
-            assert "client takes over: the active one is silent" in _log(clients.second)
+            assert clients.second.has_logged("client takes over: the active one is silent")
         clients.second.check_results()
 
 
@@ -149,22 +153,28 @@ def test_a_second_client_with_at_least_once_waits_and_continues(
 def test_a_client_that_was_silent_commits_nothing_when_it_continues(
     new_clients: _New, guarantee: str
 ) -> None:
-    """Its driver, JVM and workers are stopped within a batch, until the other client has all its tasks."""
+    """Its driver, JVM and workers are stopped within a batch, until the other client has all its tasks.
+
+    With exactly once, one of its tasks has an open transaction.
+    """
     with new_clients(guarantee) as clients:
         clients.feed(300)
         with clients.waiting() as (first, second):
-            clients.feed(2_000)
-            clients.first.await_counted(clients.first.topics.written("counted") + 100, first)
+            if guarantee == _EXACTLY_ONCE:
+                _stop_in_transaction(clients, first, random.Random(2))  # noqa: S311
+            else:
+                clients.feed(2_000)
+                clients.first.await_counted(clients.first.topics.written("counted") + 100, first)
             stop_all(first.pid)
             assert len(clients.first.topics.get("passed")) < clients.first.fed, "it was stopped too late"
             clients.await_passed(second)
-            assert "client takes over: the active one is silent" in _log(clients.second)
+            assert clients.second.has_logged("client takes over: the active one is silent")
             before = clients.committed()
             continue_all(first.pid)
             assert first.wait(TIMEOUT_SECONDS) == 1, clients.first.log()
-            assert "error[NotRunnable] Another client of counted is active." in _log(clients.first)
+            assert clients.first.has_logged("error[NotRunnable] Another client of counted is active.")
             # A worker that is stopped between its last check and its commit still commits; it is repaired.
-            assert until(lambda: clients.committed() == before, TIMEOUT_SECONDS), _log(clients.second)
+            assert until(lambda: clients.committed() == before, TIMEOUT_SECONDS), clients.second.log()
             clients.feed(300)
             clients.await_passed(second)
         if guarantee == _EXACTLY_ONCE:
@@ -174,5 +184,7 @@ def test_a_client_that_was_silent_commits_nothing_when_it_continues(
         clients.second.check_at_least_once(2, _BATCH)
 
 
-def _log(client: ProcessApplication) -> str:
-    return (client.folder / "run.log").read_text(errors="replace")
+def _stop_in_transaction(clients: _Clients, process: "subprocess.Popen[bytes]", draw: random.Random) -> int:
+    """Feed records, and stop a process of the first client in the transaction of its task; return it."""
+    feed, appended = partial(clients.feed, 1_000), partial(draw.randrange, 1, 500)
+    return feed_and_stop(clients.first, process, "passed", feed, appended)
