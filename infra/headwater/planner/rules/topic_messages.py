@@ -1,6 +1,7 @@
 """Problems of topics that are missing or replaced, or whose settings endanger data."""
 
 from headwater.compiler.java.config_values import parse_whole
+from headwater.model.broker_defaults import LARGEST_MESSAGE, BrokerDefault
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
@@ -150,6 +151,27 @@ def misconfigured_topic(
         else f"{application.caller.reconciler} resets it. Check whether data is already lost, and who "
         f"changed the setting. If the value is intended, {intended}",
         severity=Severity.ERROR if application.is_manual else Severity.WARNING,
+    )
+
+
+def harmful_setting(
+    application: ActiveApplication, state: TopicState, default: BrokerDefault, value: str
+) -> Problem:
+    key, largest = default.key, application.config.largest_request
+    harmless = default.harmless_value(largest)
+    inherited = application.snapshot.topic_defaults.get(key)
+    is_safe = inherited is not None and not default.is_harmful(inherited, largest)
+    option = f"--delete-config {key}" if is_safe else f"--add-config {key}={harmless}"
+    return application.problem(
+        ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
+        f"Setting {key} of internal topic {state.name} harms it.",
+        topic=state,
+        expected=f"{key} {'at least ' if key == LARGEST_MESSAGE else ''}{harmless}",
+        found=f"{key} {value}, which is set on the topic, and which no document declares",
+        why=f"Kafka Streams does not set it. {default.effect}",
+        fix=f"Run `kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} {option}`. If the "
+        f"value is intended, {_declaration_fix(application, state, key)}",
+        severity=Severity.WARNING,
     )
 
 
