@@ -118,6 +118,9 @@ def test_a_setting_that_the_cluster_refuses_is_not_reported() -> None:
     cluster = SimulatedCluster(topic_defaults={"message.timestamp.before.max.ms": "1000"})
     assert cluster.plan(compiled).problems
     assert not cluster.plan(serverless).problems
+    single = SimulatedCluster.set_up(serverless)
+    single.configure(CHANGELOG, message_timestamp_before_max_ms="1000")
+    assert not single.plan(serverless).problems
 
 
 def test_drift_reports_the_default_once() -> None:

@@ -41,10 +41,12 @@ def harmful_settings(run: Run) -> Iterator[Problem]:
     """Yield a warning for each setting of a topic that harms it, and that no document declares.
 
     A user has set it on this topic: a run keeps it. Settings that Kafka Streams requires are `misconfigured`.
+    Settings that the cluster refuses cannot be changed.
     """
     actions = {action.name: action for action in run.actions}
     for application in run.active:
         largest = application.config.largest_request
+        profile = application.compiled.application.cluster_profile
         for state in application.internal:
             if state.live is None:
                 continue
@@ -54,7 +56,7 @@ def harmful_settings(run: Run) -> Iterator[Problem]:
                 value = config.get(key)
                 if value is None or value != state.live.config.get(key) or key in known:
                     continue
-                if state.declared.config.get(key) == value:
+                if state.declared.config.get(key) == value or (profile is not None and profile.refuses(key)):
                     continue
                 if default.is_harmful(value, largest) and default.has_effect(policy):
                     yield harmful_setting(application, state, default, value)
