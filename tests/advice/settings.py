@@ -66,6 +66,11 @@ def _configured(trial: Trial, name: str, **config: str) -> Trial:
     return trial
 
 
+def _reset(trial: Trial, name: str, key: str) -> None:
+    config = trial.cluster.topics[name].config
+    trial.cluster.change(name, config={each: value for each, value in config.items() if each != key})
+
+
 def _reset_setting(trial: Trial) -> None:
     trial.cluster.configure(CHANGELOG, cleanup_policy="compact")
 
@@ -169,10 +174,7 @@ SETTINGS = (
     Advice(
         says=f"--alter --topic {REPARTITION} --delete-config retention.bytes",
         make=lambda: _configured(manual(), REPARTITION, retention_bytes="1000"),
-        follow=lambda t: t.cluster.change(
-            REPARTITION,
-            config={k: v for k, v in t.cluster.topics[REPARTITION].config.items() if k != "retention.bytes"},
-        ),
+        follow=lambda t: _reset(t, REPARTITION, "retention.bytes"),
     ),
     Advice(
         says="set `internal.topics.setup: automatic` and run again",
@@ -198,6 +200,21 @@ SETTINGS = (
         says="declare it in the application's config, for all internal topics: `topic.retention.bytes: 1000`",
         make=lambda: _configured(set_up(), REPARTITION, retention_bytes="1000"),
         follow=lambda t: t.configure(topic_retention_bytes="1000"),
+    ),
+    # settings of single topics that harm them
+    Advice(
+        says=f"Run `kafka-configs.sh --bootstrap-server BROKER --alter --topic {CHANGELOG} --add-config "
+        "max.message.bytes=1048588`",
+        make=lambda: _configured(set_up(), CHANGELOG, max_message_bytes="1000"),
+        follow=lambda t: t.cluster.configure(CHANGELOG, max_message_bytes="1048588"),
+    ),
+    Advice(
+        says=f"Run `kafka-configs.sh --bootstrap-server BROKER --alter --topic {CHANGELOG} --delete-config "
+        "max.message.bytes`",
+        make=lambda: _with_default(
+            _configured(set_up(), CHANGELOG, max_message_bytes="1000"), "max.message.bytes", "1048588"
+        ),
+        follow=lambda t: _reset(t, CHANGELOG, "max.message.bytes"),
     ),
     # broker defaults that harm internal topics
     *(

@@ -1,12 +1,20 @@
 """Reading the state of earlier runs."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import pytest
 
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.pulumi.stack_state import StackState, record_outputs, topic_outputs
+from headwater.pulumi.stack_state import (
+    OtherResource,
+    StackState,
+    exported_resources,
+    record_outputs,
+    topic_outputs,
+)
 
 TOPIC = RecordedTopic("app-x-changelog", "id-1", 4)
 SINK = RecordedTopic("out", "id-2", 4, is_sink=True)
@@ -19,7 +27,9 @@ RECORD = SetupRecord(
     cluster_id="5L6g3nShT-eMCtK--X86sw",
     kafka_streams="3.9.2",
 )
+TOPIC_TYPE = "kafka:index/topic:Topic"
 OTHER = "urn:pulumi:test::project::my:own:Thing$kafka:index/topic:Topic::theirs"
+THEIRS = OtherResource(OTHER, TOPIC_TYPE, topic="theirs")
 
 
 Outputs = Mapping[str, Any] | None
@@ -48,13 +58,71 @@ def resources(finished: Outputs = None, begun: Outputs = None, topics: Outputs =
 
 def test_state_is_empty_before_the_first_run() -> None:
     assert StackState.of({}) == StackState()
-    assert StackState.of(resources()) == StackState(name="project/test", other_topics={OTHER: "theirs"})
+    assert StackState.of(resources()) == StackState(name="project/test", others=(THEIRS,))
 
 
 def test_a_topic_outside_of_the_components_has_the_name_of_its_output() -> None:
     found = resources(topics={"app-x-changelog": {"name": "app-x-changelog"}})
     found[OTHER]["outputs"]["name"] = "their-topic"
-    assert StackState.of(found).other_topics == {OTHER: "their-topic"}
+    assert [other.topic for other in StackState.of(found).others] == ["their-topic"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "outputs", "topic"),
+    [
+        ("confluentcloud:index/kafkaTopic:KafkaTopic", {"id": "lkc-1/a", "topicName": "a"}, "a"),
+        ("aiven:index/kafkaTopic:KafkaTopic", {"topicName": "a", "serviceName": "k"}, "a"),
+        ("kubernetes:kafka.strimzi.io/v1beta2:KafkaTopic", {"metadata": {"name": "a"}, "spec": {}}, "a"),
+        (
+            "kubernetes:kafka.strimzi.io/v1:KafkaTopic",
+            {"metadata": {"name": "b"}, "spec": {"topicName": "a"}},
+            "a",
+        ),
+        ("redpanda:index/topic:Topic", {"name": "a"}, "a"),
+        ("azure:eventhub/eventHub:EventHub", {"name": "a"}, "a"),
+        (
+            "kafka:index/topic:Topic",
+            {"name": {"4dabf18193072939515e22adb298388d": "1b47", "value": "x"}},
+            "it",
+        ),
+        ("aws:sns/topic:Topic", {"name": "a"}, None),
+        ("random:index/randomId:RandomId", {"name": "a"}, None),
+    ],
+)
+def test_topics_of_other_providers_have_their_names(
+    type_: str, outputs: Mapping[str, Any], topic: str | None
+) -> None:
+    urn = f"urn:pulumi:test::project::{type_}::it"
+    (other,) = StackState.of({urn: {"type": type_, "outputs": outputs}}).others
+    assert (other.topic, other.is_deleted) == (topic, None)
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_deleted"),
+    [
+        ({"custom": True}, True),
+        ({"custom": True, "protect": True}, True),
+        ({"custom": True, "external": True}, False),
+        ({"custom": True, "retainOnDelete": True}, False),
+        ({"custom": False}, False),
+    ],
+)
+def test_an_exported_state_shows_what_pulumi_deletes(
+    properties: Mapping[str, bool], *, is_deleted: bool
+) -> None:
+    exported = {"urn": OTHER, "type": TOPIC_TYPE, **properties}
+    replaced = {"urn": OTHER, "type": TOPIC_TYPE, "custom": True, "delete": True}
+    text = json.dumps({"deployment": {"resources": [exported, replaced]}})
+    (other,) = StackState.of(exported_resources(text)).others
+    assert other.is_deleted is is_deleted
+
+
+def test_providers_and_references_belong_to_pulumi() -> None:
+    found: dict[str, Any] = {
+        f"urn:pulumi:test::project::{type_}::it": {"type": type_, "outputs": {}}
+        for type_ in ("pulumi:providers:kafka", "pulumi:pulumi:StackReference")
+    }
+    assert StackState.of(found).others == ()
 
 
 def test_the_id_of_the_stack_is_read_from_an_unfinished_run_too() -> None:

@@ -9,7 +9,7 @@ from click import ClickException
 
 from headwater.cli import stack
 from headwater.cli.stack import parse_state, read_config_file, setup_records, stack_name
-from headwater.cli.stack_context import StackOptions, _choose_connection
+from headwater.cli.stack_context import StackOptions, _choose_connection, calls_run_program
 from headwater.model.problems import ProblemsError
 from headwater.pulumi.stack_config import StackConfig
 from headwater.pulumi.stack_state import StackState
@@ -161,3 +161,46 @@ def test_the_connection_of_a_stack_precedes_that_of_the_environment(
     for options in (StackOptions(name="test", state=Path("records.json")), StackOptions()):
         assert _choose_connection(None, None, options).bootstrap_servers == ("environment:9092",)
     assert len(asked) == 1
+
+
+RUN = "import pulumi\nfrom headwater.pulumi import run_program\npulumi.run(run_program)\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "is_only_program"),
+    [
+        (RUN, True),
+        (
+            RUN.replace("import run_program", "import run_program as main").replace(
+                "run(run_program", "run(main"
+            ),
+            True,
+        ),
+        ("import pulumi\nimport headwater.pulumi as hw\npulumi.run(hw.run_program)\n", True),
+        ("from headwater.pulumi.program import run_program\nasync def main(): await run_program()\n", True),
+        ("# Not run_program: this program declares topics.\nfrom headwater.pulumi import deploy\n", False),
+        ('"""Calls `run_program`."""\nfrom headwater.pulumi import deploy\n', False),
+        ("from headwater.pulumi import run_program\n", False),
+        ("from headwater.command_line import run_program\nrun_program(None)\n", False),
+        ("def run_program(): ...\nrun_program()\n", False),
+        ("from headwater.pulumi import run_program\nrun_program(\n", False),
+        ("", False),
+    ],
+)
+def test_a_program_that_uses_run_program_declares_nothing_else(
+    tmp_path: Path, program: str, *, is_only_program: bool
+) -> None:
+    (tmp_path / "__main__.py").write_text(program)
+    assert calls_run_program(tmp_path) is is_only_program
+
+
+@pytest.mark.parametrize("main", ["program", "program/", "program/__main__.py"])
+def test_the_project_file_names_the_folder_of_the_program(tmp_path: Path, main: str) -> None:
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "__main__.py").write_text(RUN)
+    (tmp_path / "Pulumi.yaml").write_text(f"name: shop\nruntime: python\nmain: {main}\n")
+    assert calls_run_program(tmp_path)
+
+
+def test_a_project_without_a_program_calls_nothing(tmp_path: Path) -> None:
+    assert not calls_run_program(tmp_path)

@@ -9,9 +9,9 @@ import pytest
 from headwater.cli.doctor import command, pulumi_stack
 from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_policies
 from headwater.doctor import Finding, Section, Status
-from headwater.doctor.stack import StackFacts, policy_findings
+from headwater.doctor.stack import PolicyFacts, StackFacts, policy_findings, topic_findings
 from headwater.kafka import Connection
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.pulumi.planning import Planned
 from headwater.pulumi.settings import stack_settings
 from headwater.pulumi.stack_state import StackState
@@ -93,6 +93,29 @@ def test_the_reason_of_a_failed_plan_is_its_first_problem(
     monkeypatch.setattr(pulumi_stack, "plan_stack", lambda *_: planned)
     finding = finding_of(observed)
     assert (finding.status, finding.text) == (Status.UNKNOWN, "Not checked: first")
+
+
+def test_settings_of_single_topics_are_findings_as_in_the_plan() -> None:
+    about_all = Problem(code=ProblemCode.MISCONFIGURED_INTERNAL_TOPIC, summary="default", why="", fix="")
+    own = attrs.evolve(about_all, summary="single", topic="shop-counts-changelog", severity=Severity.WARNING)
+    other = attrs.evolve(own, code=ProblemCode.UNDER_PARTITIONED)
+    facts = PolicyFacts(policies=0, problems=(about_all, own, other), is_planned=True)
+    (finding,) = topic_findings(facts)
+    assert finding.status is Status.WARNING
+    assert "single" in finding.text
+    assert [each.status for each in topic_findings(attrs.evolve(facts, problems=(other,)))] == [Status.OK]
+    assert list(topic_findings(PolicyFacts(policies=0))) == []
+
+
+def test_without_policies_a_failed_plan_is_no_finding(
+    observe: Observe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulumi_stack, "plan_stack", lambda *_: Planned(None, ()))
+    observed = observe()
+    assert observed.settings is not None
+    without = attrs.evolve(observed.settings.policy, policies=())
+    observed = attrs.evolve(observed, settings=attrs.evolve(observed.settings, policy=without))
+    assert finding_of(observed).text == "the stack has no policies"
 
 
 def test_a_failed_check_of_the_connection_is_recognized() -> None:

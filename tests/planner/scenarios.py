@@ -75,6 +75,13 @@ def harmful_default_manual() -> Plan:
     return _harmful_default(MANUAL)
 
 
+def harmful_setting() -> Plan:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.topic_defaults = {"max.message.bytes": "1048588"}
+    cluster.change(CHANGELOG, config={**cluster.topics[CHANGELOG].config, "max.message.bytes": "1000"})
+    return cluster.plan(application())
+
+
 def incomplete_setup() -> Plan:
     cluster = SimulatedCluster()
     cluster.create(REPARTITION, 4, application().internal_topics[0].config)
@@ -398,6 +405,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     misconfigured_automatic,
     harmful_default,
     harmful_default_manual,
+    harmful_setting,
     replication,
     unavailable,
     replicas_on_wrong_brokers,

@@ -24,6 +24,17 @@ def test_more_replicas_than_brokers_that_answer_are_a_warning() -> None:
     assert plan.is_applicable
 
 
+def test_topics_to_be_created_with_the_same_replicas_are_one_warning() -> None:
+    topics = [repartition(f"orders-{name}-repartition", 4, replication_factor=4) for name in "abc"]
+    plan = SimulatedCluster(brokers=3, default_min_insync_replicas=5).plan(application(topics=topics))
+    many, weak = plan.problems
+    assert many.summary == "3 topics of orders require 4 replicas, and only 3 brokers answer."
+    assert weak.summary == "3 topics of orders would have 4 replicas, fewer than min.insync.replicas."
+    for problem in (many, weak):
+        assert all(topic.name in (problem.found or "") for topic in topics)
+        assert problem.topic is None
+
+
 def test_the_default_of_the_brokers_is_used_without_a_replication_factor() -> None:
     assert (
         SimulatedCluster(brokers=2).plan(application(stateful=False)).problems[0].code

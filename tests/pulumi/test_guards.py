@@ -78,28 +78,53 @@ topic = pulumi_kafka.Topic(
     opts=pulumi.ResourceOptions(provider=provider),
 )
 pulumi.ComponentResource("own:index:Reader", "reader", opts=pulumi.ResourceOptions(depends_on=[topic]))
+pulumi_kafka.Quota(
+    "limit", entity_name="{deployment.id}", entity_type="client-id", config={{"consumer_byte_rate": "1000"}},
+    opts=pulumi.ResourceOptions(provider=provider),
+)
 """
     program.write_text(own)
     deployment.up()
     before = deployment.facts()
     deployment.declare()
-    with_deploy = "import pulumi\nfrom headwater.pulumi.program import configured_settings, deploy\n"
-    program.write_text(
-        f"{with_deploy}\nasync def main():\n    await deploy(configured_settings())\n\n\npulumi.run(main)\n"
+    reading = f"""
+import pulumi
+import pulumi_kafka
+from headwater.pulumi.program import configured_settings, deploy
+
+async def main():
+    await deploy(configured_settings())
+    provider = pulumi_kafka.Provider(
+        "own", bootstrap_servers=["{deployment.cluster.bootstrap_servers}"], tls_enabled=False
     )
-    for text in (program.read_text(), headwater):
+    options = pulumi.ResourceOptions(provider=provider)
+    pulumi_kafka.Topic.get("read", "{deployment.changelog}", opts=options)
+
+pulumi.run(main)
+"""
+    for text, problems in ((reading, 1), (headwater, 2)):
         program.write_text(text)
         outcome = deployment.refused("DeletionRefused")
+        texts = " ".join(outcome.text.split())
+        urns = set(re.findall(r"pulumi state delete --force '(urn:\S+)'", texts))
+        assert len(urns) == problems, str(outcome)
         assert deployment.facts() == before
-    advised = re.search(r"pulumi (state delete --force) '(urn:\S+)'", " ".join(outcome.text.split()))
-    assert advised is not None, str(outcome)
-    dependent = deployment.stack.run(*advised[1].split(), advised[2], "--yes")
+    quota, topic = (next(urn for urn in urns if part in urn) for part in ("index/quota", "index/topic"))
+    dependent = deployment.stack.run("state", "delete", "--force", topic, "--yes")
     assert not dependent.succeeded
     (reader,) = set(re.findall(r"urn:\S+::own:index:Reader::reader", dependent.text))
-    for urn in (reader, advised[2]):
-        deployment.stack.succeed(*advised[1].split(), urn, "--yes")
+    for urn in (reader, topic):
+        deployment.stack.succeed("state", "delete", "--force", urn, "--yes")
+    assert f"`pulumi state unprotect '{quota}'` and `pulumi destroy --target '{quota}'`" in texts, texts
+    deployment.stack.succeed("state", "unprotect", quota, "--yes")
+    deployment.stack.succeed("destroy", "--target", quota, "--yes", "--skip-preview")
     deployment.up()
     assert deployment.facts()[deployment.changelog] == before[deployment.changelog]
+    # The program only reads the topic: no run is refused, and no run deletes the topic.
+    for text in (reading, reading, headwater):
+        program.write_text(text)
+        deployment.up()
+        assert deployment.facts()[deployment.changelog] == before[deployment.changelog]
     deployment.is_clean()
 
 

@@ -1,11 +1,14 @@
 """The text of problems, for any content."""
 
+import json
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity
 from headwater.report import problem_text, problems_text
-from headwater.report.problems import problems_rich
+from headwater.report.problems import code_quality, github_annotations, problems_rich
 
 _TEXT = st.text(max_size=300)
 _PROBLEMS = st.builds(
@@ -99,3 +102,35 @@ def test_the_exception_says_how_to_fix_each_problem() -> None:
         "Timeout: Topic a does not exist. Run `pulumi up`.\n"
         "MissingSourceTopic: Topic b does not exist. Create it."
     )
+
+
+_CONTROL = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]")
+"""Control characters and marks that change the direction of a text, without line breaks."""
+_SEVERITIES = {"info", "minor", "major", "critical", "blocker"}
+
+
+@given(st.lists(_PROBLEMS, max_size=5))
+def test_a_code_quality_report_follows_gitlabs_schema_for_any_text(problems: list[Problem]) -> None:
+    entries = json.loads(json.dumps(code_quality(problems, "./topologies/shop.yaml")))
+    assert len({entry["fingerprint"] for entry in entries}) == len(problems)
+    for entry in entries:
+        assert set(entry) == {"check_name", "description", "severity", "fingerprint", "location"}
+        assert entry["severity"] in _SEVERITIES
+        assert entry["location"]["path"] not in ("", ".")
+        assert not entry["location"]["path"].startswith("./")
+        assert entry["location"]["lines"]["begin"] >= 1
+        assert not _CONTROL.search(entry["description"])
+
+
+def test_a_problem_without_a_location_has_a_path_of_the_repository() -> None:
+    (entry,) = code_quality([problem()], "./topologies/shop.yaml")
+    assert entry["location"] == {"path": "topologies/shop.yaml", "lines": {"begin": 1}}
+
+
+@given(st.lists(_PROBLEMS, min_size=1, max_size=5))
+def test_each_annotation_is_one_line_without_control_characters(problems: list[Problem]) -> None:
+    lines = github_annotations(problems).split("\n")
+    assert len(lines) == len(problems) + 1
+    assert all(line.startswith("::") for line in lines[:-1])
+    messages = [line.split("::", 2)[2] for line in lines[:-1]]
+    assert not any(map(_CONTROL.search, messages))

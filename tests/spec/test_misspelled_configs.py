@@ -1,18 +1,31 @@
 """Which unknown keys of an application's config count as misspelled, and what they mean."""
 
+import re
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headwater.compiler.configs.table import HEADWATER_CONFIGS, known_keys
 from headwater.model.problems import Severity
 from headwater.spec import parse_document
-from headwater.spec.misspelled_configs import find_meant_config, is_one_edit
+from headwater.spec.misspelled_configs import _EXISTING_WORDS, find_meant_config, is_one_edit
 
 KEYS = sorted(key for key in known_keys() if not key.startswith("__"))
 LETTERS = string.ascii_lowercase + string.digits + "._-"
+
+
+WORD = re.compile(r"[a-z0-9]+")
+OTHER_SHORT_KEYS = [
+    ".".join((*words[:at], other, *words[at + 1 :]))
+    for words in (WORD.findall(key) for key in KEYS if not key.startswith("topic."))
+    if len(words) <= 2
+    for at, word in enumerate(words)
+    for other in sorted(_EXISTING_WORDS)
+    if len(other) == len(word)
+]
+"""Short known keys, in which one word is replaced by another word that exists."""
 
 
 @st.composite
@@ -30,10 +43,16 @@ def edited_keys(draw: st.DrawFn) -> tuple[str, str]:
 @given(edited_keys())
 def test_each_known_key_with_one_edit_is_recognized(edited: tuple[str, str]) -> None:
     key, written = edited
+    assume(not set(WORD.findall(written)) & _EXISTING_WORDS)
     meant = find_meant_config(written)
     assert meant is not None
     # The edited key may be nearer to another one: `group.id` is one letter from `group.ip`.
     assert meant == key or is_one_edit(without_separators(written), without_separators(meant))
+
+
+@given(st.sampled_from(OTHER_SHORT_KEYS))
+def test_another_existing_word_makes_another_key_if_the_key_is_short(key: str) -> None:
+    assert find_meant_config(key) is None
 
 
 def without_separators(key: str) -> str:
@@ -68,6 +87,13 @@ def test_a_known_key_means_itself() -> None:
         ("retention.ms", "topic.retention.ms"),
         ("cleanup.policy", "topic.cleanup.policy"),
         ("segment.bytes", "topic.segment.bytes"),
+        ("max.pool.records", "max.poll.records"),
+        ("state.dri", "state.dir"),
+        ("acsk", "acks"),
+        ("upgrade.form", "upgrade.from"),
+        ("auto.commit.enable", "enable.auto.commit"),
+        ("sasl.mechanisms", "sasl.mechanism"),
+        ("fetch.wait.max.ms", "fetch.max.wait.ms"),
     ],
 )
 def test_keys_are_recognized_that_people_mistype(written: str, meant: str | None) -> None:
@@ -145,7 +171,13 @@ OTHER_KEYS = (
     "config.providers.vault.class config.providers.secrets.param.secret.prefix "
     "consumer.config.providers.file.class spring.json.trusted.packages "
     "spring.json.value.default.type spring.deserializer.value.delegate.class dlq.topic.name "
-    "dead.letter.queue.topic error.topic.name"
+    "dead.letter.queue.topic error.topic.name acls client.ip stats.dir roll.ms task.class consumer.client.ip "
+    "compression.level sasl.class main.consumer.pool.ms stage.dir batch.side quota.window.num "
+    "offset.storage.topic config.storage.replication.factor status.storage.partitions errors.tolerance "
+    "transforms.unwrap.type plugin.path connector.class tasks.max "
+    "listeners advertised.listeners log.dirs log.roll.ms broker.id node.id process.roles super.users "
+    "offsets.topic.replication.factor num.partitions enabled.events queue.buffering.max.kbytes statistics "
+    "kafka.streams.close-timeout mp.messaging.incoming.orders.topic micronaut.application.name"
 )
 
 

@@ -155,8 +155,10 @@ def test_annotations_escape_what_the_log_would_interpret() -> None:
         )
         for line in (3, 9)
     ]
-    first, second = code_quality(moved)
+    (first,), (second,) = (code_quality([each], "a.yaml") for each in moved)
     assert first["fingerprint"] == second["fingerprint"], "the line may change"
+    both = code_quality(moved, "a.yaml")
+    assert both[0]["fingerprint"] != both[1]["fingerprint"], "GitLab shows one of equal ones"
 
 
 def test_the_action_installs_only_locked_dependencies(tmp_path: Path) -> None:

@@ -12,7 +12,14 @@ from headwater.cli.options import output_option, project_option
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.pulumi.settings import stack_config
 from headwater.pulumi.stack_config import StackConfig, select_own_keys
-from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE, SETUP_TYPE, TOPIC_TYPE, StackState
+from headwater.pulumi.stack_state import (
+    ACL_TYPE,
+    COMPONENT_TYPE,
+    SETUP_TYPE,
+    TOPIC_TYPE,
+    StackState,
+    exported_resources,
+)
 from headwater.spec.files import STACK_FILE, read
 from headwater.spec.yaml_text import read_yaml
 from headwater.toolchain import PulumiToolchain, ToolchainError, ensure_pulumi
@@ -54,6 +61,10 @@ _KEPT = {
     ),
 }
 """Resource type → the outputs that `StackState` reads."""
+_TOPIC_NAMES = frozenset({"name", "topicName"})
+"""The outputs of resources of other types that name a topic."""
+_OF_OTHERS = ("custom", "external", "retainOnDelete")
+"""What shows whether Pulumi deletes a resource that Headwater has not registered."""
 
 
 def read_state(stack: str, project: Path) -> StackState:
@@ -192,7 +203,7 @@ def parse_state(text: str, origin: str) -> StackState:
         click.ClickException: `text` is not an exported state; the message names `origin`.
     """
     try:
-        return StackState.of(_parse_resources(text))
+        return StackState.of(exported_resources(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise click.ClickException(
             f"{origin} is not an exported stack state.\n  Create one: pulumi stack export --file state.json"
@@ -207,26 +218,23 @@ def setup_records(text: str, origin: str) -> dict[str, Any]:
     Raises:
         click.ClickException: `text` is not an exported state; the message names `origin`.
     """
-    parse_state(text, origin)
+    state = parse_state(text, origin)
+    others = {other.urn: other for other in state.others if other.may_be_deleted}
     kept = [
         {
             "urn": urn,
             "type": resource["type"],
+            **{name: resource[name] for name in _OF_OTHERS if urn in others and name in resource},
             "outputs": {
                 name: value
                 for name, value in (resource.get("outputs") or {}).items()
-                if name in _KEPT[resource["type"]] and not _has_ciphertext(value)
+                if name in _KEPT.get(resource["type"], _TOPIC_NAMES) and not _has_ciphertext(value)
             },
         }
-        for urn, resource in _parse_resources(text).items()
-        if resource["type"] in _KEPT
+        for urn, resource in exported_resources(text).items()
+        if urn in others or resource["type"] in _KEPT
     ]
     return {"version": 3, "deployment": {"resources": kept}}
-
-
-def _parse_resources(text: str) -> Mapping[str, Mapping[str, Any]]:
-    resources = (json.loads(text)["deployment"] or {}).get("resources") or ()
-    return {resource["urn"]: resource for resource in resources}
 
 
 def _has_ciphertext(value: Any) -> bool:  # noqa: ANN401 - a value of JSON

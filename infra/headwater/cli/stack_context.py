@@ -1,5 +1,6 @@
 """The inputs of `plan` and `drift`: documents, the cluster, and records and settings of a Pulumi stack."""
 
+import ast
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from headwater.operations.observation import Observation, Questions
     from headwater.pulumi.stack_state import StackState
     from headwater.spec import Documents
+
+_RUN_PROGRAM = "run_program"
+_PROGRAM_MODULES = ("headwater.pulumi", "headwater.pulumi.program")
 
 
 @attrs.frozen(kw_only=True)
@@ -55,7 +59,7 @@ class StackContext:
     state: "StackState | None" = None
     """The state of the stack; None if no stack is named."""
     is_only_program: bool = False
-    """Whether the program of the project calls `run_program`, and so registers nothing else."""
+    """Whether the program of the project uses `run_program`, and so registers nothing else."""
 
     def with_records(self, records: "Mapping[str, SetupRecord]") -> "StackContext":
         """Return the context with setup records, whose versions hold for documents that name none."""
@@ -161,7 +165,7 @@ def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackO
     from headwater.pulumi.settings import has_ownership, plan_policy, with_switches  # noqa: PLC0415
 
     given = None if stack.state is None else parse_state(_state_text(stack.state), str(stack.state))
-    context = attrs.evolve(context, state=given, is_only_program=_calls_run_program(stack.project))
+    context = attrs.evolve(context, state=given, is_only_program=calls_run_program(stack.project))
     if stack.name is None:
         return context.with_records(given.records if given else {})
     name = stack.name
@@ -185,11 +189,42 @@ def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackO
     )
 
 
-def _calls_run_program(project: Path) -> bool:
+def calls_run_program(project: Path) -> bool:
+    """Return whether the Python program of a Pulumi project uses `run_program` of Headwater."""
     from headwater.spec.files import STACK_FILE, read  # noqa: PLC0415 - only for a stack
 
-    text = read(project / "__main__.py", STACK_FILE)
-    return isinstance(text, str) and "run_program" in text
+    text = read(_program_of(project), STACK_FILE)
+    if not isinstance(text, str):
+        return False
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    names = {
+        alias.asname or alias.name
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.module in _PROGRAM_MODULES
+        for alias in node.names
+        if alias.name == _RUN_PROGRAM
+    }
+    return any(
+        (isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.Attribute) and node.attr == _RUN_PROGRAM)
+        for node in nodes
+    )
+
+
+def _program_of(project: Path) -> Path:
+    """Return the file of the program; `main` in the project file may name a folder or the file itself."""
+    from headwater.spec.files import STACK_FILE, read  # noqa: PLC0415 - only for a stack
+    from headwater.spec.yaml_text import read_yaml  # noqa: PLC0415 - only for a stack
+
+    text = read(project / "Pulumi.yaml", STACK_FILE)
+    raws = read_yaml(text, "Pulumi.yaml")[0] if isinstance(text, str) else ()
+    content = raws[0].data if raws else {}
+    main = content.get("main") if isinstance(content, dict) else None
+    folder = project / main if isinstance(main, str) else project
+    return folder if folder.suffix == ".py" else folder / "__main__.py"
 
 
 def _state_text(path: Path) -> str:

@@ -94,11 +94,16 @@ def validate(
     elif form == "gitlab":
         from headwater.report.problems import code_quality  # noqa: PLC0415 - not needed for text
 
-        write(json.dumps(code_quality(problems), indent=2) + "\n", None)
+        write(json.dumps(code_quality(problems, _first_file(loaded, files)), indent=2) + "\n", None)
     else:
         print_problems(problems)
         _print_success(loaded, problems)
     context.exit(exit_for(problems))
+
+
+def _first_file(loaded: "Documents", files: Sequence[Path]) -> str:
+    """Return the file at which a report shows problems that have no location."""
+    return next((document.application.at.file for document in loaded.documents), str(files[0]))
 
 
 def _find_problems(

@@ -151,12 +151,30 @@ def _check_settings(facts: StackFacts) -> Iterator[Finding]:
 class PolicyFacts:
     """What was observed: how many policies and limits the stack has, and the problems of its plan.
 
-    With a `reason`, the policies were not checked because of it; then some may not be counted.
+    With a `reason`, the policies were not checked because of it; then some may not be counted. `is_planned`:
+    the problems are known.
     """
 
     policies: int
+    is_planned: bool = False
     problems: Sequence[Problem] = ()
     reason: str = ""
+
+
+_TOPIC_CODES = (ProblemCode.MISCONFIGURED_INTERNAL_TOPIC, ProblemCode.REPLICATION_FACTOR)
+
+
+def topic_findings(facts: PolicyFacts) -> Iterator[Finding]:
+    """Yield a finding for each setting of a single topic that harms it, as the plan reports it.
+
+    What holds for all topics of a cluster is checked with the cluster (`broker_defaults`).
+    """
+    check = Check(Section.STACK, "topic-settings")
+    found = [each for each in facts.problems if each.code in _TOPIC_CODES and each.topic is not None]
+    for problem in found:
+        yield check.of_problem(problem)
+    if facts.is_planned and not found:
+        yield check.ok("no setting of a single topic harms it")
 
 
 def policy_findings(facts: PolicyFacts) -> Iterator[Finding]:

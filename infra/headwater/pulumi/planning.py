@@ -15,13 +15,14 @@ from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.records import StackIdentity
 from headwater.operations.observation import observe_cluster
 from headwater.operations.planning import plan_documents
-from headwater.planner import ActionKind, Plan
+from headwater.planner import Plan
 from headwater.planner.phrases import listed
 from headwater.planner.run import Run
 from headwater.planner.upgrade import with_recorded_versions
+from headwater.pulumi.other_resources import other_resources, relevant_resources
 from headwater.pulumi.registration import Registration, TopicResource
 from headwater.pulumi.settings import APPROVED_PLAN, StackSettings
-from headwater.pulumi.stack_state import StackState, urn_name
+from headwater.pulumi.stack_state import Properties, StackState, urn_name
 from headwater.report.plan_json import ApprovedPlan, plan_digest, read_approved, topic_differences
 
 
@@ -42,11 +43,13 @@ def plan_stack(
     *,
     stack: StackIdentity | None = None,
     is_only_program: bool = False,
+    export: Callable[[], Mapping[str, Properties] | None] = lambda: None,
 ) -> Planned:
     """Return the plan; errors that a user can fix are in `problems`.
 
     With a `stack`, the ownership records of the cluster are compared. `is_only_program`: no other code
-    registers resources in the stack.
+    registers resources in the stack. `export` reads the whole state, if `state` does not show which of its
+    other resources Pulumi would delete; None if it cannot be read.
     """
     started = time.monotonic()
     if settings.connection is None:
@@ -63,48 +66,12 @@ def plan_stack(
     policy = attrs.evolve(settings.policy, stack=stack)
     planned = plan_documents(observed, policy, round((time.monotonic() - started) * 1000))
     run = Run(observed.compiled, (), observed.snapshot, state.records, policy)
-    others = other_resources(state, planned, is_only_program=is_only_program)
-    return Planned(planned, (*settings.problems, *planned.problems, *others), run)
-
-
-_ENDED = (ActionKind.DELETE, ActionKind.RELEASE)
-_OF_ONLY_PROGRAM = (
-    "Headwater adopts internal topics without `pulumi import`. If the program of the stack declares the "
-    "topic, keep the resource, and call `deploy` in the program instead of `run_program`."
-)
-
-
-def other_resources(state: StackState, plan: Plan, *, is_only_program: bool) -> Iterator[Problem]:
-    """Yield a problem for each resource in the state with which Pulumi would delete a topic.
-
-    Such resources are there after `pulumi import`, or because an earlier program declared them. The hook that
-    refuses deletions is not in them, and most of them are not protected.
-
-    Args:
-        state: The state of the stack.
-        plan: The plan of this run.
-        is_only_program: Whether no other code registers resources in this run. Otherwise the program may
-            declare topics itself, so only resources of topics that the plan manages are problems.
-    """
-    managed = {action.name for action in plan.actions if action.kind not in _ENDED}
-    for urn, topic in sorted(state.other_topics.items()):
-        if is_only_program or topic in managed:
-            yield Problem(
-                code=ProblemCode.DELETION_REFUSED,
-                summary=f"The state of the stack has a resource of topic {topic} that Headwater has not "
-                "registered.",
-                topic=topic,
-                expected="only resources that Headwater has registered"
-                if is_only_program
-                else "one resource of the topic, which Headwater has registered",
-                found=urn,
-                why="Pulumi deletes a topic with its records if the program no longer declares its resource."
-                + ("" if is_only_program else " If it does, two resources change the same topic."),
-                fix=f"Remove the resource from the state: `pulumi state delete --force '{urn}'`. The topic "
-                "stays. If Pulumi lists resources that depend on it, remove them from the state first. "
-                "Do not run `pulumi state unprotect`: the next `pulumi up` would delete the topic. "
-                + (_OF_ONLY_PROGRAM if is_only_program else "Remove it from your program, too."),
-            )
+    others = state.others
+    relevant = relevant_resources(others, planned, is_only_program=is_only_program)
+    if any(other.is_deleted is None for other in relevant) and (exported := export()) is not None:
+        others = StackState.of(exported).others
+    refused = other_resources(others, planned, is_only_program=is_only_program)
+    return Planned(planned, (*settings.problems, *planned.problems, *refused), run)
 
 
 _MOST_TOPICS = 10

@@ -7,6 +7,8 @@ import asyncio
 import atexit
 import gc
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
@@ -36,12 +38,13 @@ from headwater.pulumi.planning import Planned, approval_problem, plan_stack, reg
 from headwater.pulumi.registration import Registration, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
 from headwater.pulumi.stack_config import NAMESPACE, ResourceInputs, select_own_keys
-from headwater.pulumi.stack_state import StackState, acl_name
+from headwater.pulumi.stack_state import Properties, StackState, acl_name, exported_resources
 from headwater.report import problem_text
 from headwater.report.plan_comment.inputs import RISKS_HEAD
 from headwater.report.plan_text import plan_messages
 
 _MOST_PROBLEMS = 100
+_EXPORT_SECONDS = 60
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
 
 
@@ -69,15 +72,22 @@ async def deploy(
         opts: Resource options for the components.
         reader_for: Makes the reader of a cluster.
         writer_for: Makes the writer of a cluster.
-        is_only_program: Whether the program registers nothing else: then a topic in the state that Headwater
-            has not registered is an error, because Pulumi would delete it.
+        is_only_program: Whether the program registers nothing else: then a resource in the state that
+            Headwater has not registered is an error, because Pulumi would delete it.
 
     Raises:
         pulumi.RunError: There are errors, which are logged before, or a registration failed.
     """
     state = await read_stack_state()
     stack = _identity_of(state)
-    planned = plan_stack(settings, state, reader_for, stack=stack, is_only_program=is_only_program)
+    planned = plan_stack(
+        settings,
+        state,
+        reader_for,
+        stack=stack,
+        is_only_program=is_only_program,
+        export=export_stack_state,
+    )
     _log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
@@ -169,6 +179,29 @@ async def read_stack_state() -> StackState:
     read = retry(stop=stop_after_attempt(4), wait=wait_exponential(multiplier=0.1), reraise=True)(_invoke)
     answer = await read("pulumi:pulumi:readStackResourceOutputs", {"stackName": name})
     return StackState.of(answer["outputs"])
+
+
+def export_stack_state() -> Mapping[str, Properties] | None:
+    """Return the resources in the state with all their properties, None if the CLI cannot show them.
+
+    Programs see only the types and outputs of resources.
+    """
+    cli = shutil.which("pulumi")
+    if cli is None:
+        return None
+    try:
+        exported = subprocess.run(
+            [cli, "stack", "export", "--non-interactive", "--stack", pulumi.get_stack()],
+            cwd=pulumi.get_root_directory(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            timeout=_EXPORT_SECONDS,
+        )
+        return exported_resources(exported.stdout.decode())
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
+        pulumi.log.debug(f"the state is not exported: {error}")
+        return None
 
 
 async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:

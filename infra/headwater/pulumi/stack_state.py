@@ -1,5 +1,7 @@
 """The state of a stack: setup records, the intentions of unfinished runs, topics and ACLs."""
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -15,6 +17,12 @@ TOPIC_TYPE = "kafka:index/topic:Topic"
 ACL_TYPE = "kafka:index/acl:Acl"
 
 Properties = Mapping[str, Any]
+
+_KAFKA_PACKAGE = "kafka:"
+_OF_PULUMI = "pulumi:"
+"""The package of stacks, providers and references to stacks: with them, Pulumi deletes nothing else."""
+_TOPIC = re.compile(r"(?:kafka|confluent|redpanda|:msk/).*topic$|eventhub$", re.IGNORECASE)
+"""The types of topics of all providers, such as `confluentcloud:index/kafkaTopic:KafkaTopic`."""
 
 
 @attrs.frozen
@@ -39,13 +47,36 @@ class RepairRecord:
 
 
 @attrs.frozen
+class OtherResource:
+    """A resource that is in no component of Headwater; `topic` or `acl` is what it describes, if known.
+
+    `is_deleted`: whether Pulumi deletes what the resource describes when no program declares it. This is not
+    so for components, for resources that a program only reads (`Topic.get`), and with `retain_on_delete`.
+    None: not known, because Pulumi does not show it to programs.
+    """
+
+    urn: str
+    type: str
+    topic: str | None = None
+    acl: Acl | None = None
+    is_deleted: bool | None = None
+
+    @property
+    def may_be_deleted(self) -> bool:
+        """Whether it is deleted, if that is known; otherwise whether it is a topic or part of a cluster."""
+        if self.is_deleted is None:
+            return self.topic is not None or self.type.startswith(_KAFKA_PACKAGE)
+        return self.is_deleted
+
+
+@attrs.frozen
 class StackState:
     """What earlier runs left in the state of a stack.
 
     `records` and `repairs` are by application id, `topics` by name, `acls` with their URNs. `released` are
     topics that lost their protection in an earlier run. `stack_id` is the random id of the stack in ownership
-    records; empty before the first run that has written one. `other_topics` are topics of resources that
-    Headwater has not registered, by URN.
+    records; empty before the first run that has written one. `others` are the resources that
+    Headwater has not registered.
     """
 
     records: Mapping[str, SetupRecord] = attrs.field(factory=dict)
@@ -56,7 +87,7 @@ class StackState:
     stack_id: str = ""
     name: str = ""
     """Project and stack, separated by a slash; empty for a state without resources."""
-    other_topics: Mapping[str, str] = attrs.field(factory=dict)
+    others: tuple[OtherResource, ...] = ()
 
     @classmethod
     def of(cls, resources: Mapping[str, Properties]) -> "StackState":
@@ -96,8 +127,18 @@ class StackState:
                 "",
             ),
             name=next(map(_stack_name, resources), ""),
-            other_topics=dict(_other_topics(resources)),
+            others=tuple(_read_others(resources)),
         )
+
+
+def exported_resources(text: str) -> Mapping[str, Properties]:
+    """Return URN → resource of an exported state, without those that a replacement has left to delete.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError, RecursionError: `text` is not an exported state.
+    """
+    resources = (json.loads(text)["deployment"] or {}).get("resources") or ()
+    return {resource["urn"]: resource for resource in resources if not resource.get("delete")}
 
 
 def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
@@ -145,13 +186,61 @@ def _outputs_of(
                 yield name, resource.get("outputs") or {}
 
 
-def _other_topics(resources: Mapping[str, Properties]) -> Iterator[tuple[str, str]]:
-    """Yield URN and topic of each topic resource that is in no component of Headwater."""
+def _read_others(resources: Mapping[str, Properties]) -> Iterator[OtherResource]:
+    """Yield the resources that neither Headwater nor Pulumi itself has registered.
+
+    Args:
+        resources: URN → `type` and `outputs`; in an exported state also `custom`, `external` and
+            `retainOnDelete`.
+    """
     for urn, resource in resources.items():
-        if resource["type"] == TOPIC_TYPE:
-            _, _, qualified_type, name = urn.split("::", maxsplit=3)
-            if not qualified_type.endswith(f"{COMPONENT_TYPE}${TOPIC_TYPE}"):
-                yield urn, str((resource.get("outputs") or {}).get("name") or name)
+        type_ = resource["type"]
+        _, _, qualified_type, name = urn.split("::", maxsplit=3)
+        if type_.startswith(_OF_PULUMI) or COMPONENT_TYPE in qualified_type.split("$"):
+            continue
+        outputs = resource.get("outputs") or {}
+        yield OtherResource(
+            urn,
+            type_,
+            topic=(_topic_name(outputs) or name) if _TOPIC.search(type_) else None,
+            acl=_allowed_acl(outputs) if type_ == ACL_TYPE else None,
+            is_deleted=_is_deleted(resource) if "custom" in resource else None,
+        )
+
+
+def _is_deleted(resource: Properties) -> bool:
+    is_kept = resource.get("external") or resource.get("retainOnDelete")
+    return bool(resource["custom"]) and not is_kept
+
+
+def _topic_name(outputs: Properties) -> str | None:
+    """Return the topic's name: `topicName` of Confluent and Aiven, `spec` and `metadata` of Strimzi."""
+    spec, metadata = outputs.get("spec"), outputs.get("metadata")
+    names = (
+        outputs.get("topicName"),
+        spec.get("topicName") if isinstance(spec, Mapping) else None,
+        outputs.get("name"),
+        metadata.get("name") if isinstance(metadata, Mapping) else None,
+    )
+    return next((name for name in names if isinstance(name, str) and name), None)
+
+
+def _read_acl(outputs: Properties) -> Acl:
+    permission = Permission(
+        kind=ResourceKind(outputs["aclResourceType"]),
+        name=outputs["aclResourceName"],
+        operation=Operation(outputs["aclOperation"]),
+        pattern=Pattern(outputs["resourcePatternTypeFilter"]),
+    )
+    return Acl(outputs["aclPrincipal"], outputs["aclHost"], permission)
+
+
+def _allowed_acl(outputs: Properties) -> Acl | None:
+    """Return the ACL, None for an ACL that Headwater never declares, such as one that denies access."""
+    try:
+        return _read_acl(outputs) if outputs["aclPermissionType"] == "Allow" else None
+    except (KeyError, ValueError, TypeError):
+        return None
 
 
 def _read_topic(outputs: Properties) -> TopicInState:
@@ -194,16 +283,6 @@ def _read_acls(resources: Mapping[str, Properties]) -> Iterator[tuple[Acl, tuple
             outputs = resource.get("outputs") or {}
             if qualified_type.endswith(f"{COMPONENT_TYPE}${ACL_TYPE}") and outputs:
                 yield _read_acl(outputs), (name.partition("/")[0], urn)
-
-
-def _read_acl(outputs: Properties) -> Acl:
-    permission = Permission(
-        kind=ResourceKind(outputs["aclResourceType"]),
-        name=outputs["aclResourceName"],
-        operation=Operation(outputs["aclOperation"]),
-        pattern=Pattern(outputs["resourcePatternTypeFilter"]),
-    )
-    return Acl(outputs["aclPrincipal"], outputs["aclHost"], permission)
 
 
 def _read_record(

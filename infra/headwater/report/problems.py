@@ -5,6 +5,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from posixpath import normpath
 from typing import Any, Protocol
 
 from rich.text import Text
@@ -157,21 +158,32 @@ def github_annotations(problems: Iterable[Problem]) -> str:
     )
 
 
-def code_quality(problems: Iterable[Problem]) -> list[dict[str, Any]]:
-    """Return GitLab's Code Quality report. A problem without a location is at line 1 of no file.
+def code_quality(problems: Iterable[Problem], default_path: str) -> list[dict[str, Any]]:
+    """Return GitLab's Code Quality report. A problem without a location is at line 1 of `default_path`.
 
+    GitLab requires a path, relative to the repository and without `./`, and shows one of several problems
+    with the same fingerprint.
     Source: GitLab's documentation of the report format (a subset of CodeClimate's).
     """
-    return [
-        {
-            "check_name": problem.code.value,
-            "description": _annotation_text(problem),
-            "severity": _GITLAB[problem.severity],
-            "fingerprint": _fingerprint_of(problem),
-            "location": {"path": _path_of(problem), "lines": {"begin": _line_of(problem)}},
-        }
-        for problem in problems
-    ]
+    found = tuple(problems)
+    repeated: Counter[str] = Counter()
+    entries = []
+    for problem in found:
+        fingerprint = _fingerprint_of(problem, repeated[_fingerprint_of(problem)])
+        repeated[_fingerprint_of(problem)] += 1
+        entries.append(
+            {
+                "check_name": problem.code.value,
+                "description": _annotation_text(problem),
+                "severity": _GITLAB[problem.severity],
+                "fingerprint": fingerprint,
+                "location": {
+                    "path": normpath(_path_of(problem) or default_path),
+                    "lines": {"begin": _line_of(problem)},
+                },
+            }
+        )
+    return entries
 
 
 def _github_annotation(problem: Problem) -> str:
@@ -188,7 +200,8 @@ def _annotation_text(problem: Problem) -> str:
     parts = [problem.summary]
     if problem.expected or problem.found:
         parts.append(f"Expected: {problem.expected or '-'}. Found: {problem.found or '-'}.")
-    return " ".join((*parts, problem.why, problem.fix)).strip()
+    text = " ".join((*parts, problem.why, problem.fix)).strip()
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _path_of(problem: Problem) -> str:
@@ -199,10 +212,11 @@ def _line_of(problem: Problem) -> int:
     return problem.location.line if problem.location is not None and problem.location.line else 1
 
 
-def _fingerprint_of(problem: Problem) -> str:
-    """Return a text that stays the same when lines above the problem change."""
+def _fingerprint_of(problem: Problem, repeated: int = 0) -> str:
+    """Return a text that stays the same when lines above the problem change; `repeated` counts equal ones."""
     pointer = problem.location.pointer if problem.location is not None else ""
-    parts = (problem.code, _path_of(problem), pointer, problem.application or "", problem.summary)
+    counter = (str(repeated),) if repeated else ()
+    parts = (problem.code, _path_of(problem), pointer, problem.application or "", problem.summary, *counter)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

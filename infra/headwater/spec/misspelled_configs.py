@@ -4,7 +4,7 @@ A key that no version of Kafka has is either misspelled, or belongs to a class o
 vendor: an interceptor, a serde, a metrics reporter, a login module. Such keys resemble Kafka's by chance,
 because they share prefixes and words. So similarity of the whole key does not count, but what people
 mistype: a letter or two, separators, the order of words, a word that is left out. More words, or other
-words, make another key.
+words, make another key. In a short key, a word that exists is another word, not a mistake: `stats.dir`.
 """
 
 import re
@@ -51,6 +51,16 @@ _MOST_WRONG_WORDS = 2
 _LEFT_OUT = frozenset({"default", "ms", "bytes"})
 """Words that are left out even at the beginning or end of a key of two words."""
 _CERTAIN_WORDS = 3
+_ANY_CLASS = frozenset({"class", "type"})
+"""Last words of so many keys that a word before them is not simply left out: `task.class`."""
+_EXISTING_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "acls acts asks back catch die dim finger hack ie if io ip is latch lever longer match mb ns os pack "
+        "patch pool prom pull roll side singer site stage stale stats tape us valve watch",
+    )
+)
+"""Words of other keys that differ in one letter from a word of a short known key."""
 
 
 @attrs.frozen
@@ -75,7 +85,7 @@ def find_meant_config(key: str) -> str | None:
         cost = _compare(given, spelling, best)
         if cost < best:
             best, meant = cost, known
-    return meant
+    return None if best == _WORD_LEFT_OUT and _is_ambiguous(given) else meant
 
 
 def find_passed_config(key: str) -> str | None:
@@ -100,6 +110,8 @@ def _compare(given: _Spelling, known: _Spelling, best: int) -> int:
     """Return which mistake leads from a known key to the given one: the lower, the more probable."""
     if given.letters == known.letters:
         return _SAME_LETTERS
+    if _has_other_word(given.words, known.words):
+        return _UNLIKELY
     if best > _ONE_EDIT and is_one_edit(given.letters, known.letters):
         return _ONE_EDIT
     if given.prefix != known.prefix or best <= _OTHER_LETTERS:
@@ -107,6 +119,24 @@ def _compare(given: _Spelling, known: _Spelling, best: int) -> int:
     if len(given.words) == len(known.words):
         return _compare_words(given.words, known.words)
     return _WORD_LEFT_OUT if _omits_one_word(given.words, known.words) else _UNLIKELY
+
+
+def _has_other_word(given: tuple[str, ...], known: tuple[str, ...]) -> bool:
+    """Return whether a word of a short key was replaced by one that exists."""
+    return len(given) == len(known) < _CERTAIN_WORDS and any(
+        word != meant and len(word) == len(meant) and word in _EXISTING_WORDS
+        for word, meant in zip(given, known, strict=True)
+    )
+
+
+def _is_ambiguous(given: _Spelling) -> bool:
+    """Return whether several words may have been left out: `compression.level`."""
+    fitting = {
+        known.words
+        for _, known in _known_spellings()
+        if known.prefix == given.prefix and _omits_one_word(given.words, known.words)
+    }
+    return len(given.words) < _CERTAIN_WORDS and len(fitting) > 1
 
 
 def _compare_words(given: tuple[str, ...], known: tuple[str, ...]) -> int:
@@ -148,7 +178,11 @@ def _omits_one_word(given: tuple[str, ...], known: tuple[str, ...]) -> bool:
         and len(given) > 1
         and any(
             given == known[:at] + known[at + 1 :]
-            and (len(given) >= _CERTAIN_WORDS or word in _LEFT_OUT or 0 < at < len(given))
+            and (
+                len(given) >= _CERTAIN_WORDS
+                or word in _LEFT_OUT
+                or (0 < at < len(given) and given[-1] not in _ANY_CLASS)
+            )
             for at, word in enumerate(known)
         )
     )

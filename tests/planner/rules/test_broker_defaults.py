@@ -118,6 +118,9 @@ def test_a_setting_that_the_cluster_refuses_is_not_reported() -> None:
     cluster = SimulatedCluster(topic_defaults={"message.timestamp.before.max.ms": "1000"})
     assert cluster.plan(compiled).problems
     assert not cluster.plan(serverless).problems
+    single = SimulatedCluster.set_up(serverless)
+    single.configure(CHANGELOG, message_timestamp_before_max_ms="1000")
+    assert not single.plan(serverless).problems
 
 
 def test_drift_reports_the_default_once() -> None:
@@ -138,3 +141,49 @@ def test_a_setting_without_effect_on_the_topic_may_be_removed() -> None:
     fixes = {finding.topic: finding.fix for finding in found}
     assert "or remove it" in fixes[CHANGELOG]
     assert "Do not remove it" in fixes[REPARTITION]
+
+
+HARMFUL = [
+    ("max.message.bytes", "1000"),
+    ("message.timestamp.before.max.ms", "86400000"),
+    ("unclean.leader.election.enable", "true"),
+]
+
+
+@BOTH
+@pytest.mark.parametrize(("key", "value"), HARMFUL)
+def test_a_harmful_setting_of_a_single_topic_is_reported_once(
+    mode: Mapping[str, str], key: str, value: str
+) -> None:
+    cluster = SimulatedCluster.set_up(application(config=mode))
+    cluster.change(CHANGELOG, config={**cluster.topics[CHANGELOG].config, key: value})
+    (problem,) = cluster.plan(application(config=mode)).problems
+    assert (problem.code, problem.severity) == (ProblemCode.MISCONFIGURED_INTERNAL_TOPIC, Severity.WARNING)
+    assert (problem.topic, (problem.found or "").startswith(f"{key} {value},")) == (CHANGELOG, True)
+    (finding,) = find_drift([application(config=mode)], cluster.snapshot, cluster.records).findings
+    assert (finding.topic, finding.why) == (CHANGELOG, problem.why)
+    topics = [
+        attrs.evolve(topic, config={**topic.config, key: value}) if topic.name == CHANGELOG else topic
+        for topic in application().internal_topics
+    ]
+    assert cluster.plan(application(config=mode, topics=topics)).problems == ()
+
+
+def test_a_setting_that_kafka_streams_requires_is_reported_by_its_own_rule() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.change(REPARTITION, config={**cluster.topics[REPARTITION].config, "retention.bytes": "1000"})
+    (problem,) = cluster.plan(application()).problems
+    assert "endangers" in problem.summary
+
+
+def test_the_fix_of_a_harmful_setting_does_not_lead_to_a_harmful_default() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.change(CHANGELOG, config={**cluster.topics[CHANGELOG].config, "max.message.bytes": "1000"})
+    fixes = {}
+    for default in ("1048588", "2000"):
+        cluster.topic_defaults = {"max.message.bytes": default}
+        fixes[default] = next(
+            problem.fix for problem in cluster.plan(application()).problems if problem.topic == CHANGELOG
+        )
+    assert "--delete-config max.message.bytes`" in fixes["1048588"]
+    assert "--add-config max.message.bytes=1048588`" in fixes["2000"]

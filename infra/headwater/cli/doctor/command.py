@@ -30,7 +30,7 @@ from headwater.doctor.permissions import (
     permission_findings,
     separation_findings,
 )
-from headwater.doctor.stack import policy_findings, stack_findings
+from headwater.doctor.stack import policy_findings, stack_findings, topic_findings
 from headwater.kafka.command_line import cluster_options, connection, named_connection
 from headwater.kafka.connection import names_cluster
 from headwater.model.problems import ProblemsError
@@ -81,9 +81,9 @@ def doctor(
 ) -> None:
     """Check this machine, a stack and a cluster, and say how to fix what does not work.
 
-    Checks programs and versions; the backend of the stack, what a killed run left behind, and whether its
-    documents follow its policies; connection, TLS, credentials, permissions and settings of the cluster;
-    agents and their leader. Nothing is changed.
+    Checks programs and versions; the backend of the stack, what a killed run left behind, whether its
+    documents follow its policies, and settings of their topics; connection, TLS, credentials, permissions and
+    settings of the cluster; agents and their leader. Nothing is changed.
     Exit code 1: there is an error.
 
     \b
@@ -257,7 +257,9 @@ def _check_policies(
     target: "Connection", observed: ObservedStack, *, is_connected: bool
 ) -> Iterator[Finding]:
     facts = observe_policies(target, observed, is_connected=is_connected)
-    return iter(()) if facts is None else policy_findings(facts)
+    if facts is not None:
+        yield from policy_findings(facts)
+        yield from topic_findings(facts)
 
 
 def _is_connected(findings: Iterable[Finding]) -> bool:

@@ -223,17 +223,17 @@ def observe_policies(
     count = sum(not isinstance(rule, DriftTolerance) for rule in rules)
     if found := errors(observed.settings.problems):
         return PolicyFacts(policies=count, reason=_reason_of(found))
-    if not count:
-        return PolicyFacts(policies=0)
-    if not is_connected:
-        return PolicyFacts(policies=count, reason=_NO_ANSWER)
-    try:
-        planned = plan_stack(attrs.evolve(observed.settings, connection=target), observed.state)
-    except ProblemsError as error:
-        return PolicyFacts(policies=count, reason=_reason_of(error.problems))
-    if planned.plan is None:
-        return PolicyFacts(policies=count, reason=_reason_of(errors(planned.problems)))
-    return PolicyFacts(policies=count, problems=planned.plan.problems)
+    reason = _NO_ANSWER
+    if is_connected:
+        try:
+            planned = plan_stack(attrs.evolve(observed.settings, connection=target), observed.state)
+        except ProblemsError as error:
+            reason = _reason_of(error.problems)
+        else:
+            if planned.plan is not None:
+                return PolicyFacts(policies=count, problems=planned.plan.problems, is_planned=True)
+            reason = _reason_of(errors(planned.problems))
+    return PolicyFacts(policies=count, reason=reason if count else "")
 
 
 def _reason_of(problems: Sequence[Problem]) -> str:

@@ -13,7 +13,7 @@ from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.planner.drift.findings import Finding, FindingKind
 from headwater.planner.phrases import counted
 from headwater.planner.plans import ApplicationPlan, ConfigChange, TopicAction
-from headwater.planner.settings import Settings, misconfigurations
+from headwater.planner.settings import Settings
 
 _KINDS = {
     ProblemCode.SOURCE_TOPICS_EXPANDED: FindingKind.UNDER_PARTITIONED,
@@ -50,7 +50,10 @@ def topic_findings(
             kinds = {finding.kind for finding in known}
             yield from topic.missing(kinds)
             yield from topic.growing(unsafe)
-            yield from topic.configured()
+            reported_keys = {
+                finding.expected.partition(" ")[0] for finding in known if finding.kind is FindingKind.CONFIG
+            }
+            yield from topic.configured(reported_keys)
 
 
 def _from_problem(topic: "_Topic", problem: Problem) -> Iterator[Finding]:
@@ -120,15 +123,11 @@ class _Topic:
             else "Run `pulumi up`, which adds the partitions, downstream topics first.",
         )
 
-    def configured(self) -> Iterator[Finding]:
-        """Yield a finding for each setting that differs without endangering data; the rest are problems."""
-        dangerous: set[str] = set()
-        if isinstance(self.action.topic, InternalTopic) and self.action.live is not None:
-            settings = Settings(self.action.live, self.defaults)
-            dangerous = {fault.change.key for fault in misconfigurations(self.action.topic, settings)}
+    def configured(self, reported: set[str]) -> Iterator[Finding]:
+        """Yield a finding for each setting that differs and that no problem has `reported`."""
         for changes, fix in ((self.action.changes, _RECONFIGURED), (self.action.drift, _STAYS)):
             for change in changes:
-                if change.key not in dangerous:
+                if change.key not in reported:
                     yield self._setting(change, fix)
 
     def _setting(self, change: ConfigChange, fix: str) -> Finding:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from headwater.model.problems import Problem
 from headwater.planner.policies import check_run
-from headwater.planner.rules.broker_defaults import harmful_defaults
+from headwater.planner.rules.broker_defaults import harmful_defaults, harmful_settings
 from headwater.planner.rules.cluster import (
     acls_incomplete,
     excess_permissions,
@@ -96,6 +96,7 @@ RUN_RULES: tuple[RunRule, ...] = (
     unproven_adoption,
     removing_settings,
     harmful_defaults,
+    harmful_settings,
     check_run,
     no_authorizer,
     missing_sink,

@@ -1,14 +1,16 @@
-"""Broker defaults that harm internal topics: Kafka Streams does not set these settings on its topics."""
+"""Broker defaults, and settings of single topics, that harm internal topics."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from headwater.model.broker_defaults import BROKER_DEFAULTS, LARGEST_MESSAGE, BrokerDefault
+from headwater.model.compiled import InternalTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
 from headwater.planner.phrases import few
 from headwater.planner.plans import TopicAction
-from headwater.planner.rules.topic_messages import quote_value
+from headwater.planner.rules.topic_messages import harmful_setting, quote_value
 from headwater.planner.run import ActiveApplication, Run, TopicState
+from headwater.planner.settings import Settings, misconfigurations
 
 
 def harmful_defaults(run: Run) -> Iterator[Problem]:
@@ -33,6 +35,38 @@ def harmful_defaults(run: Run) -> Iterator[Problem]:
             ]
             if harmed:
                 yield _problem_of(application, default, value, harmed, largest)
+
+
+def harmful_settings(run: Run) -> Iterator[Problem]:
+    """Yield a warning for each setting of a topic that harms it, and that no document declares.
+
+    A user has set it on this topic: a run keeps it. Settings that Kafka Streams requires are `misconfigured`.
+    Settings that the cluster refuses cannot be changed.
+    """
+    actions = {action.name: action for action in run.actions}
+    for application in run.active:
+        largest = application.config.largest_request
+        profile = application.compiled.application.cluster_profile
+        for state in application.internal:
+            if state.live is None:
+                continue
+            config, known = actions[state.name].config, _misconfigured_keys(run, state)
+            policy = config.get("cleanup.policy", run.snapshot.topic_defaults.get("cleanup.policy", "delete"))
+            for key, default in BROKER_DEFAULTS.items():
+                value = config.get(key)
+                if value is None or value != state.live.config.get(key) or key in known:
+                    continue
+                if state.declared.config.get(key) == value or (profile is not None and profile.refuses(key)):
+                    continue
+                if default.is_harmful(value, largest) and default.has_effect(policy):
+                    yield harmful_setting(application, state, default, value)
+
+
+def _misconfigured_keys(run: Run, state: TopicState) -> frozenset[str]:
+    if state.live is None or not isinstance(state.declared, InternalTopic):
+        return frozenset()
+    faults = misconfigurations(state.declared, Settings(state.live, run.snapshot.topic_defaults))
+    return frozenset(fault.change.key for fault in faults)
 
 
 def _uses_default(

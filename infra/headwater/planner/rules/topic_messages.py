@@ -1,11 +1,14 @@
 """Problems of topics that are missing or replaced, or whose settings endanger data."""
 
+from collections.abc import Sequence
+
 from headwater.compiler.java.config_values import parse_whole
+from headwater.model.broker_defaults import LARGEST_MESSAGE, BrokerDefault
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.phrases import counted
+from headwater.planner.phrases import counted, few
 from headwater.planner.plans import ConfigChange
 from headwater.planner.run import ActiveApplication, TopicState
 from headwater.planner.settings import Misconfiguration, Settings
@@ -153,6 +156,27 @@ def misconfigured_topic(
     )
 
 
+def harmful_setting(
+    application: ActiveApplication, state: TopicState, default: BrokerDefault, value: str
+) -> Problem:
+    key, largest = default.key, application.config.largest_request
+    harmless = default.harmless_value(largest)
+    inherited = application.snapshot.topic_defaults.get(key)
+    is_safe = inherited is not None and not default.is_harmful(inherited, largest)
+    option = f"--delete-config {key}" if is_safe else f"--add-config {key}={harmless}"
+    return application.problem(
+        ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
+        f"Setting {key} of internal topic {state.name} harms it.",
+        topic=state,
+        expected=f"{key} {'at least ' if key == LARGEST_MESSAGE else ''}{harmless}",
+        found=f"{key} {value}, which is set on the topic, and which no document declares",
+        why=f"Kafka Streams does not set it. {default.effect}",
+        fix=f"Run `kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} {option}`. If the "
+        f"value is intended, {_declaration_fix(application, state, key)}",
+        severity=Severity.WARNING,
+    )
+
+
 def _declaration_fix(application: ActiveApplication, state: TopicState, key: str) -> str:
     """Return how the document declares the live value: of one store, or of all internal topics."""
     defaults, document = application.snapshot.topic_defaults, application.compiled.document
@@ -189,21 +213,22 @@ def live_min_insync(application: ActiveApplication, state: TopicState) -> int:
     return parse_whole(own) or application.snapshot.default_min_insync_replicas or 1
 
 
-def too_few_brokers(application: ActiveApplication, state: TopicState, factor: int) -> Problem:
+def too_few_brokers(application: ActiveApplication, states: Sequence[TopicState], factor: int) -> Problem:
     """Return a warning: the brokers decide. They count registered brokers; clients see brokers that answer.
 
     `ReplicationControlManager` accepts a topic as long as one broker is active (KRaft), so a broker that is
     being restarted is no reason to declare fewer replicas.
     """
-    brokers, (replicas, _) = application.snapshot.brokers, _declared_names(state)
+    brokers, (replicas, _) = application.snapshot.brokers, _declared_names(states[0])
+    subject, names = _subject_of(application, states, "requires", "require")
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
-        f"Topic {state.name} requires {counted(factor, 'replica')}, and only {counted(brokers, 'broker')} "
+        f"{subject} {counted(factor, 'replica')}, and only {counted(brokers, 'broker')} "
         f"answer{'s' if brokers == 1 else ''}.",
-        topic=state,
+        topic=states[0] if len(states) == 1 else None,
         expected=f"{counted(factor, 'broker')} that answer",
-        found=counted(brokers, "broker"),
-        why="Kafka creates the topic if enough brokers are registered, also if some are stopped: their "
+        found=f"{counted(brokers, 'broker')}{names}",
+        why="Kafka creates a topic if enough brokers are registered, also if some are stopped: their "
         "replicas are missing until they start. Otherwise it refuses the topic (RefusedByBrokers).",
         fix="Start the brokers that are stopped. Only if the cluster has no more brokers, set "
         f"`{replicas}` to {brokers} or less, or add brokers.",
@@ -211,20 +236,34 @@ def too_few_brokers(application: ActiveApplication, state: TopicState, factor: i
     )
 
 
+def _subject_of(
+    application: ActiveApplication, states: Sequence[TopicState], verb: str, verb_of_several: str
+) -> tuple[str, str]:
+    """Return the subject and the verb of a sentence, and the names of several topics for `found`."""
+    if len(states) == 1:
+        return f"Topic {states[0].name} {verb}", ""
+    names = few([state.name for state in states])
+    return f"{len(states):,} topics of {application.id} {verb_of_several}", f", for {names}"
+
+
 def fewer_than_min_insync(
-    application: ActiveApplication, state: TopicState, factor: int, min_insync: int
+    application: ActiveApplication, states: Sequence[TopicState], factor: int, min_insync: int
 ) -> Problem:
-    """Return a warning: the brokers require no more replicas than there are (`required_in_sync`)."""
-    has = "has" if state.live else "would have"
+    """Return a warning: the brokers require no more replicas than there are (`required_in_sync`).
+
+    Several topics are topics that do not exist yet.
+    """
+    has = "has" if states[0].live else "would have"
+    subject, names = _subject_of(application, states, has, has)
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
-        f"Topic {state.name} {has} {counted(factor, 'replica')}, fewer than min.insync.replicas.",
-        topic=state,
+        f"{subject} {counted(factor, 'replica')}, fewer than min.insync.replicas.",
+        topic=states[0] if len(states) == 1 else None,
         expected=f"a replication factor of at least {min_insync} (min.insync.replicas)",
-        found=f"{factor}",
+        found=f"{factor}{names}",
         why=f"Kafka requires no more replicas than a topic has: writes succeed with {factor} in sync, so the "
         "data survives the loss of fewer brokers than the setting asks for.",
-        fix=_min_insync_fix(application, state, factor, min_insync),
+        fix=_min_insync_fix(application, states[0], factor, min_insync),
         severity=Severity.WARNING,
     )
 

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+import attrs
+
 from headwater.compiler.java.config_values import parse_whole
 from headwater.compiler.source_problems import missing_topic
 from headwater.model.cluster import LiveTopic
@@ -159,23 +161,44 @@ def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
                 yield misconfigured_topic(application, state, fault)
 
 
+@attrs.frozen
+class _Replicas:
+    """Topics to be created with the same replicas get one problem, because they have one fix."""
+
+    factor: int
+    min_insync: int = 0
+    is_internal: bool = attrs.field(kw_only=True)
+    is_declared: bool = attrs.field(default=False, kw_only=True)
+
+
 def replication(application: ActiveApplication) -> Iterator[Problem]:
     """The controller may refuse to create the first. Every write with acks=all to the second fails.
 
-    Neither Headwater nor Pulumi's provider changes the replicas of a topic that exists.
+    Neither Headwater nor Pulumi's provider changes the replicas of a topic that exists. Topics to be created
+    are reported together.
     """
+    short: dict[_Replicas, list[TopicState]] = {}
+    weak: dict[_Replicas, list[TopicState]] = {}
     for state in application.topics:
-        factor = (
-            state.live.replication_factor if state.live else replication_factor(state, application.snapshot)
-        )
-        if state.live is None and factor > application.snapshot.brokers:
-            yield too_few_brokers(application, state, factor)
+        live = state.live
+        factor = live.replication_factor if live else replication_factor(state, application.snapshot)
         min_insync = _min_insync(application, state)
+        if live is None and factor > application.snapshot.brokers:
+            short.setdefault(_Replicas(factor, is_internal=state.is_internal), []).append(state)
         declared = state.declared.replication_factor or -1
         if 0 < factor < min_insync:
-            yield fewer_than_min_insync(application, state, factor, min_insync)
-        elif state.live is not None and 0 < declared != factor and not application.caller.is_running:
+            if live is None:
+                is_declared = KEY in state.declared.config
+                kind = _Replicas(factor, min_insync, is_internal=state.is_internal, is_declared=is_declared)
+                weak.setdefault(kind, []).append(state)
+            else:
+                yield fewer_than_min_insync(application, [state], factor, min_insync)
+        elif live is not None and 0 < declared != factor and not application.caller.is_running:
             yield not_as_declared(application, state, factor, declared)
+    for replicas, states in short.items():
+        yield too_few_brokers(application, states, replicas.factor)
+    for replicas, states in weak.items():
+        yield fewer_than_min_insync(application, states, replicas.factor, replicas.min_insync)
 
 
 def _min_insync(application: ActiveApplication, state: TopicState) -> int:
