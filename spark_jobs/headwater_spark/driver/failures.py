@@ -23,6 +23,29 @@ _WORKER_DIED_TEXT = (
     "A Python worker process ended without a Python error. It was killed, often by the operating system for "
     "lack of memory, or native code failed. A smaller --max-records needs less memory."
 )
+_NO_HEAP = (
+    "Spark's JVM has too little heap. Raise spark.driver.memory (on a cluster spark.executor.memory, too), "
+    "or process less at once by a smaller --max-records."
+)
+_NO_SPACE = (
+    "A disk is full. Free space in the folders of --checkpoint and --state-dir, and of Spark's temporary "
+    "files (spark.local.dir, by default /tmp)."
+)
+_NO_MEMORY = (
+    "A Python worker has too little memory. Raise its limit, or process less at once by a smaller "
+    "--max-records."
+)
+_SHORTAGES = (
+    (re.compile("OutOfMemoryError: (?:Java heap space|GC overhead limit)"), _NO_HEAP),
+    (re.compile("No space left on device|Disk quota exceeded"), _NO_SPACE),
+    (
+        re.compile(r"^(?:[\w.]+\.)?_?(?:Array|Arrow)?MemoryError\b|Cannot allocate memory", re.MULTILINE),
+        _NO_MEMORY,
+    ),
+)
+"""The text of a failure for lack of a resource, and what to do."""
+_DISK_FULL = "the disk is full"
+"""Our own text, which says what to do."""
 
 
 @attrs.frozen
@@ -90,7 +113,13 @@ def _extract_reason(failure: BaseException, text: str) -> str:
     lines = _NOTE.sub("", last if traceback else text).splitlines()
     message = dropwhile(lambda line: traceback and line.startswith(" "), lines)
     kept = "\n".join(takewhile(lambda line: not line.lstrip(" ").startswith(_JAVA), message)).strip()
-    return (kept or type(failure).__name__)[:_MAX_LENGTH]
+    return (kept or type(failure).__name__)[:_MAX_LENGTH] + _remedy(text)
+
+
+def _remedy(text: str) -> str:
+    """Return what to do about a failure for lack of memory or space, after a line break; or nothing."""
+    found = next((remedy for pattern, remedy in _SHORTAGES if pattern.search(text)), None)
+    return "" if found is None or _DISK_FULL in text else f"\n{found}"
 
 
 _WITHOUT_ANSWER = (

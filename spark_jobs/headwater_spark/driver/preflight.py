@@ -125,8 +125,12 @@ def checkpoint_lock(checkpoint: str, application: str) -> Iterator[LockedFile | 
         except BlockingIOError:
             owner = os.pread(file, 20, 0).decode(errors="replace").strip()
             raise ProblemsError([_already_running(application, folder, owner)]) from None
-        os.ftruncate(file, 0)
-        os.pwrite(file, str(os.getpid()).encode(), 0)
+        try:
+            os.ftruncate(file, 0)
+            os.pwrite(file, str(os.getpid()).encode(), 0)
+        except OSError as error:  # the disk may be full
+            problem = _unusable_folder("checkpoint", "--checkpoint", folder, application, error)
+            raise ProblemsError([problem]) from None
         yield LockedFile.of(file)
     finally:
         os.close(file)
@@ -140,7 +144,8 @@ def check_state_folder(folder: Path, application: str) -> None:
     """
     try:
         create_private_folder(folder)
-        TemporaryFile(dir=folder).close()
+        with TemporaryFile(dir=folder, buffering=0) as file:
+            file.write(b"x")  # a full disk has files without content
     except OSError as error:
         problem = _unusable_folder("state", "--state-dir", folder, application, error)
         raise ProblemsError([problem]) from None
@@ -348,10 +353,11 @@ def _unusable_folder(what: str, option: str, folder: Path, application: str, err
         code=ProblemCode.NOT_RUNNABLE,
         application=application,
         summary=f"The {what} folder cannot be used.",
-        expected="a folder that this process can create, and that no other user can write to",
+        expected="a folder that this process can create and write to, and that no other user can write to",
         found=f"{folder}: {error.strerror}",
         why="Without it no record can be processed. Other users could run code as this one by writing there.",
-        fix=f"Choose another folder by {option}, or correct the permissions of this one.",
+        fix=f"Choose another folder by {option}, or correct the permissions of this one. If its disk is "
+        "full, free space there.",
     )
 
 

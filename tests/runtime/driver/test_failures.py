@@ -60,6 +60,36 @@ def test_reason_has_no_tracebacks(text: str, reason: str) -> None:
     assert failure_reason(RuntimeError(text)) == reason
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("org.apache.spark.SparkException: Job aborted: java.lang.OutOfMemoryError: Java heap space", "heap"),
+        ("java.lang.OutOfMemoryError: GC overhead limit exceeded", "spark.driver.memory"),
+        (f"{_JAVA}Caused by: java.io.IOException: No space left on device\n", "--checkpoint"),
+        ("OSError: [Errno 122] Disk quota exceeded: '/tmp/x'", "spark.local.dir"),
+        (f"{_WORKER}Traceback (most recent call last):\nMemoryError\nrecord of orders", "--max-records"),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8 GiB", "Raise its limit"),
+        ("lmdb.MemoryError: /state/0_0: Cannot allocate memory", "Raise its limit"),
+    ],
+)
+def test_the_reason_says_what_to_do_for_lack_of_memory_or_space(text: str, remedy: str) -> None:
+    first, *_, last = failure_reason(RuntimeError(text)).splitlines()
+    assert first != last
+    assert remedy in last
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OutOfMemoryError: unable to create native thread",
+        "headwater_spark.engine.PoisonRecordError: record of orders: cannot be processed: MemoryError",
+        "OSError: No space left on device\nStateNotWrittenError: the disk is full. Free space there",
+    ],
+)
+def test_no_remedy_is_added_to_other_failures(text: str) -> None:
+    assert failure_reason(RuntimeError(text)) == text
+
+
 def test_a_python_worker_that_was_killed_is_explained_without_settings_of_spark() -> None:
     reason = failure_reason(
         RuntimeError(

@@ -1,14 +1,17 @@
 """A client proves with the file that it has locked that the last client has died."""
 
 import os
+import resource
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.active_client import membership
 from headwater_spark.driver.active_client.membership import LockedFile
-from headwater_spark.driver.preflight import checkpoint_lock
+from headwater_spark.driver.preflight import check_state_folder, checkpoint_lock
 
 
 def test_each_client_with_the_same_folder_has_the_same_lock(tmp_path: Path) -> None:
@@ -30,6 +33,35 @@ def test_a_folder_that_was_created_again_has_another_lock(tmp_path: Path) -> Non
             assert first is not None
             assert second is not None
             assert second.lock_id() != first.lock_id()
+
+
+@pytest.fixture
+def no_space() -> Iterator[None]:
+    """Let this process write no byte to files, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("no_space")
+def test_folders_that_cannot_be_written_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ProblemsError) as checkpoint, checkpoint_lock(str(tmp_path / "c"), "shop"):
+        pass
+    with pytest.raises(ProblemsError) as state:
+        check_state_folder(tmp_path / "s", "shop")
+    for raised, folder in ((checkpoint, "c/shop"), (state, "s")):
+        (problem,) = raised.value.problems
+        assert problem.code is ProblemCode.NOT_RUNNABLE
+        assert problem.found == f"{tmp_path / folder}: File too large"
+        assert "free space there" in problem.fix
+    _, limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    check_state_folder(tmp_path / "s", "shop")
+    with checkpoint_lock(str(tmp_path / "c"), "shop") as lock:
+        assert lock is not None
 
 
 def test_the_lock_is_the_open_file_and_not_its_path(tmp_path: Path) -> None:

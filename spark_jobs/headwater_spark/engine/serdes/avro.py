@@ -15,6 +15,7 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException, UnknownType
 
 from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.avro_limits import limits_of
 from headwater_spark.engine.serdes.plain import (
     DeserializationError,
     Plain,
@@ -27,6 +28,9 @@ _ADDED_FIELDS = "record contains more fields than the schema specifies: "
 _MISSING_FIELD = " is specified in the schema but missing"
 _NO_DEFAULT = "No default value for field "
 """What fastavro says; other texts may contain values, and are not shown."""
+_NO_TYPE = "no type"
+_NAMED = "__named_schemas"
+"""Where fastavro keeps the named types of a parsed schema."""
 _Schema = Any
 """A parsed schema: the JSON of fastavro."""
 
@@ -114,9 +118,22 @@ def _has_changeable_defaults(schema: _Schema) -> bool:
 
 
 def _reader(name: str, schema: _Schema, known: _Schema) -> Callable[[bytes], Value]:
-    """Return a function that reads values of `schema`, as values of `known` unless that is None."""
+    """Return a function that reads values of `schema`, as values of `known` unless that is None.
+
+    Raises:
+        ValueError: A record of the schema has no end.
+    """
+    named: dict[str, _Schema] = {}
+    _collect_named(schema, named)
+    check_limits = limits_of(schema, named)
+    schema = _with_checked_names(schema)
 
     def read(data: bytes) -> Value:
+        if check_limits is not None:
+            try:
+                check_limits(data)
+            except ValueError as error:
+                raise DeserializationError(name, str(error)) from None
         source = BytesIO(data)
         try:
             value = fastavro.schemaless_reader(source, schema, known)
@@ -129,6 +146,35 @@ def _reader(name: str, schema: _Schema, known: _Schema) -> Callable[[bytes], Val
         return value
 
     return read
+
+
+def _with_checked_names(schema: _Schema) -> _Schema:
+    """Return the schema for reading: fastavro counts a negative index of a union or an enum from the end.
+
+    A negative index of a union is a type that does not exist, and symbols are found by their indexes.
+    fastavro does not accept this of a schema that it parses for each value, such as a union in no record.
+    """
+    if not isinstance(schema, dict) or _NAMED not in schema:
+        return schema
+    named = {name: _with_checked_indexes(each) for name, each in schema[_NAMED].items()}
+    return {**_with_checked_indexes(schema), _NAMED: named}
+
+
+def _with_checked_indexes(schema: _Schema) -> _Schema:
+    if isinstance(schema, list):
+        return [*map(_with_checked_indexes, schema), *[_NO_TYPE] * len(schema)]
+    if not isinstance(schema, dict):
+        return schema
+    checked = {**schema}
+    if "symbols" in checked:
+        checked["symbols"] = dict(enumerate(checked["symbols"]))
+    if "fields" in checked:
+        checked["fields"] = [
+            {**field, "type": _with_checked_indexes(field["type"])} for field in checked["fields"]
+        ]
+    for inner in {"items", "values", "type"} & checked.keys():
+        checked[inner] = _with_checked_indexes(checked[inner])
+    return checked
 
 
 def _describe_fields(error: Exception) -> str:
@@ -168,6 +214,8 @@ def _parse(schema_text: str) -> _Schema:
     """Return a parsed schema whose defaults are values: fastavro leaves them as the JSON that they are."""
     try:
         schema = fastavro.parse_schema(_without_logical_types(json.loads(schema_text)))
+    except RecursionError:
+        raise ValueError("invalid Avro schema: it is nested too deeply") from None
     except (SchemaParseException, UnknownType, KeyError, TypeError) as error:
         raise ValueError(f"invalid Avro schema: {error}") from None
     named: dict[str, _Schema] = {}

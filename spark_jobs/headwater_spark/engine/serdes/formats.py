@@ -101,24 +101,32 @@ def checked_json(name: str, schema_text: str) -> Plain:
         validator_class.check_schema(schema)
     except jsonschema.SchemaError as error:
         raise ValueError(f"invalid JSON Schema: {error.message}") from None
+    except RecursionError:
+        raise ValueError("invalid JSON Schema: it is nested too deeply") from None
     _refuse_references_outside(schema)
     validator = validator_class(schema, registry=Registry())
-    is_valid = validator.is_valid
 
-    def fault(value: Value) -> str:
-        found = next(validator.iter_errors(value))
+    def fault(value: Value) -> str | None:
+        try:
+            if validator.is_valid(value):
+                return None
+            found = next(validator.iter_errors(value))
+        except RecursionError:
+            return "nested too deeply to be compared with the schema"
         where = "/".join(map(str, found.absolute_schema_path))
         return f"the value violates {where} of the schema"
 
     def write(value: Value) -> bytes:
-        if not is_valid(value):
-            raise SerializationError(name, fault(value))
+        found = fault(value)
+        if found is not None:
+            raise SerializationError(name, found)
         return _write_finite(value)
 
     def read(data: bytes) -> Value:
         value = _read(data)
-        if not is_valid(value):
-            raise DeserializationError(name, fault(value))
+        found = fault(value)
+        if found is not None:
+            raise DeserializationError(name, found)
         return value
 
     return Plain(write, read, equal_in_java)

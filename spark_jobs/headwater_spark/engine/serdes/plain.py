@@ -19,21 +19,32 @@ from headwater_spark.engine.serdes.java_texts import normalize_uuid, read_utf8
 
 
 def equal_in_java(one: Value, other: Value) -> bool:
-    """Return whether two values of one format are equal; the order of an object's fields does not matter."""
-    if one is other:
-        return True
-    kind = type(one)
-    if kind is not type(other):
-        return False
-    if kind is float:
-        return _equal_floats(one, other)
-    if kind is dict:
-        return len(one) == len(other) and all(
-            name in other and equal_in_java(member, other[name]) for name, member in one.items()
-        )
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(equal_in_java, one, other))
-    return bool(one == other)
+    """Return whether two values of one format are equal; the order of an object's fields does not matter.
+
+    It calls no function for values in values: these may be nested more deeply than Python's calls.
+    """
+    pending = [(one, other)]
+    while pending:
+        one, other = pending.pop()
+        if one is other:
+            continue
+        kind = type(one)
+        if kind is not type(other):
+            return False
+        if kind is float:
+            if not _equal_floats(one, other):
+                return False
+        elif kind is dict:
+            if one.keys() != other.keys():
+                return False
+            pending += [(member, other[name]) for name, member in one.items()]
+        elif isinstance(one, (list, tuple)):
+            if len(one) != len(other):
+                return False
+            pending += zip(one, other, strict=True)
+        elif one != other:
+            return False
+    return True
 
 
 def _equal_floats(one: float, other: float) -> bool:
