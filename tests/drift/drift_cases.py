@@ -95,3 +95,9 @@ def large(topics: int, *, drifted: bool = True) -> Drift:
     for name in list(cluster.topics) if drifted else ():
         cluster.change(name, partitions=5)
     return find_drift(compiled, cluster.snapshot, cluster.records)
+
+
+def without_style(page: str) -> str:
+    """Return a page without its style sheet, which all pages include: golden files need not repeat it."""
+    before, _, rest = page.partition("<style>")
+    return f"{before}<style></style>{rest.partition('</style>')[2]}"
