@@ -12,7 +12,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.model.versions import read_version
 from headwater.planner.upgrade import Upgrade, find_upgrade
 from headwater.spec import load_text
-from tests.compiler import version_topologies as topologies
+from tests.compiler import topologies
 
 MERGED = f"""
 application:
