@@ -23,7 +23,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from headwater.kafka import KafkaClusterReader
-from headwater.kafka.command_line import connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import parse_document
@@ -155,9 +155,9 @@ def run(
     typed, folder = load_given_document(document)
     options = RunOptions(
         file=folder,
-        connection=connection(
+        connection=NamedCluster(
             bootstrap_servers, None if client_properties is None else Path(client_properties)
-        ),
+        ).connection(),
         checkpoint=None if checkpoint is None else str(checkpoint),
         state_dir=None if state_dir is None else Path(state_dir),
         restarts=restarts,

@@ -1,4 +1,4 @@
-"""Snapshot requests with few permissions: which configs and ACLs are requested."""
+"""Which configs and ACLs are requested with few permissions, and what Headwater needs for patterns."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,12 @@ from pathlib import Path
 import attrs
 import pytest
 
-from headwater.compiler import build_nodes
+from headwater.compiler import build_nodes, compile_document
 from headwater.describe import write_description
 from headwater.kafka import SnapshotRequest, snapshot_request
-from headwater.model.acls import Acl, Operation, Permission, ResourceKind
+from headwater.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
 from headwater.model.records import SetupRecord
+from headwater.planner.acls import Purpose, headwater_needs
 from headwater.spec import load_documents, load_text
 
 _EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
@@ -57,3 +58,30 @@ def test_acls_are_requested_for_declared_and_recorded_principals() -> None:
     held = Acl("User:former", "*", Permission(ResourceKind.GROUP, "audit", Operation.READ))
     records = {"audit": SetupRecord("audit", {}, 1, acls=frozenset({held}))}
     assert request(records).acl_principals == {"User:shop", "User:deputy", "User:former"}
+
+
+_DOCUMENT = """
+application: {{id: shop}}
+topology: [{{stream: {{pattern: "{pattern}"}}}}, {{to: out}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "described"),
+    [
+        ("orders-(eu|us)", {("orders-eu", Pattern.LITERAL), ("orders-us", Pattern.LITERAL)}),
+        ("orders-.*", {("orders-", Pattern.PREFIXED)}),
+        (".*-orders", {("*", Pattern.LITERAL)}),
+    ],
+)
+def test_a_pattern_without_a_fixed_prefix_needs_describe_on_all_topics(
+    pattern: str, described: set[tuple[str, Pattern]]
+) -> None:
+    compiled = compile_document(load_text(_DOCUMENT.format(pattern=pattern), "shop.yaml").documents[0], {})
+    found = {
+        (need.permission.name, need.permission.pattern)
+        for need in headwater_needs(Purpose.PLAN, [compiled])
+        if need.permission.kind is ResourceKind.TOPIC and need.permission.operation is Operation.DESCRIBE
+    }
+    assert described <= found
+    assert ("*" in {name for name, _ in found}) == ("*" in {name for name, _ in described})

@@ -1,12 +1,17 @@
-"""The complete texts about ACLs in problems and plans."""
+"""The complete texts about ACLs in problems, plans and comments on pull requests."""
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+import pytest
 
 from headwater.compiler import compile_document
 from headwater.model.problems import Problem
 from headwater.planner.acls import incomplete_needs
+from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE
 from headwater.report import plan_text, problems_text
+from headwater.report.plan_comment import plan_comment, read_preview
 from headwater.spec import load_text
 from tests.acls.test_decide import SOURCE, SimulatedSecuredCluster, declaring
 
@@ -55,3 +60,26 @@ def test_text_of_a_plan_with_acls(golden: Callable[[Path, str], None]) -> None:
         _GOLDEN / "plan.txt",
         f"{plan_text(SimulatedSecuredCluster(allowed={SOURCE}).plan(declaring()))}\n\n{changed}\n",
     )
+
+
+_COMPONENT = f"urn:pulumi:dev::shop::{COMPONENT_TYPE}"
+
+
+def headline(ops: Sequence[str]) -> str:
+    steps = [
+        {"op": op, "urn": f"{_COMPONENT}${ACL_TYPE}::shop/User:shop Read Topic t{number}"}
+        for number, op in enumerate(ops)
+    ]
+    return plan_comment(read_preview(json.dumps({"steps": steps}))).splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("ops", "expected"),
+    [
+        (["same", "same"], "⚪ Kafka topics: no changes"),
+        (["create", "import", "same"], "🟢 Kafka topics: 2 ACLs to grant"),
+        (["create", "delete", "delete"], "🟢 Kafka topics: 1 ACL to grant, 2 ACLs to revoke"),
+    ],
+)
+def test_the_headline_counts_grants_and_revocations(ops: Sequence[str], expected: str) -> None:
+    assert headline(ops) == f"### {expected}"

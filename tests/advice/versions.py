@@ -4,7 +4,7 @@ from headwater.model.acls import Acl, LiveAcls, Operation, Permission, ResourceK
 from headwater.model.cluster import RegisteredBroker, RegisteredBrokers
 from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, begin, changed, manual, set_up
-from tests.compiler import version_topologies as topologies
+from tests.compiler import topologies
 
 ACLS = COUNT.replace("topics: {}", 'topics: {}\nacls: {principals: ["User:orders"]}')
 DYNAMIC = ACLS.replace("  - to: orders-out", "  - to: {extractor: shop.TenantTopics@5e91993f}")

@@ -1,11 +1,13 @@
-"""What commands show while they wait."""
+"""What commands show while they wait, and how Ctrl-C ends a repeated one."""
 
 import io
+import signal
 import sys
+from collections.abc import Iterator
 
 import pytest
 
-from headwater.cli.console import showing
+from headwater.cli.console import repeat, showing
 
 
 class _Terminal(io.StringIO):
@@ -25,3 +27,40 @@ def test_a_long_request_is_shown_only_on_a_terminal(
     with showing("Reading the cluster"):
         pass
     assert ("Reading the cluster" in stream.getvalue()) is is_shown
+
+
+class Interrupting:
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def interrupt_soon() -> Iterator[None]:
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def count_until_interrupted(done: list[int]) -> None:
+    for _ in repeat(0.01):
+        done.append(len(done))
+        if len(done) == 3:
+            Interrupting()  # Python ignores the exception of its finalizer
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_interrupt_in_a_finalizer_is_not_lost() -> None:
+    done: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        count_until_interrupted(done)
+    assert len(done) == 3
+
+
+@pytest.mark.usefixtures("interrupt_soon")
+def test_interrupt_while_waiting_ends_at_once() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        list(repeat(60))
+    assert signal.getsignal(signal.SIGINT) is before

@@ -10,6 +10,7 @@ from click import ClickException
 from headwater.cli import stack
 from headwater.cli.stack import parse_state, read_config_file, setup_records, stack_name
 from headwater.cli.stack_context import StackOptions, _choose_connection, calls_run_program
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import ProblemsError
 from headwater.pulumi.stack_config import StackConfig
 from headwater.pulumi.stack_state import StackState
@@ -155,11 +156,11 @@ def test_the_connection_of_a_stack_precedes_that_of_the_environment(
     monkeypatch.setattr(stack, "read_config", config_of)
     monkeypatch.setenv("HEADWATER_BOOTSTRAP_SERVERS", "environment:9092")
     named = StackOptions(name="test")
-    assert _choose_connection(None, None, named).bootstrap_servers == ("stack:9092",)
+    assert _choose_connection(NamedCluster(), named).bootstrap_servers == ("stack:9092",)
     assert asked == [("test", Path(), True)]
-    assert _choose_connection("option:9092", None, named).bootstrap_servers == ("option:9092",)
+    assert _choose_connection(NamedCluster("option:9092"), named).bootstrap_servers == ("option:9092",)
     for options in (StackOptions(name="test", state=Path("records.json")), StackOptions()):
-        assert _choose_connection(None, None, options).bootstrap_servers == ("environment:9092",)
+        assert _choose_connection(NamedCluster(), options).bootstrap_servers == ("environment:9092",)
     assert len(asked) == 1
 
 

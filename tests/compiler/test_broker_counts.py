@@ -6,7 +6,7 @@ from headwater.compiler import build_nodes
 from headwater.compiler.pipeline import compile_nodes
 from headwater.model.problems import ProblemCode
 from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints
-from tests.compiler.counted_topologies import COGROUP, EQUAL_COUNTS, MERGED_REPARTITION, UNRELATED_COUNTS
+from tests.compiler.topologies import COGROUP, EQUAL_COUNTS, MERGED_REPARTITION, UNRELATED_COUNTS
 
 HEAD = "application: {id: app, protocol: streams}\n"
 JOIN = """

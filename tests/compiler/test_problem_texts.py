@@ -13,7 +13,7 @@ from headwater.describe import read_description
 from headwater.model.problems import Location, Problem
 from headwater.model.topology import Application, DescribedTopology, TopologyDocument
 from tests.compiler.applications import compiled, problems_without_lints
-from tests.compiler.counted_topologies import COGROUP, MERGED_REPARTITION, UNRELATED_COUNTS
+from tests.compiler.topologies import COGROUP, MERGED_REPARTITION, UNRELATED_COUNTS
 from tests.describe.texts import SMALL
 
 GOLDEN = Path(__file__).parent / "golden" / "problems.txt"

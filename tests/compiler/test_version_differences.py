@@ -18,7 +18,7 @@ from headwater.model.versions import (
 )
 from headwater.spec import load_text
 from tests.compiler.applications import codes, document, topic
-from tests.compiler.version_topologies import (
+from tests.compiler.topologies import (
     KEY_CHANGE_IN_THE_FIRST_INPUT,
     MERGES_REPARTITIONS,
     STORE_ADDED_AGAIN,

@@ -1,4 +1,4 @@
-"""Examples of drift for reports: the example documents, and a cluster that other clients changed."""
+"""Drift of example documents for reports, and of simulated clusters in the short forms that tests compare."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import attrs
 
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import Location
-from headwater.planner.drift import Drift, find_drift
+from headwater.model.problems import Location, Severity
+from headwater.planner.drift import Drift, Finding, FindingKind, find_drift
 from headwater.spec import load_documents
 from tests.planner.simulated_cluster import COMPACTED, SimulatedCluster, application, changelog, repartition
 
@@ -95,3 +95,26 @@ def large(topics: int, *, drifted: bool = True) -> Drift:
     for name in list(cluster.topics) if drifted else ():
         cluster.change(name, partitions=5)
     return find_drift(compiled, cluster.snapshot, cluster.records)
+
+
+def without_style(page: str) -> str:
+    """Return a page without its style sheet, which all pages include: golden files need not repeat it."""
+    before, _, rest = page.partition("<style>")
+    return f"{before}<style></style>{rest.partition('</style>')[2]}"
+
+
+REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
+
+
+def drift_of(cluster: SimulatedCluster, *compiled: CompiledApplication, recorded: bool = True) -> Drift:
+    return find_drift(compiled, cluster.snapshot, cluster.records if recorded else None)
+
+
+def kinds_of(drift: Drift) -> list[tuple[FindingKind, str | None, Severity]]:
+    return [(finding.kind, finding.topic, finding.severity) for finding in drift.findings]
+
+
+def only_finding(drift: Drift) -> Finding:
+    assert not drift.problems
+    (finding,) = drift.findings
+    return finding

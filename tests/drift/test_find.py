@@ -9,7 +9,7 @@ from headwater.model.problems import ProblemCode, Severity
 from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Sink
 from headwater.planner.drift import FindingKind
-from tests.drift.drift_findings import CHANGELOG, REPARTITION, drift_of, only_finding
+from tests.drift.drift_cases import CHANGELOG, REPARTITION, drift_of, only_finding
 from tests.planner.simulated_cluster import (
     COMPACTED,
     MANUAL,

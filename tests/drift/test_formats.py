@@ -29,7 +29,7 @@ FORMATS: dict[str, Callable[[Drift], str]] = {
     "json": lambda drift: json.dumps(drift_json(drift), indent=2, ensure_ascii=False) + "\n",
     "md": drift_markdown,
     "xml": drift_junit,
-    "html": lambda drift: drift_page(drift, AT),
+    "html": lambda drift: drift_cases.without_style(drift_page(drift, AT)),
 }
 SCHEMA = json.loads(files("topology_schemas").joinpath("drift.v1.schema.json").read_text("utf-8"))
 

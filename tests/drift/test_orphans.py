@@ -6,7 +6,7 @@ from headwater.model.problems import ProblemCode, Severity
 from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Leftovers, Lifecycle
 from headwater.planner.drift import Drift, FindingKind
-from tests.drift.drift_findings import CHANGELOG, drift_of, kinds_of, only_finding
+from tests.drift.drift_cases import CHANGELOG, drift_of, kinds_of, only_finding
 from tests.planner.simulated_cluster import (
     COMPACTED,
     MANUAL,

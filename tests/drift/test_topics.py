@@ -5,7 +5,7 @@ import attrs
 from headwater.model.problems import Severity
 from headwater.model.topology import Sink
 from headwater.planner.drift import FindingKind
-from tests.drift.drift_findings import CHANGELOG, REPARTITION, drift_of, kinds_of, only_finding
+from tests.drift.drift_cases import CHANGELOG, REPARTITION, drift_of, kinds_of, only_finding
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
     MANUAL,

@@ -17,6 +17,7 @@ from headwater.report.edits.to_json import edit_json, read_edit
 from headwater.report.escaping import grouped_names
 from headwater.report.markdown_limit import LIMIT
 from headwater.report.plan_comment import plan_comment, read_preview
+from tests.drift.drift_cases import without_style
 from tests.edits.change_command import FILTERED, SCHEMA, headwater, write
 from tests.edits.sides import COUNT, GENERATED, edit
 
@@ -33,7 +34,7 @@ def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
         "txt": lambda: f"{edit_text(found)}\n",
         "json": lambda: json.dumps(edit_json(found), indent=2, ensure_ascii=False) + "\n",
         "md": lambda: edit_markdown(found),
-        "html": lambda: edit_page(found),
+        "html": lambda: without_style(edit_page(found)),
     }
     golden(GOLDEN / f"edited.{form}", texts[form]())
 

@@ -1,17 +1,178 @@
 """Each field of a document that has another value is in the report of the edit, or has no effect."""
 
-from collections.abc import Iterator, Mapping
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+import attrs
 import pytest
 
 from headwater.model.problems import errors
 from headwater.planner.document_settings import topology_content
 from headwater.planner.edits import ApplicationEdit, Topologies, compile_topologies, find_edit
 from headwater.spec import parse_document
-from tests.edits.schema_fields import Change, changes, fields
 from tests.yaml_text import load_yaml
+
+Json = Any
+SCHEMA: Mapping[str, Any] = json.loads(
+    files("topology_schemas").joinpath("topology.v1.schema.json").read_text("utf-8")
+)
+_SECTIONS = ("application", "topics", "acls", "leftovers", "topology")
+_DURATIONS = ("7m", "20m", "90s")
+_TEXTS = ("other", "value.other", "shop.other:Other")
+
+
+@attrs.frozen
+class Field:
+    """A field of the schema, such as `table.topic` and `materialized.caching`; `node` is its schema."""
+
+    name: str
+    node: Mapping[str, Any]
+
+
+@attrs.frozen
+class Change:
+    """A document of which one field has another value, or is new."""
+
+    field: str
+    document: Json
+    before: Json
+    after: Json
+
+
+def fields() -> Mapping[str, Field]:
+    """Return all fields of the application and of the operators, by name; parts of steps in steps once."""
+    found: dict[str, Field] = {}
+    for section in _SECTIONS[:-1]:
+        found |= {field.name: field for field in _below(section, SCHEMA["properties"][section])}
+    for operator, node in _resolved(SCHEMA["$defs"]["step"])["properties"].items():
+        found |= {field.name: field for field in _below(operator, node)}
+    return found
+
+
+def _resolved(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in node:
+        node = {
+            **SCHEMA["$defs"][node["$ref"].rpartition("/")[2]],
+            **{k: v for k, v in node.items() if k != "$ref"},
+        }
+    return node
+
+
+def _named(name: str, node: Mapping[str, Any]) -> str:
+    """Return what the names of fields below a node begin with: the name of its definition, if it has one."""
+    return node["$ref"].rpartition("/")[2].removeprefix("op.") if "$ref" in node else name
+
+
+def _below(name: str, node: Mapping[str, Any]) -> Iterator[Field]:
+    """Yield the fields below a node; of a list, and of a mapping with any keys, the fields of the items."""
+    name, node = _named(name, node), _resolved(node)
+    for key, value in node.get("properties", {}).items():
+        part = _resolved(value)
+        if part.get("title") == "steps":
+            continue
+        yield Field(f"{name}.{key}", part)
+        yield from _below(f"{name}.{key}", value)
+    for items in (node.get("items"), node.get("additionalProperties")):
+        if isinstance(items, Mapping):
+            yield from _below(name, items)
+
+
+def changes(document: Json) -> Iterator[Change]:
+    """Yield copies of a document, each with another value of one field; not all of them are valid."""
+    for section in _SECTIONS[:-1]:
+        if section in document:
+            yield from _changes_below(document, (section,), section, SCHEMA["properties"][section])
+    for path in _steps(document["topology"], ("topology",)):
+        ((operator, options),) = _at(document, path).items()
+        if isinstance(options, Mapping) or options is None:
+            yield from _changes_below(
+                document, (*path, operator), operator, SCHEMA["$defs"][f"op.{operator}"]
+            )
+
+
+def _steps(steps: Sequence[Json], path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for number, step in enumerate(steps):
+        yield (*path, number)
+        ((operator, options),) = step.items()
+        for index, branch in enumerate(options.get("branches", ()) if isinstance(options, Mapping) else ()):
+            yield from _steps(branch.get("then", ()), (*path, number, operator, "branches", index, "then"))
+
+
+def _at(document: Json, path: Sequence[Any]) -> Json:
+    for key in path:
+        document = document[key]
+    return document
+
+
+def _changes_below(
+    document: Json, path: tuple[Any, ...], name: str, node: Mapping[str, Any]
+) -> Iterator[Change]:
+    name, node, value = _named(name, node), _resolved(node), _at(document, path)
+    if isinstance(value, list):
+        items = node.get("items", {})
+        for number in range(len(value)):
+            yield from _changes_below(document, (*path, number), name, items)
+        return
+    if not isinstance(value, Mapping) and value is not None:
+        return
+    known = node.get("properties", {})
+    for key, part in known.items():
+        if _resolved(part).get("title") == "steps":
+            continue
+        before = (value or {}).get(key)
+        others = tuple(_other_names(document["topology"], key))
+        for candidate in (*_candidates(_resolved(part), before), *others):
+            if candidate != before:
+                yield Change(f"{name}.{key}", _replaced(document, path, key, candidate), before, candidate)
+        if before is not None:
+            yield from _changes_below(document, (*path, key), f"{name}.{key}", part)
+    more = node.get("additionalProperties")
+    if isinstance(more, Mapping):
+        for key in (value or {}).keys() - known.keys():
+            yield from _changes_below(document, (*path, key), name, more)
+
+
+def _other_names(steps: Json, key: str) -> Iterator[Json]:
+    """Yield what a field that names other calls can have: handles, or names of processors and stores."""
+    options = [each for step in steps for each in step.values() if isinstance(each, Mapping)]
+    if key in ("from", "with"):
+        yield from (each["as"] for each in options if "as" in each)
+    elif key in ("parents", "processors", "stores"):
+        yield from ([each["name"]] for each in options if "name" in each)
+    elif key == "processor":
+        yield from (each["name"] for each in options if "name" in each)
+
+
+def _replaced(document: Json, path: Sequence[Any], key: str, value: Json) -> Json:
+    changed = copy.deepcopy(document)
+    if _at(changed, path) is None:
+        _at(changed, path[:-1])[path[-1]] = {}
+    _at(changed, path)[key] = value
+    return changed
+
+
+def _candidates(node: Mapping[str, Any], before: Json) -> Iterator[Json]:
+    """Yield other values that the schema allows, and the examples of the schema."""
+    if isinstance(before, bool):
+        yield not before
+    elif isinstance(before, int):
+        yield from (before + 1, before * 2)
+    elif isinstance(before, list):
+        yield from (before[:-1] or ["other"], [*before, "other"])
+    yield from node.get("enum", ())
+    yield from node.get("examples", ())
+    types = node.get("type", ())
+    types = (types,) if isinstance(types, str) else types
+    if "boolean" in types:
+        yield from (True, False)
+    if "integer" in types and not isinstance(before, int):
+        yield from (1, 2, 4)
+    if "string" in types:
+        yield from (_DURATIONS if node.get("title") == "duration" else _TEXTS)
+
 
 _PARTITIONS, _TRIALS = 4, 2
 _EXAMPLES = files("topology_schemas").joinpath("examples")

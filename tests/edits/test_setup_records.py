@@ -12,7 +12,7 @@ from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.document_settings import TOPOLOGY, document_settings
 from headwater.planner.edits import ApplicationEdit, Verdict, find_edit_since_setup
 from headwater.pulumi.stack_state import record_outputs
-from tests.compiler.version_topologies import KEY_CHANGE_IN_THE_FIRST_INPUT, MERGES_REPARTITIONS
+from tests.compiler.topologies import KEY_CHANGE_IN_THE_FIRST_INPUT, MERGES_REPARTITIONS
 from tests.edits.change_command import FILTERED, NAMED, headwater, read, verdicts, write
 from tests.edits.sides import GENERATED, side
 

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 import headwater.compiler.configs
 from headwater.compiler.configs.check import find_refusals
 from headwater.compiler.configs.table import known_keys
+from headwater.compiler.version_differences import has_config
 from headwater.model.versions import SUPPORTED, KafkaStreamsVersion
+from headwater_spark.engine.program.config_support import SUPPORT
 from tests.oracle.config_answers import ANSWERS, answers_text, collect_answers, tried_configs
 from tests.oracle.config_table import generated
 from tests.oracle.config_values import comparable_configs, random_configs
@@ -123,3 +125,14 @@ def _differences(
         for configs, refusal, summaries in zip(tried, refusals, ours, strict=True)
         if bool(refusal) != bool(summaries)
     ]
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(0)
+def test_each_config_is_classified(kafka_streams_of: Callable[[str], KafkaStreams]) -> None:
+    known = {version: kafka_streams_of(str(version)).config_keys() for version in SUPPORTED}
+    assert frozenset[str]().union(*known.values()) == SUPPORT.keys()
+    missing = {
+        (key, str(version)) for version in known for key in known[version] if not has_config(key, version)
+    }
+    assert not missing

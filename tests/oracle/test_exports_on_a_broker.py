@@ -8,7 +8,7 @@ import pytest
 from headwater.cli.cluster import read_snapshot
 from headwater.cli.import_details import differences_from_cluster, with_owners
 from headwater.compiler import compile_documents
-from headwater.kafka.command_line import connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.toolchain.broker.local import LocalBroker
 from tests.oracle.exported_documents import loaded
 from tests.oracle.kafka_streams import OF_THE_BROKER, KafkaStreams
@@ -44,7 +44,7 @@ def test_topics_of_a_running_application(
     same, other = documents
     assert not isinstance(same, str), same
     assert not isinstance(other, str), other
-    connected = connection(kafka.bootstrap_servers, None)
+    connected = NamedCluster(kafka.bootstrap_servers).connection()
     with running_application(kafka.bootstrap_servers, application):
         snapshot = read_snapshot([same], connected, protocol_is_known=False)
     compiled = compile_documents([same], snapshot.partitions)

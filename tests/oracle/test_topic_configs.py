@@ -1,15 +1,50 @@
 """Which topic configs are refused offline is what a broker refuses: compared with Kafka's `LogConfig`."""
 
+import json
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headwater.spec
 from headwater.spec.topic_configs import allowed_values, topic_configs
 from tests.oracle.kafka_streams import RECORDED, KafkaStreams
-from tests.oracle.topic_config_table import generated
+
+_RANGE = re.compile(r"\[(-?\d+),\.\.\.(?:,(-?\d+))?\](?: or (-?\d+))?")
+_WORDS = re.compile(r"\[([\w, ]+)\]")
+_REPLICAS = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+
+def generated(table: Sequence[Mapping[str, str | None]]) -> str:
+    """Return the JSON text, one line for each topic config."""
+    lines = (f"  {json.dumps(row['name'])}: {json.dumps(_row(row))}" for row in table)
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _row(row: Mapping[str, str | None]) -> dict[str, Any]:
+    return {"type": str(row["type"]).lower(), **_limits(row["allowed"])}
+
+
+def _limits(allowed: str | None) -> dict[str, Any]:
+    if allowed is None:
+        return {}
+    if allowed == _REPLICAS:
+        return {"form": "replicas"}
+    if limits := _RANGE.fullmatch(allowed):
+        least, most, extra = limits.groups()
+        return {
+            "least": int(least),
+            **({"most": int(most)} if most else {}),
+            **({"extra": [int(extra)]} if extra else {}),
+        }
+    words = _WORDS.fullmatch(allowed)
+    if words is None:
+        raise ValueError(f"a validator without a translation: {allowed}")
+    return {"values": words[1].split(", ")}
+
 
 pytestmark = pytest.mark.oracle
 _TABLE = Path(headwater.spec.__file__).parent / "kafka_topic_configs.json"

@@ -1,13 +1,16 @@
-"""Several stacks on one simulated cluster, with the ownership records that they share."""
+"""Several stacks on one simulated cluster, and their application in each state of its life."""
+
+from collections.abc import Mapping
 
 import attrs
 
 from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OwnershipChange, OwnershipRecord, SetupRecord, StackIdentity
-from headwater.model.topology import Sink
+from headwater.model.topology import Lifecycle, Setup, Sink
 from headwater.planner import Plan, PlanPolicy, plan
 from headwater.planner.claims import change_after, change_before
-from tests.planner.simulated_cluster import SimulatedCluster
+from tests.planner.simulated_cluster import SimulatedCluster, application
 
 
 @attrs.define
@@ -61,3 +64,25 @@ class Stack:
         simulated.apply(planned)
         self.cluster.write(change_after(planned, planned.ownership, self.records))
         return planned
+
+
+REPARTITION, CHANGELOG, SINK = "orders-step1-repartition", "orders-counts-changelog", "orders-out"
+ORDERS = application()
+RETIRED = application(lifecycle=Lifecycle.RETIRED)
+RELEASED = application(lifecycle=Lifecycle.RELEASED)
+TAKING_OVER = application(setup=Setup(take_over=True))
+
+
+def conflicts(planned: Plan, severity: Severity = Severity.ERROR) -> list[Problem]:
+    return [
+        problem
+        for problem in planned.problems
+        if problem.code is ProblemCode.MANAGED_BY_ANOTHER_STACK and problem.severity is severity
+    ]
+
+
+def owners(cluster: Cluster) -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for record in cluster.ownership.values():
+        found.setdefault(record.application_id, set()).add(record.stack.id)
+    return found

@@ -7,18 +7,19 @@ from headwater.model.topology import Leftovers
 from headwater.planner.claims import change_after, change_before, find_race, retraction
 from headwater.planner.rules.ownership_messages import refusal
 from tests.planner.evidence_values import OLD
-from tests.planner.owned_applications import (
+from tests.planner.simulated_cluster import application, changelog
+from tests.planner.simulated_stacks import (
     CHANGELOG,
     ORDERS,
     RELEASED,
     REPARTITION,
     RETIRED,
     TAKING_OVER,
+    Cluster,
+    Stack,
     conflicts,
     owners,
 )
-from tests.planner.simulated_cluster import application, changelog
-from tests.planner.simulated_stacks import Cluster, Stack
 
 
 def test_up_records_the_application_with_its_topics(first: Stack, cluster: Cluster) -> None:

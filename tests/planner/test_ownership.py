@@ -9,18 +9,19 @@ from headwater.model.topology import Setup, Sink
 from headwater.planner import ActionKind, PlanPolicy, plan
 from headwater.planner.claims import change_after, change_before, find_race, retraction
 from headwater.planner.ownership import Ownership
-from tests.planner.owned_applications import (
+from tests.planner.simulated_cluster import SimulatedCluster, application
+from tests.planner.simulated_stacks import (
     CHANGELOG,
     ORDERS,
     RELEASED,
     REPARTITION,
     RETIRED,
     TAKING_OVER,
+    Cluster,
+    Stack,
     conflicts,
     owners,
 )
-from tests.planner.simulated_cluster import SimulatedCluster, application
-from tests.planner.simulated_stacks import Cluster, Stack
 
 
 def test_a_second_stack_is_refused(first: Stack, second: Stack) -> None:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -16,7 +17,19 @@ from headwater.report.compiled import compile_text
 from headwater.report.graph import Graph, dot, graph, mermaid
 from headwater.report.svg import svg
 from headwater.spec import load_documents, load_text
-from tests.report.examples import COUNTS, EXAMPLES, compiled_examples
+
+EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
+COUNTS = {"orders": 6, "customers": 6, "payments": 6, "stock": 3, "open-orders": 6}
+
+
+@cache
+def compiled_examples() -> tuple[CompiledApplication, ...]:
+    loaded = load_documents(
+        [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
+    )
+    assert not loaded.problems
+    return compile_documents(loaded.documents, COUNTS)
+
 
 _GOLDEN = Path(__file__).parent / "golden"
 _PICTURE = Path(__file__).parents[2] / "docs" / "examples.svg"

@@ -1,11 +1,13 @@
-"""The server properties of a broker, without a start."""
+"""The server properties of a broker, without a start, and the choice of free ports."""
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from headwater.toolchain.broker import SaslUser, Settings
+from headwater.toolchain.broker import SaslUser, Settings, readiness
 from headwater.toolchain.broker.launch import random_cluster_id, server_properties, write_files
+from headwater.toolchain.broker.readiness import HOST, free_ports, is_free
 
 _PORTS = {"PLAINTEXT": 1, "CONTROLLER": 2}
 
@@ -39,3 +41,18 @@ def test_only_the_owner_can_read_passwords_and_they_are_never_shown(tmp_path: Pa
 def test_passwords_that_require_quotes_are_refused(password: str) -> None:
     with pytest.raises(ValueError, match="password"):
         SaslUser("writer", password)
+
+
+def test_chosen_ports_are_free_and_not_those_that_the_system_gives_to_clients() -> None:
+    chosen = free_ports(50)
+    assert len(set(chosen)) == 50
+    assert all(20_000 <= port < 30_000 for port in chosen)
+    assert any(map(is_free, chosen))
+
+
+def test_a_port_in_use_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server((HOST, 0)) as other:
+        taken = other.getsockname()[1]
+        monkeypatch.setattr(readiness, "_RANGE", range(taken, taken + 1))
+        (chosen,) = free_ports(1)
+    assert chosen != taken

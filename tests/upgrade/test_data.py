@@ -9,7 +9,7 @@ from headwater.model.problems import Severity
 from headwater.model.topology import DescribedTopology, TopologyDocument
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.upgrade import ApplicationUpgrade, ChangeKind, compare_versions
-from tests.compiler import version_topologies as topologies
+from tests.compiler import topologies
 from tests.compiler.applications import document
 from tests.upgrade.upgrade_cases import JOINS, NO_STATE, PLAIN, upgrade
 

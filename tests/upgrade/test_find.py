@@ -6,15 +6,17 @@ from headwater.compiler import compile_documents
 from headwater.model.problems import ProblemCode, Severity
 from headwater.model.versions import DEFAULT_VERSION, SUPPORTED
 from headwater.planner.upgrade import State, find_upgrade
-from tests.upgrade.compared_versions import COUNT, TO, only
 from tests.upgrade.upgrade_cases import (
+    COUNT,
     FLAG,
     JOINS,
     MERGED,
     NO_STATE,
     PLAIN,
     STORE_ADDED_AGAIN,
+    TO,
     UNKNOWN_COUNTS,
+    only,
     upgrade,
 )
 

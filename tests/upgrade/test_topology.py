@@ -10,11 +10,15 @@ from headwater.model.cluster import LiveGroup
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.problems import Location, Severity
 from headwater.planner.upgrade import Change, ChangeKind, State, find_upgrade
-from tests.upgrade.compared_versions import COUNT, TO, cluster, kinds, only
 from tests.upgrade.upgrade_cases import (
+    COUNT,
     GLOBAL,
     JOINS,
     MERGED,
+    TO,
+    cluster,
+    kinds,
+    only,
 )
 
 AT = Location("app.yaml", 7, 5)

@@ -6,13 +6,14 @@ from textwrap import dedent
 import attrs
 
 from headwater.compiler import compile_documents
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from headwater.model.problems import ProblemCode, Severity
 from headwater.model.topology import TopologyDocument
-from headwater.model.versions import read_version
-from headwater.planner.upgrade import Upgrade, find_upgrade
+from headwater.model.versions import SUPPORTED, read_version
+from headwater.planner.upgrade import ApplicationUpgrade, Upgrade, find_upgrade
 from headwater.spec import load_text
-from tests.compiler import version_topologies as topologies
+from tests.compiler import topologies
+from tests.compiler.applications import document
 
 MERGED = f"""
 application:
@@ -100,3 +101,26 @@ def changed() -> Upgrade:
 def incomplete() -> Upgrade:
     """Return an upgrade with applications that cannot be compared."""
     return upgrade(UNKNOWN_COUNTS, JOINS.replace("3.9", "4.2"), PLAIN, to="4.1")
+
+
+TO = SUPPORTED[-1]
+COUNT = document("topology: [{stream: orders}, {groupByKey: {}}, {count: {materialized: s}}]")
+COUNT = attrs.evolve(COUNT, application=attrs.evolve(COUNT.application, names_version=True))
+
+
+def only(*texts: str, to: str = "4.3", snapshot: ClusterSnapshot | None = None) -> ApplicationUpgrade:
+    (found,) = upgrade(*texts, to=to, snapshot=snapshot).applications
+    return found
+
+
+def kinds(found: ApplicationUpgrade) -> list[str]:
+    return [change.kind.value for change in found.changes]
+
+
+def cluster(*topics: str) -> ClusterSnapshot:
+    return ClusterSnapshot(
+        "a-cluster",
+        1,
+        {name: LiveTopic(name, "", 3, 1) for name in topics},
+        {"merged": LiveGroup("merged", "Stable", 2)},
+    )

@@ -31,7 +31,7 @@ from headwater.command_line import (
 from headwater.control import Access, ControlServer, Surface
 from headwater.control.logs import LogFormat
 from headwater.kafka import Connection
-from headwater.kafka.command_line import AgentGroup, NamedPath, connection
+from headwater.kafka.command_line import AgentGroup, NamedPath
 from headwater.model.problems import Problem, ProblemsError
 from headwater.spec.policies import read_policies
 
@@ -140,7 +140,7 @@ def run_agent(options: Mapping[str, Any]) -> int:
         AgentOptions(
             files=options["files"],
             manifest=options["manifest"],
-            connection=connection(options["bootstrap_server"], options["command_config"]),
+            connection=options["cluster"].connection(),
             client_id=options["client_id"] or _default_client_id(),
             group=options["group"],
             metadata_max_age_ms=options["metadata_max_age_ms"],

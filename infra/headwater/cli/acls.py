@@ -10,7 +10,7 @@ from headwater.cli.cluster import NEED_A_CLUSTER, read_counts
 from headwater.cli.console import exit_for, json_text, print_problems, write
 from headwater.cli.options import Principal, cluster_options, output_option
 from headwater.compiler import compile_documents
-from headwater.kafka.command_line import NamedPath, named_connection
+from headwater.kafka.command_line import NamedCluster, NamedPath
 from headwater.model.acls import ANY_NAME, AclDeclaration
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Problem, errors
@@ -51,8 +51,7 @@ def acls(
     for_headwater: bool,
     purpose: str,
     principals: Sequence[str],
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     form: str,
     output: Path | None,
 ) -> None:
@@ -76,7 +75,7 @@ def acls(
             "--for needs --self: without it, the permissions of the applications are shown."
         )
     loaded = load_documents(files) if files else Documents()
-    counts = read_counts(loaded.documents, bootstrap_server, command_config) if loaded.documents else {}
+    counts = read_counts(loaded.documents, cluster) if loaded.documents else {}
     compiled = compile_documents(loaded.documents, counts)
     if for_headwater:
         grants = [_headwater_grants(Purpose(purpose), compiled, principals)]
@@ -87,19 +86,19 @@ def acls(
         raise click.UsageError(
             f"No principal for the permissions of {', '.join(without_principal)}: use --principal."
         )
-    write(_render_acls(form, grants, problems, _find_target(bootstrap_server, command_config)), output)
+    write(_render_acls(form, grants, problems, _find_target(cluster)), output)
     if form != "json":
         print_problems(problems)
     context.exit(exit_for(problems))
 
 
-def _find_target(bootstrap_server: str | None, command_config: Path | None) -> Target:
+def _find_target(cluster: NamedCluster) -> Target:
     """Return what `kafka-acls.sh` is called with: without a server, it is read from the properties file."""
-    if command_config is None:
-        return Target(bootstrap_server)
-    named = named_connection(bootstrap_server, command_config)
+    if cluster.command_config is None:
+        return Target(cluster.bootstrap_server)
+    named = cluster.named_connection()
     servers = ",".join(named.bootstrap_servers) if named is not None else None
-    return Target(servers, str(command_config))
+    return Target(servers, str(cluster.command_config))
 
 
 def _application_grants(compiled: CompiledApplication, principals: Sequence[str]) -> Grants:

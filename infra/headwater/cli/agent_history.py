@@ -1,7 +1,6 @@
 """`headwater agent history`: show past expansions."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import click
 
@@ -9,7 +8,7 @@ from headwater.cli.console import ProblemsExit, print_json, print_problems
 from headwater.cli.options import cluster_options
 from headwater.control.logs import configure_log
 from headwater.kafka import KafkaClusterReader
-from headwater.kafka.command_line import AgentGroup, connection
+from headwater.kafka.command_line import AgentGroup, NamedCluster
 from headwater.kafka.expansion_journal import coordination_topic, read_lines, skipped_record
 from headwater.kafka.journal_lines import Change, PastExpansion, expansions, history_json, outcome
 from headwater.model.problems import ProblemsError
@@ -30,8 +29,7 @@ from headwater.report.escaping import printable
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def history(
     *,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     application: str | None,
     group: str,
     form: str,
@@ -48,14 +46,9 @@ def history(
     configure_log()  # log lines go to standard error; programs read the output
     try:
         unread: list[UnreadRecord] = []
-        cluster, journal = connection(bootstrap_server, command_config), coordination_topic(group)
-        KafkaClusterReader(cluster).partition_counts([journal])  # names what keeps brokers from answering
-        lines = read_lines(
-            cluster,
-            journal,
-            "headwater-history",
-            on_unread=unread.append,
-        )
+        connection, journal = cluster.connection(), coordination_topic(group)
+        KafkaClusterReader(connection).partition_counts([journal])  # names what keeps brokers from answering
+        lines = read_lines(connection, journal, "headwater-history", on_unread=unread.append)
         past = expansions(lines, application)
     except ProblemsError as error:
         raise ProblemsExit(error) from None

@@ -11,6 +11,7 @@ from headwater.cli.cluster import read_counts
 from headwater.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
 from headwater.cli.options import Count, cluster_options, each_once, files_argument, output_option
 from headwater.compiler import compile_documents
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_documents
 from headwater.spec.files import find, read
@@ -35,8 +36,7 @@ def manifest_(
     files: Sequence[Path],
     *,
     given: Sequence[tuple[str, int]],
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     output: Path | None,
 ) -> None:
     """Write documents and their partition counts to one JSON file.
@@ -53,7 +53,7 @@ def manifest_(
     if exit_for(loaded.problems):
         print_problems(loaded.problems)
         context.exit(exit_for(loaded.problems))
-    counts = {**read_counts(loaded.documents, bootstrap_server, command_config), **dict(given)}
+    counts = {**read_counts(loaded.documents, cluster), **dict(given)}
     compiled = compile_documents(loaded.documents, counts)
     problems = (*loaded.problems, *(problem for one in compiled for problem in one.problems))
     print_problems(problems)

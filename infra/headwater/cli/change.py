@@ -34,7 +34,7 @@ from headwater.cli.options import (
     project_option,
     stack_state_option,
 )
-from headwater.kafka.command_line import NamedPath
+from headwater.kafka.command_line import NamedCluster, NamedPath
 from headwater.model.records import SetupRecord
 
 _PATTERN_CHARACTERS = frozenset("*?[")
@@ -83,8 +83,7 @@ def change(
     stack_state: Path | None,
     id_: str | None,
     given: Sequence[tuple[str, int]],
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     form: str,
     output: Path | None,
 ) -> None:
@@ -109,7 +108,7 @@ def change(
         raise click.UsageError("--git cannot be combined with --stack and --stack-state.")
     if revision is None and not has_records and len(paths) != 2:  # noqa: PLR2004 - OLD and NEW
         raise click.UsageError("Name OLD and NEW, or one of --git, --stack and --stack-state.")
-    sources = EditInputs(bootstrap_server, command_config, dict(given))
+    sources = EditInputs(cluster, dict(given))
     if has_records:
         records = _load_records(stack, project, stack_state)
         new = load_side(paths, id_in_records(paths, records, id_))

@@ -1,14 +1,13 @@
 """Reading the cluster that a command line names."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from headwater.cli.console import ProblemsExit
 from headwater.kafka import Connection
-from headwater.kafka.command_line import named_connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.topology import TopologyDocument
 
@@ -19,16 +18,14 @@ NEED_A_CLUSTER = frozenset({ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECI
 """Problems of documents that are compiled without the partition counts of a cluster."""
 
 
-def read_counts(
-    documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
-) -> Mapping[str, int]:
+def read_counts(documents: Sequence[TopologyDocument], cluster: NamedCluster) -> Mapping[str, int]:
     """Return topic → partition count for the documents, empty if the command line names no cluster.
 
     Raises:
         ProblemsExit: The connection settings are invalid, or the cluster could not be read.
     """
     try:
-        connection = named_connection(bootstrap_server, command_config)
+        connection = cluster.named_connection()
         return read_snapshot(documents, connection).partitions if connection else {}
     except ProblemsError as error:
         raise ProblemsExit(error) from None

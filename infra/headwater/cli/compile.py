@@ -18,6 +18,7 @@ from headwater.cli.options import (
 )
 from headwater.cli.policies import read_policies, violations, with_problems
 from headwater.compiler import compile_documents
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import COMPILE, OFFLINE, errors
 from headwater.spec import load_documents
@@ -56,8 +57,7 @@ def compile_(
     files: Sequence[Path],
     *,
     given: Sequence[tuple[str, int]],
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     policy_files: Sequence[Path],
     form: str,
     strimzi_cluster: str | None,
@@ -80,8 +80,8 @@ def compile_(
         raise click.UsageError("--format strimzi requires --strimzi-cluster, and only this format has it.")
     policies = read_policies(policy_files)
     loaded = load_documents(files)
-    counts = {**read_counts(loaded.documents, bootstrap_server, command_config), **dict(given)}
-    is_offline = bootstrap_server is None and command_config is None
+    counts = {**read_counts(loaded.documents, cluster), **dict(given)}
+    is_offline = not cluster.is_named
     compiled = compile_documents(loaded.documents, counts, OFFLINE if is_offline else COMPILE)
     compiled = with_problems(compiled, tuple(violations(loaded.documents, compiled, counts, policies)))
     problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))

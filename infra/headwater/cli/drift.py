@@ -18,6 +18,7 @@ from headwater.cli.options import (
     stack_state_option,
 )
 from headwater.cli.stack_context import StackContext, StackOptions, load_context, read_policy_files
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import ProblemsError, errors
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def drift(
     context: click.Context,
     files: Sequence[Path],
     *,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     stack: str | None,
     project: Path,
     stack_state: Path | None,
@@ -78,7 +78,7 @@ def drift(
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
         policies = read_policy_files(policy_files)
-        inputs = load_context(files, bootstrap_server, command_config, options)
+        inputs = load_context(files, cluster, options)
         with showing("Reading the cluster, and comparing"):
             found = _find_drift(inputs, policies)
     except ProblemsError as error:

@@ -8,7 +8,7 @@ import click
 
 from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import ExitCode, ProblemsExit, json_text, write
-from headwater.kafka.command_line import named_connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.problems import OFFLINE, PLAN, ProblemsError, errors
 from headwater.model.records import SetupRecord
@@ -118,10 +118,8 @@ def _description(path: Path) -> str | None:
 class EditInputs:
     """The partition counts with which both sides are compiled: given, of a cluster, or the same for all."""
 
-    def __init__(
-        self, bootstrap_server: str | None, command_config: Path | None, given: Mapping[str, int]
-    ) -> None:
-        self._cluster = (bootstrap_server, command_config)
+    def __init__(self, cluster: NamedCluster, given: Mapping[str, int]) -> None:
+        self._cluster = cluster
         self._given = given
 
     def compare(self, old: Sequence[TopologyDocument], new: Sequence[TopologyDocument]) -> Edit:
@@ -142,7 +140,7 @@ class EditInputs:
 
     def _snapshot(self, documents: Sequence[TopologyDocument]) -> ClusterSnapshot | None:
         try:
-            connection = named_connection(*self._cluster)
+            connection = self._cluster.named_connection()
             return read_snapshot(documents, connection) if connection else None
         except ProblemsError as error:
             raise ProblemsExit(error) from None

@@ -14,7 +14,7 @@ from headwater.cli.import_described import ImportOptions, import_described, impo
 from headwater.cli.import_jar import JarImport, import_jar
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.cli.options import Count, Seconds, Setting, StoreDetails, Version, cluster_options, each_once
-from headwater.kafka.command_line import NamedPath
+from headwater.kafka.command_line import NamedCluster, NamedPath
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 
@@ -153,8 +153,7 @@ def import_(
     assume_defaults: bool,
     config: Sequence[tuple[str, str]],
     kafka_streams: KafkaStreamsVersion | None,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     output: Path | None,
     topics: Sequence[str],
     force: bool,
@@ -201,8 +200,7 @@ def import_(
     if everything:
         _refuse_options("--all", context)
         request = ImportRequest(
-            bootstrap_server=bootstrap_server,
-            command_config=command_config,
+            cluster=cluster,
             application_ids=ids,
             internal_topics=topics,
             config=dict(config),
@@ -221,16 +219,14 @@ def import_(
             properties=properties,
             config={**dict(config), **({"application.id": ids[0]} if ids else {})},
             timeout_seconds=timeout,
-            bootstrap_server=bootstrap_server,
-            command_config=command_config,
+            cluster=cluster,
             output=output,
         )
         _print_and_exit(context, _import_jar(arguments))
     options = ImportOptions(
         config=dict(config),
         kafka_streams=kafka_streams,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
+        cluster=cluster,
         output=output,
         assume_defaults=assume_defaults,
     )
@@ -270,7 +266,7 @@ def _import_jar(arguments: JarImport) -> tuple[Problem, ...]:
 
 
 def _import_all(request: ImportRequest) -> ExitCode:
-    if request.strimzi and (request.bootstrap_server is not None or request.command_config is not None):
+    if request.strimzi and request.cluster.is_named:
         raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
     if request.folder is not None and request.folder.exists() and not request.folder.is_dir():
         raise click.BadParameter(

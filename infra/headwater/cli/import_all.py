@@ -18,7 +18,7 @@ from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.imported_documents import file_names, observed_document, pushed_application
 from headwater.describe import UnusableTopologyError, pushed_topology
 from headwater.kafka import Connection
-from headwater.kafka.command_line import connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.kafka_reader import survey
 from headwater.model.cluster import GroupFacts, LiveTopic, Survey
 from headwater.model.policies import matches_any
@@ -48,8 +48,7 @@ class ImportRequest:
     the settings of internal topics.
     """
 
-    bootstrap_server: str | None
-    command_config: Path | None
+    cluster: NamedCluster
     application_ids: Sequence[str]
     internal_topics: Sequence[str]
     config: Mapping[str, str]
@@ -90,7 +89,7 @@ def import_all(request: ImportRequest) -> bool:
     if request.strimzi:
         seen, problems = _strimzi_survey(request.strimzi)
     else:
-        connected = connection(request.bootstrap_server, request.command_config)
+        connected = request.cluster.connection()
         seen = survey(connected, INTERNAL_NAMES, request.application_ids)
     found = recognize(seen, request.application_ids, request.internal_topics)
     imported = {

@@ -21,7 +21,7 @@ from headwater.describe import (
     write_description,
 )
 from headwater.describe.problems import TextProblems
-from headwater.kafka.command_line import connection, named_connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
@@ -40,8 +40,7 @@ class ImportOptions:
 
     config: Mapping[str, str]
     kafka_streams: KafkaStreamsVersion | None
-    bootstrap_server: str | None
-    command_config: Path | None
+    cluster: NamedCluster
     output: Path | None
     assume_defaults: bool
 
@@ -104,7 +103,7 @@ def _read_pushed_topology(id_: str, options: ImportOptions) -> tuple[DescribedAp
     from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
 
     try:
-        found = read_streams_group(id_, connection(options.bootstrap_server, options.command_config))
+        found = read_streams_group(id_, options.cluster.connection())
         nodes = pushed_topology(found)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
@@ -134,7 +133,7 @@ def _choose_version(given: KafkaStreamsVersion | None, logged: str | None) -> st
 def _write_document(imported: DescribedApplication, options: ImportOptions) -> tuple[Problem, ...]:
     """Write the document with its open questions, unless there are other errors; return all problems."""
     try:
-        connection = named_connection(options.bootstrap_server, options.command_config)
+        connection = options.cluster.named_connection()
         file = str(options.output or "document")
         imported, found = complete_description(
             imported, connection, file, assume_defaults=options.assume_defaults

@@ -19,7 +19,7 @@ from headwater.cli.java_export import (
     unreadable,
 )
 from headwater.compiler import compile_documents
-from headwater.kafka.command_line import named_connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.connection import read_properties
 from headwater.model.problems import Problem, ProblemCode, Severity, errors, shorten_text
 from headwater.spec import load_text
@@ -37,8 +37,7 @@ class JarImport:
     properties: Path | None
     config: Mapping[str, str]
     timeout_seconds: float
-    bootstrap_server: str | None
-    command_config: Path | None
+    cluster: NamedCluster
     output: Path | None
 
 
@@ -113,7 +112,7 @@ def _check_document(text: str, arguments: JarImport) -> tuple[Problem, ...]:
     loaded = load_text(text, str(arguments.output or "document"))
     if not loaded.documents:
         return loaded.problems
-    connection = named_connection(arguments.bootstrap_server, arguments.command_config)
+    connection = arguments.cluster.named_connection()
     if connection is None:
         compiled = compile_documents(loaded.documents, {})
         found = [

@@ -12,7 +12,7 @@ import attrs
 import click
 
 from headwater.kafka import Connection
-from headwater.kafka.command_line import connection, named_connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import Problem, ProblemsError, errors
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ def read_policy_files(files: Sequence[Path]) -> "tuple[Policy, ...]":
 
 def load_context(
     files: Sequence[Path],
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     stack: StackOptions,
 ) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
@@ -111,7 +110,7 @@ def load_context(
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
         click.ClickException: Pulumi cannot show the stack, or the exported state is not readable.
     """
-    reader, connection_problems = _open_reader(bootstrap_server, command_config, stack)
+    reader, connection_problems = _open_reader(cluster, stack)
     from headwater.spec import load_documents  # noqa: PLC0415 - imported while the cluster answers
 
     loaded = load_documents(files)
@@ -121,24 +120,22 @@ def load_context(
 
 
 def _open_reader(
-    bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
+    cluster: NamedCluster, stack: StackOptions
 ) -> "tuple[KafkaClusterReader | None, Sequence[Problem]]":
     from headwater.kafka import KafkaClusterReader  # noqa: PLC0415 - not needed for the help
 
     try:
-        reader = KafkaClusterReader(_choose_connection(bootstrap_server, command_config, stack))
+        reader = KafkaClusterReader(_choose_connection(cluster, stack))
     except ProblemsError as error:
         return None, error.problems
     reader.open()
     return reader, ()
 
 
-def _choose_connection(
-    bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
-) -> Connection:
+def _choose_connection(cluster: NamedCluster, stack: StackOptions) -> Connection:
     if stack.name is None or stack.state is not None:
-        return connection(bootstrap_server, command_config)
-    if (named := named_connection(bootstrap_server, command_config)) is not None:
+        return cluster.connection()
+    if (named := cluster.named_connection()) is not None:
         return named
     # Imported only for a stack, because they import Pulumi's toolchain.
     from headwater.cli.stack import read_config  # noqa: PLC0415

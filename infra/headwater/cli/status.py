@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ from headwater.cli.agent import endpoints
 from headwater.cli.console import ExitCode, print_json, repeat
 from headwater.cli.options import Seconds, cluster_options
 from headwater.control.client import NotAnsweredError, ask
+from headwater.kafka.command_line import NamedCluster
 
 _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."
 
@@ -38,8 +38,7 @@ def status(
     interval: float,
     form: str,
     group: str | None,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
 ) -> None:
     """Show the status of a running application.
 
@@ -65,9 +64,9 @@ def status(
             raise click.UsageError(f"--group cannot be combined with {'URL' if url else '--watch'}.")
         from headwater.cli.streams_group import print_group  # noqa: PLC0415 - imports the Kafka client
 
-        print_group(group, bootstrap_server, command_config, as_json=form == "json")
+        print_group(group, cluster, as_json=form == "json")
         return
-    if bootstrap_server is not None or command_config is not None:
+    if cluster.is_named:
         raise click.UsageError("A cluster needs --group: the status of `headwater run` is read over HTTP.")
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
     try:

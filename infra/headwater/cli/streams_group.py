@@ -1,13 +1,11 @@
 """Streams groups on the command line: `headwater status --group`, and the topology for `import --group`."""
 
-from pathlib import Path
-
 import click
 from confluent_kafka import KafkaError
 
 from headwater.cli.console import ProblemsExit, print_json
 from headwater.kafka import Connection
-from headwater.kafka.command_line import connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.kafka_errors import is_denial, not_authorized, unexpected
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
@@ -17,16 +15,14 @@ from headwater.report.streams_group import streams_group_json, streams_group_tex
 _SECONDS = 15.0
 
 
-def print_group(
-    id_: str, bootstrap_server: str | None, command_config: Path | None, *, as_json: bool
-) -> None:
+def print_group(id_: str, cluster: NamedCluster, *, as_json: bool) -> None:
     """Print a streams group: state, epochs, sub-topologies with their topics, members with their tasks.
 
     Raises:
         ProblemsExit: The group could not be read, or is no streams group.
     """
     try:
-        group = read_streams_group(id_, connection(bootstrap_server, command_config))
+        group = read_streams_group(id_, cluster.connection())
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     if as_json:

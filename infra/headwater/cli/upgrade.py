@@ -12,7 +12,7 @@ from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_probl
 from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_before, load_side, show_edit
 from headwater.cli.options import Count, Version, cluster_options, each_once, files_argument, output_option
 from headwater.compiler import compile_documents
-from headwater.kafka.command_line import named_connection
+from headwater.kafka.command_line import NamedCluster
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import OFFLINE, PLAN, ProblemsError, errors
@@ -52,8 +52,7 @@ def upgrade(
     to: KafkaStreamsVersion,
     given: Sequence[tuple[str, int]],
     before: Path | None,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     form: str,
     output: Path | None,
 ) -> None:
@@ -72,7 +71,7 @@ def upgrade(
       headwater upgrade new/ --to 4.4 --before running/
     """
     if before is not None:
-        inputs = EditInputs(bootstrap_server, command_config, dict(given))
+        inputs = EditInputs(cluster, dict(given))
         new = load_side(files)
         edit = inputs.compare(
             load_before(before, new).documents, [_for_version(document, to) for document in new.documents]
@@ -83,7 +82,7 @@ def upgrade(
     loaded = load_documents(files)
     if errors(loaded.problems):
         raise ProblemsExit(ProblemsError(loaded.problems))
-    snapshot = _read_cluster(loaded.documents, bootstrap_server, command_config)
+    snapshot = _read_cluster(loaded.documents, cluster)
     found = _find_changes(loaded.documents, to, snapshot, dict(given))
     print_problems(loaded.problems)
     if form == "text" and output is None and sys.stdout.isatty():
@@ -93,11 +92,9 @@ def upgrade(
     context.exit(_exit_code(found))
 
 
-def _read_cluster(
-    documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
-) -> ClusterSnapshot | None:
+def _read_cluster(documents: Sequence[TopologyDocument], cluster: NamedCluster) -> ClusterSnapshot | None:
     try:
-        connection = named_connection(bootstrap_server, command_config)
+        connection = cluster.named_connection()
         return read_snapshot(documents, connection) if connection else None
     except ProblemsError as error:
         raise ProblemsExit(error) from None

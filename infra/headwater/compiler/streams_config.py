@@ -122,7 +122,9 @@ class StreamsConfig:
     @property
     def upgrades_changes(self) -> bool:
         """Whether instances before 3.5, which cannot read records of old and new value, may still run."""
-        return self.upgrade_from is not None and _release_numbers(self.upgrade_from) <= _LAST_WITH_OLD_CHANGES
+        if self.upgrade_from is None:
+            return False
+        return tuple(map(int, self.upgrade_from.split("."))) <= _LAST_WITH_OLD_CHANGES
 
     @classmethod
     def of(cls, application: Application) -> "StreamsConfig":
@@ -234,7 +236,3 @@ def _other_protocol(application: Application) -> Iterator[Problem]:
             fix=f"Remove one of `application.protocol` and {_GROUP_PROTOCOL}, or make them agree.",
             location=application.locate_config(_GROUP_PROTOCOL),
         )
-
-
-def _release_numbers(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))

@@ -42,9 +42,7 @@ class Connection:
 class Connections:
     """All open connections, the oldest first; any thread may call any method."""
 
-    def __init__(self, most: int = MOST, most_of_address: int = MOST_OF_ADDRESS) -> None:
-        self._most = most
-        self._most_of_address = most_of_address
+    def __init__(self) -> None:
         self._open: dict[socket.socket, Connection] = {}
         self._lock = Lock()
 
@@ -52,7 +50,7 @@ class Connections:
         """Add a connection from the IP address `host`; close another one if there are too many."""
         with self._lock:
             self._open[accepted] = Connection(accepted, network(host))
-            excess = superfluous(self._open.values(), self._most, self._most_of_address)
+            excess = superfluous(self._open.values(), MOST, MOST_OF_ADDRESS)
             if excess is not None:
                 del self._open[excess.socket]
         if excess is not None:
@@ -151,10 +149,6 @@ class ControlServer:
         self.close()
 
 
-def _address_family(access: Access) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in access.host else socket.AF_INET
-
-
 class _Server(ThreadingHTTPServer):
     daemon_threads = True  # a slow request does not keep the client from ending
     block_on_close = False
@@ -167,7 +161,7 @@ class _Server(ThreadingHTTPServer):
         self.connections = Connections()
         self.reading = BoundedSemaphore(_AT_ONCE)
         self.controlling = BoundedSemaphore(_CONTROLS_AT_ONCE)
-        self.address_family = _address_family(access)
+        self.address_family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
         super().__init__((access.host, access.port), _Handler)
 
     def server_bind(self) -> None:

@@ -234,8 +234,6 @@ class Admin:
         return {resource.name: future for resource, future in futures.items()}
 
     def request_broker_config(self, id_: int) -> PendingRequests[str, Mapping[str, ConfigEntry]]:
-        """Request the settings of one broker."""
-
         def send(names: Sequence[str]) -> dict[str, Future[Mapping[str, ConfigEntry]]]:
             return self._describe_configs(ResourceType.BROKER, names)
 

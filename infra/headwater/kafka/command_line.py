@@ -3,9 +3,11 @@
 import os
 import re
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+import attrs
 import click
 
 from headwater.kafka.connection import Connection
@@ -49,46 +51,69 @@ class AgentGroup(click.ParamType["str", object]):
         return str(value)
 
 
+@attrs.frozen
+class NamedCluster:
+    """The cluster that a command line names by `--bootstrap-server` and `--command-config`."""
+
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+
+    @property
+    def is_named(self) -> bool:
+        return self != NamedCluster()
+
+    def named_connection(self) -> Connection | None:
+        """Return the connection to the cluster that the options name, None if they name none.
+
+        Security settings are read from `command_config`, else from the environment (see
+        `environment_fields`).
+
+        Raises:
+            ProblemsError: InvalidConfig for settings that are wrong or missing.
+            click.BadParameter: `command_config` cannot be read.
+        """
+        server = self.bootstrap_server
+        if self.command_config is not None:
+            text = _read_text(self.command_config)
+            # Of two entries with the same key, the last one counts.
+            return Connection.from_properties(f"{text}\nbootstrap.servers={server}\n" if server else text)
+        if server is not None:
+            return Connection.from_environment({**os.environ, "HEADWATER_BOOTSTRAP_SERVERS": server})
+        return None
+
+    def connection(self) -> Connection:
+        """Return the connection to the cluster that the options or else the environment name.
+
+        Raises as `named_connection` does.
+        """
+        return self.named_connection() or Connection.from_environment(os.environ)
+
+
 def cluster_options(text: str) -> Callable[[F], F]:
-    """Return a decorator that adds `--bootstrap-server` (with the help `text`) and `--command-config`."""
+    """Return a decorator that adds `--bootstrap-server` (with the help `text`) and `--command-config`.
+
+    The command gets both as `cluster`, a `NamedCluster`.
+    """
 
     def add(command: F) -> F:
-        command = click.option(
+        @wraps(command)
+        def with_cluster(
+            *arguments: Any,  # noqa: ANN401 - of any command
+            bootstrap_server: str | None,
+            command_config: Path | None,
+            **options: Any,  # noqa: ANN401 - of any command
+        ) -> object:
+            cluster = NamedCluster(bootstrap_server, command_config)
+            return command(*arguments, cluster=cluster, **options)
+
+        added = click.option(
             "--command-config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             help="A client.properties file with security settings, as Kafka's own tools read it.",
-        )(command)
-        return click.option("--bootstrap-server", metavar="HOST:PORT,...", help=text)(command)
+        )(with_cluster)
+        return cast("F", click.option("--bootstrap-server", metavar="HOST:PORT,...", help=text)(added))
 
     return add
-
-
-def named_connection(bootstrap_server: str | None, command_config: Path | None) -> Connection | None:
-    """Return the connection to the cluster that the options name, None if they name none.
-
-    Security settings are read from `command_config`, else from the environment (see `environment_fields`).
-
-    Raises:
-        ProblemsError: InvalidConfig for settings that are wrong or missing.
-        click.BadParameter: `command_config` cannot be read.
-    """
-    if command_config is not None:
-        text = _read_text(command_config)
-        # Of two entries with the same key, the last one counts.
-        return Connection.from_properties(
-            f"{text}\nbootstrap.servers={bootstrap_server}\n" if bootstrap_server else text
-        )
-    if bootstrap_server is not None:
-        return Connection.from_environment({**os.environ, "HEADWATER_BOOTSTRAP_SERVERS": bootstrap_server})
-    return None
-
-
-def connection(bootstrap_server: str | None, command_config: Path | None) -> Connection:
-    """Return the connection to the cluster that the options or else the environment name.
-
-    Raises as `named_connection` does.
-    """
-    return named_connection(bootstrap_server, command_config) or Connection.from_environment(os.environ)
 
 
 def _read_text(path: Path) -> str:

@@ -64,7 +64,6 @@ class Permission:
     pattern: Pattern = Pattern.LITERAL
 
     def covers(self, other: "Permission") -> bool:
-        """Return whether this permission includes `other`."""
         if self.kind is not other.kind or other.operation not in {self.operation, self.operation.implied}:
             return False
         if self.pattern is Pattern.PREFIXED:

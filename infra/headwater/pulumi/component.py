@@ -270,7 +270,6 @@ class InternalTopics(pulumi.ComponentResource):
         return tuple(self.planned.record.topics.values()) if self.planned.record else ()
 
     def _topics_with_ids(self) -> list[RecordedTopic]:
-        """Return the recorded topics with their ids."""
         topics = self._recorded_topics()
         new = [topic.name for topic in topics if not topic.topic_id]
         ids = _read_topic_ids(self._target.reader, new) if new else {}

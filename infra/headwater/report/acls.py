@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -45,7 +46,9 @@ class Grants:
     @property
     def by_resource(self) -> Iterator[Sequence[Need]]:
         """Yield the needs of each resource together."""
-        for _, group in groupby(self.needs, key=lambda need: _resource_of(need.permission)):
+        for _, group in groupby(
+            self.needs, key=attrgetter("permission.kind", "permission.name", "permission.pattern")
+        ):
             yield tuple(group)
 
 
@@ -96,10 +99,6 @@ def acls_commands(grants: Iterable[Grants], target: Target) -> str:
         lines += _command_lines(part, target)
         lines += [""]
     return "\n".join(lines)
-
-
-def _resource_of(permission: Permission) -> tuple[str, str, str]:
-    return permission.kind, permission.name, permission.pattern
 
 
 def _grant_lines(grants: Grants) -> Iterator[str]:

@@ -93,7 +93,6 @@ class _Columns:
 
 
 def layout(application: str, graph: Graph) -> Layout:
-    """Return the layout of the graph of one application."""
     columns = _arrange_columns(graph)
     lanes = _arrange_lanes(graph.parts)
     width = columns.right + _MARGIN + _LANE_PADDING

@@ -4,13 +4,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 import attrs
 
 from headwater.model.problems import Problem
 from headwater.model.records import SetupRecord
-from headwater.planner import AclAction, ApplicationPlan, Plan, TopicAction
+from headwater.planner import ApplicationPlan, Plan, TopicAction
 from headwater.planner.data_risks import data_risks
 from headwater.report.plan_text import application_text, summary
 from headwater.report.problems import problem_text
@@ -111,7 +112,10 @@ def topic_differences(approved: ApprovedPlan, plan: Plan) -> tuple[str, ...]:
 def _application_json(application: ApplicationPlan) -> dict[str, Any]:
     return {
         "topics": {action.name: _topic_json(action) for action in application.actions},
-        "acls": sorted((_acl_json(action) for action in application.acls), key=lambda acl: str(acl["acl"])),
+        "acls": sorted(
+            ({"action": action.kind.value, "acl": action.acl.text} for action in application.acls),
+            key=itemgetter("acl"),
+        ),
         "settings": {change.key: [change.before, change.after] for change in application.settings},
         "record": _record_json(application.record),
     }
@@ -135,10 +139,6 @@ def _topic_json(action: TopicAction) -> dict[str, Any]:
             "config": dict(live.config),
         },
     }
-
-
-def _acl_json(action: AclAction) -> dict[str, Any]:
-    return {"action": action.kind.value, "acl": action.acl.text}
 
 
 def _record_json(record: SetupRecord | None) -> dict[str, Any] | None:

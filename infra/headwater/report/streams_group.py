@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headwater.describe import UnusableTopologyError, pushed_topology, write_description
-from headwater.model.streams_groups import GroupSubtopology, GroupTopic, StreamsGroup, StreamsMember
+from headwater.model.streams_groups import GroupTopic, StreamsGroup, StreamsMember
 from headwater.planner.phrases import counted
 from headwater.report.escaping import printable
 
@@ -33,9 +33,9 @@ def _group_lines(group: StreamsGroup) -> Iterator[str]:
                 (
                     part.id,
                     str(tasks.get(part.id, 0)),
-                    _list_sources(part),
+                    _list_names((*part.sources, *(topic.name for topic in part.repartition_sources))),
                     _list_names(part.repartition_sinks),
-                    _list_changelogs(part),
+                    _list_names(topic.name for topic in part.changelogs),
                 )
                 for part in group.subtopologies
             ],
@@ -129,14 +129,6 @@ def _count_tasks(group: StreamsGroup) -> Mapping[str, int]:
         for id_, partitions in member.active.items():
             counts[id_] = counts.get(id_, 0) + len(partitions)
     return counts
-
-
-def _list_sources(part: GroupSubtopology) -> str:
-    return _list_names((*part.sources, *(topic.name for topic in part.repartition_sources)))
-
-
-def _list_changelogs(part: GroupSubtopology) -> str:
-    return _list_names(topic.name for topic in part.changelogs)
 
 
 def _list_names(names: "Sequence[str] | Iterator[str]") -> str:

@@ -10,7 +10,7 @@ from headwater.cli.console import ExitCode, print_json, print_problems
 from headwater.cli.options import cluster_options, files_argument, policies_option
 from headwater.cli.policies import read_policies
 from headwater.kafka import command_line
-from headwater.kafka.command_line import NamedPath, connection
+from headwater.kafka.command_line import NamedCluster, NamedPath
 from headwater.model.offset_metadata import MovePhase
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
@@ -42,8 +42,7 @@ def move(
     offline: bool,
     checkpoint: str | None,
     policy_files: Sequence[Path],
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
 ) -> None:
     """Move state to the declared number of processors.
 
@@ -66,14 +65,14 @@ def move(
         from headwater_spark.driver.run.options import DEFAULT_FOLDER  # noqa: PLC0415 - slow
     policies = read_policies(policy_files)
     documents = _declared_documents(files)
-    cluster = connection(bootstrap_server, command_config)
+    connection = cluster.connection()
     folder = checkpoint or str(DEFAULT_FOLDER.expanduser() / "checkpoints")
     failed: list[ProblemsError] = []
     for document in documents:
         id_ = document.application.id
         try:
             with checkpoint_lock(folder, id_):
-                result = move_state(document, cluster, Progress(id_).report, policies)
+                result = move_state(document, connection, Progress(id_).report, policies)
         except ProblemsError as error:
             failed.append(error)
             continue
@@ -111,8 +110,7 @@ def status(
     context: click.Context,
     files: Sequence[Path],
     *,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     form: str,
 ) -> None:
     """Show how many processors the state has.
@@ -130,8 +128,8 @@ def status(
     with runtime_installed():
         from headwater_spark.driver.processor_move.state_move import processor_status  # noqa: PLC0415 - slow
     documents = _declared_documents(files)
-    cluster = connection(bootstrap_server, command_config)
-    found = [processor_status(document, cluster) for document in documents]
+    connection = cluster.connection()
+    found = [processor_status(document, connection) for document in documents]
     if form == "json":
         print_json({"applications": [_as_json(each) for each in found]})
     else:

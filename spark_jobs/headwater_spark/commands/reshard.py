@@ -10,7 +10,7 @@ import click
 from headwater.cli.console import ExitCode
 from headwater.cli.options import Count, Setting, each_once, policies_option
 from headwater.cli.policies import read_policies
-from headwater.kafka.command_line import NamedPath, cluster_options, connection
+from headwater.kafka.command_line import NamedCluster, NamedPath, cluster_options
 from headwater.toolchain import spark_java_options
 from headwater_spark.commands.console import (
     Progress,
@@ -125,8 +125,7 @@ def reshard(
     conf: Sequence[str],
     tasks: int | None,
     policy_files: Sequence[Path],
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
 ) -> None:
     """Give a stopped application more partitions, and each key its state.
 
@@ -193,7 +192,7 @@ def reshard(
             processes=processes,
             open_executor=_open_spark(master, conf, tasks) if on_spark else None,
         )
-        result = reshard_application(found, connection(bootstrap_server, command_config), options, report)
+        result = reshard_application(found, cluster.connection(), options, report)
     _print_result(result, checks_only=checks_only)
     context.exit(ExitCode.DONE)
 

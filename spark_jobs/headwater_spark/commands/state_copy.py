@@ -9,7 +9,7 @@ from headwater.cli.console import ExitCode
 from headwater.cli.options import Setting, policies_option
 from headwater.cli.policies import read_policies
 from headwater.compiler import StreamsConfig
-from headwater.kafka.command_line import NamedPath, cluster_options, connection
+from headwater.kafka.command_line import NamedCluster, NamedPath, cluster_options
 from headwater_spark.commands.console import Progress, interrupted_by_sigterm, read_single_document
 from headwater_spark.driver.run.installed import runtime_installed
 
@@ -50,8 +50,7 @@ def copy(
     topics: Sequence[tuple[str, str]],
     undo: bool,
     policy_files: Sequence[Path],
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
 ) -> None:
     """Copy state to topics with other names, after a rename.
 
@@ -81,17 +80,17 @@ def copy(
     renames = [(f"{prefix}-{old}-changelog", f"{prefix}-{new}-changelog") for old, new in stores] + list(
         topics
     )
-    cluster, report = connection(bootstrap_server, command_config), Progress(id_).report
+    connection, report = cluster.connection(), Progress(id_).report
     if undo:
         with interrupted_by_sigterm():
-            deleted = undo_copy(found, cluster, renames, report)
+            deleted = undo_copy(found, connection, renames, report)
         for topic in deleted:
             click.echo(f"{topic}: deleted")
         click.echo(f"{id_}: the copy is undone. Start the old version.")
         context.exit(ExitCode.DONE)
     policies = read_policies(policy_files)
     with interrupted_by_sigterm():
-        result = copy_state(found, cluster, renames, report, policies=policies)
+        result = copy_state(found, connection, renames, report, policies=policies)
     for old, new in result.copies:
         click.echo(f"{old} → {new}")
     click.echo(f"{id_}: the state is copied ({result.records:,} records). Start the new version.")

@@ -1,7 +1,7 @@
 """Failures as text, from when they happen.
 
 Py4J asks Spark's JVM for the text of a Java exception. A JVM that hangs never answers, so each text is read
-once, with a limit; whatever reads a failure later calls no JVM.
+once, with a limit; whatever reads a failure later calls no JVM. `failures` starts no thread: it only decides.
 """
 
 from threading import Thread

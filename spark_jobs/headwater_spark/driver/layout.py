@@ -144,7 +144,6 @@ class Layout:
         return tuple(sorted({topic for topic in input_.topics if topic in self.partition_counts} | matching))
 
     def topic_partitions(self, topics: Collection[str]) -> list[TopicPartition]:
-        """Return all partitions of `topics`."""
         return [
             (topic, each) for topic in sorted(topics) for each in range(self.partition_counts.get(topic, 0))
         ]

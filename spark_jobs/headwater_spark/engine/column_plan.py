@@ -177,7 +177,6 @@ class ColumnPlan:
         return self._task.program.source(partition.topic_partition[0])
 
     def _source_columns(self, partitions: Sequence[PartitionColumns]) -> Mapping[str, SourceColumns]:
-        """Return the columns of each source."""
         by_source: dict[str, list[int]] = {}
         for number, partition in enumerate(partitions):
             by_source.setdefault(self._source_of(partition), []).append(number)

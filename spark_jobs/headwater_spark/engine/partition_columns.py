@@ -35,7 +35,6 @@ class NumberedBytes:
         return found[np.searchsorted(found, 0) :]  # -1: a value without a row
 
     def value(self, at: int) -> bytes | None:
-        """Return the value of a row."""
         code = self.codes[at]
         return None if code == NULL_KEY else self.different[code]
 
@@ -103,7 +102,6 @@ class PartitionColumns:
         return len(self.offsets)
 
     def record(self, at: int) -> InputRecord:
-        """Return the record at a position."""
         topic, partition = self.topic_partition
         headers = () if self.headers is None else self.headers[at]
         offset, time = int(self.offsets[at]), int(self.times[at])
@@ -121,7 +119,6 @@ class PartitionColumns:
         return self._records(self.offsets[positions], self.times[positions], keys, values, headers)
 
     def first(self, number: int) -> "PartitionColumns":
-        """Return the first records."""
         if number == len(self):
             return self
         return PartitionColumns(

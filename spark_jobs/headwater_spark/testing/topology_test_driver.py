@@ -19,8 +19,12 @@ from headwater_spark.engine.serdes import DeserializationError, SerializationErr
 from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.processors import Record
 from headwater_spark.testing.given_schemas import GivenSchemas, find_no_schema
-from headwater_spark.testing.single_partition import SinglePartitionRunner, build_single_partition_programs
-from headwater_spark.testing.sinks import Sinks, listed
+from headwater_spark.testing.single_partition import (
+    SinglePartitionRunner,
+    Sinks,
+    build_single_partition_programs,
+    listed,
+)
 from headwater_spark.testing.topics import TestInputTopic, TestOutputTopic
 
 __all__ = [

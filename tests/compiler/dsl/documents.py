@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from headwater.compiler import build_nodes
 from headwater.compiler.dsl import build_dsl
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.nodes import NodeTopology
@@ -43,3 +44,10 @@ def built(text: str) -> NodeTopology:
     document = typed(text)
     assert isinstance(document, TopologyDocument), document
     return build_dsl(document, StreamsConfig.of(document.application))
+
+
+def built_calls(calls: str) -> NodeTopology:
+    """Return the topology of a document with these calls, which have no problems."""
+    loaded = load_text(f"application: {{id: app}}\ntopology:\n{calls}", "calls.yaml")
+    assert not loaded.problems, loaded.problems
+    return build_nodes(loaded.documents[0])

@@ -10,7 +10,7 @@ from headwater.model import behaviors as does
 from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from headwater.model.problems import errors
 from headwater.spec import parse_document
-from tests.compiler.dsl.built_calls import built
+from tests.compiler.dsl.documents import built_calls
 from tests.oracle.random_topologies.stores import Choices
 from tests.oracle.situations import random_situation
 
@@ -79,7 +79,7 @@ def _read_stores(view: does.TableView) -> Iterator[str]:
 def _sends_old(topology: str) -> dict[str, bool]:
     return {
         type(node.behavior).__name__: True
-        for node in built(topology).nodes
+        for node in built_calls(topology).nodes
         if isinstance(node, ProcessorNode) and getattr(node.behavior, "sends_old", False)
     }
 

@@ -5,12 +5,12 @@ import pytest
 from headwater.model.behaviors import Format, RecordFormat
 from headwater.model.nodes import SinkNode
 from headwater.model.problems import errors
-from tests.compiler.dsl.built_calls import built
+from tests.compiler.dsl.documents import built_calls
 
 
 def _written(topology: str) -> RecordFormat:
     """Return the format of the only sink to a user topic."""
-    nodes = built(topology)
+    nodes = built_calls(topology)
     assert not errors(nodes.problems), nodes.problems
     (sink,) = (node for node in nodes.nodes if isinstance(node, SinkNode) and node.topic == "out")
     assert sink.writes is not None

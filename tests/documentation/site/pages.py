@@ -1,12 +1,39 @@
-"""The pages of the site: those of `docs`, others of the repository, and generated ones."""
+"""The pages of the site: those of `docs`, others of the repository, and the page of all commands."""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.documentation.site.commands import commands_page
+import click
+
 from tests.documentation.site.links import rewritten
 from tests.documentation.site.schemas import schema_page
+
+_WIDTH = 100
+_HEAD = """\
+# Commands
+
+This page is generated from `headwater COMMAND --help`. Results go to standard output, everything else to
+standard error.
+"""
+
+
+def commands_page() -> str:
+    """Return the Markdown page of `headwater` and its subcommands."""
+    from headwater.cli.main import main  # noqa: PLC0415 - imports the commands
+
+    return "\n".join([_HEAD, *_sections(main, click.Context(main, info_name="headwater"))])
+
+
+def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
+    context.terminal_width = context.max_content_width = _WIDTH
+    yield f"## {context.command_path}\n"
+    yield f"```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            if (child := command.get_command(context, name)) is not None and not child.hidden:
+                yield from _sections(child, click.Context(child, parent=context, info_name=name))
+
 
 _OUTSIDE = {
     "README.md": "index.md",

@@ -1,4 +1,4 @@
-"""A stop does not wait for a thread whose request is not answered."""
+"""A stop does not wait for a thread whose request is not answered; final states have no successor."""
 
 from threading import Event
 
@@ -62,3 +62,9 @@ def test_a_final_state_is_awaited_and_never_left() -> None:
 
 def test_threads_that_were_not_started_have_ended() -> None:
     assert WatchThreads({"idle": lambda _: None}, ClientLifecycle("shop")).join(0) == []
+
+
+def test_final_states_have_no_successor() -> None:
+    for final in (ClientState.NOT_RUNNING, ClientState.ERROR):
+        assert final.is_final
+        assert not any(final.may_become(state) for state in ClientState)

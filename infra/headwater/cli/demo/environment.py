@@ -196,7 +196,6 @@ class Environment:
         return self.folder / DOCUMENTS / f"{name}.yaml"
 
     def file(self, name: str) -> Path:
-        """Return a file of the demo."""
         return _FILES / name
 
     def revenue(self, topic: str) -> Mapping[str, float]:

@@ -31,7 +31,7 @@ from headwater.doctor.permissions import (
     separation_findings,
 )
 from headwater.doctor.stack import policy_findings, stack_findings, topic_findings
-from headwater.kafka.command_line import cluster_options, connection, named_connection
+from headwater.kafka.command_line import NamedCluster, cluster_options
 from headwater.kafka.connection import names_cluster
 from headwater.model.problems import ProblemsError
 from headwater.report.doctor import doctor_json, doctor_rich
@@ -74,8 +74,7 @@ def doctor(
     *,
     stack: str | None,
     project: Path,
-    bootstrap_server: str | None,
-    command_config: Path | None,
+    cluster: NamedCluster,
     purpose: str,
     form: str,
 ) -> None:
@@ -100,7 +99,7 @@ def doctor(
     findings += _check_separation(project, observed)
     secrets: list[str] = []
     try:
-        if target := _choose_connection(bootstrap_server, command_config, observed):
+        if target := _choose_connection(cluster, observed):
             secrets += target.secrets
             findings += _check_cluster(target, observed, Purpose(purpose))
             if observed is not None and purpose != Purpose.RUN.value:
@@ -203,16 +202,14 @@ def _check_separation(project: Path, observed: ObservedStack | None) -> Iterator
     )
 
 
-def _choose_connection(
-    bootstrap_server: str | None, command_config: Path | None, observed: ObservedStack | None
-) -> "Connection | None":
+def _choose_connection(cluster: NamedCluster, observed: ObservedStack | None) -> "Connection | None":
     """Return the connection of the options, the stack or the environment, None if none names a cluster."""
-    if named := named_connection(bootstrap_server, command_config):
+    if named := cluster.named_connection():
         return named
     if observed is not None:
         return observed.settings.connection if observed.settings else None
     try:
-        return connection(None, None)
+        return cluster.connection()
     except ProblemsError:
         if names_cluster(os.environ):
             raise

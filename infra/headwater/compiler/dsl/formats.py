@@ -36,7 +36,6 @@ def with_new_key(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
 
 
 def _without_window(key: Format | None) -> Format | None:
-    """Return the format of the key without its window."""
     if key is None or key.window is None:
         return key
     return Format(key.name) if key.name != DEFAULT_FORMAT else None

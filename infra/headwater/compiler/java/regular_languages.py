@@ -47,7 +47,6 @@ class Algebra:
         return self._make((_CHARS, allowed), nullable=False) if allowed else self.nothing
 
     def concat(self, parts: Iterable[int]) -> int:
-        """Return the concatenation of `parts`."""
         flat: list[int] = []
         for part in parts:
             kind, inner = self._keys[part]
@@ -61,7 +60,6 @@ class Algebra:
         return self._make((_CAT, tuple(flat)), nullable=all(self._nullable[part] for part in flat))
 
     def union(self, parts: Iterable[int]) -> int:
-        """Return the union of `parts`."""
         flat = self._flat(_ALT, parts)
         if self.anything in flat:
             return self.anything
@@ -70,7 +68,6 @@ class Algebra:
         return self._make((_ALT, flat), nullable=any(self._nullable[part] for part in flat))
 
     def intersection(self, parts: Iterable[int]) -> int:
-        """Return the intersection of `parts`."""
         flat = self._flat(_AND, parts) - {self.anything}
         if self.nothing in flat:
             return self.nothing

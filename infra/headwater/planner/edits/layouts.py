@@ -84,7 +84,6 @@ class Layout:
 
     @property
     def is_known(self) -> bool:
-        """Return whether the serdes are known."""
         return self.key is not None
 
     def difference(self, other: "Layout") -> str:

@@ -246,7 +246,6 @@ class Edit:
 
     @property
     def topics(self) -> Iterator[TopicEdit]:
-        """Return the topics of all applications."""
         return (topic for application in self.applications for topic in application.topics)
 
     @property

@@ -36,7 +36,6 @@ class Versions:
 
 
 def topic_changes(versions: Versions) -> Iterator[Change]:
-    """Yield the changes of all internal topics."""
     before = {topic.name: topic for topic in versions.before.internal_topics}
     after = {topic.name: topic for topic in versions.after.internal_topics}
     renamed = _pair_names(versions)

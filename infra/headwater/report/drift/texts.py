@@ -178,7 +178,6 @@ def _whole_markdown(drift: Drift, applications: Iterable[ApplicationDrift], rows
 
 
 def _application_markdown(part: ApplicationDrift, rows: int | None) -> Iterator[str]:
-    """Yield the section of one application."""
     yield f"### {code(part.id)}: {application_summary(part)}\n"
     for group in groups(part.findings):
         yield from group_markdown(group, rows)

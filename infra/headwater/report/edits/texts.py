@@ -124,10 +124,10 @@ def kept(part: ApplicationEdit) -> tuple[str, ...]:
     return tuple(topic.topic for topic in part.topics if topic.topic not in names)
 
 
-def short_markdown(edit: Edit, limit: int = LIMIT) -> str:
-    """Return the document of `edit_markdown`, shortened to `limit` characters."""
+def short_markdown(edit: Edit) -> str:
+    """Return the document of `edit_markdown`, shortened to the limit of forges."""
     return shorten_markdown(
-        lambda rows: edit_markdown(edit, rows=rows), "headwater change --format html", limit
+        lambda rows: edit_markdown(edit, rows=rows), "headwater change --format html", LIMIT
     )
 
 

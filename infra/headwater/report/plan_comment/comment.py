@@ -170,7 +170,6 @@ def _truncate_message(message: str) -> str:
 
 
 def _application_sections(preview: Preview, drift: ReportedDrift | None) -> Iterator[Section]:
-    """Yield a section for each application with changes."""
     changing: dict[str, list[Step]] = {id_: [] for id_ in preview.texts}
     for step in preview.steps:
         changing.setdefault(step.application, []).append(step)

@@ -8,7 +8,7 @@ import click
 
 from headwater.command_line import all_of, job_options
 from headwater.control.logs import LogFormat
-from headwater.kafka.command_line import NamedPath, connection
+from headwater.kafka.command_line import NamedPath
 from headwater_spark.driver.run.installed import runtime_installed
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,7 +75,7 @@ def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: AN
         from headwater_spark.driver.run.start import start  # noqa: PLC0415 - imports PySpark
     fields = {
         "file": options["document"],
-        "connection": connection(options["bootstrap_server"], options["command_config"]),
+        "connection": options["cluster"].connection(),
         "master": options["master"],
         "checkpoint": options["checkpoint"],
         "state_dir": options["state_dir"],

@@ -143,7 +143,6 @@ class SourceColumns:
         return map(self.record, positions.tolist())
 
     def records_between(self, start: int, end: int) -> Iterator[InputRecord]:
-        """Return the records from `start` to `end`."""
         self.value_bytes.to_list()
         return map(self.record, range(start, end))
 
@@ -195,7 +194,6 @@ class SourceColumns:
         )
 
     def header_bytes(self) -> int:
-        """Return the size of all headers."""
         return sum(map(header_bytes, filter(None, self.headers))) if self._has_headers else 0
 
 
@@ -208,7 +206,6 @@ def numbered_keys(rows: Rows, serde: Serde) -> NumberedBytes:
 
 
 def encoded_keys(rows: Rows, serde: Serde) -> Sequence[bytes | None]:
-    """Return the keys in a format."""
     source = rows.source
     if rows.has_keys_of_source and source.key_serde is serde:
         keys = source.key_bytes

@@ -215,3 +215,10 @@ def _present(outputs: Sequence[OutputRecord]) -> dict[bytes | None, bytes | None
     """Remove empty groups: with a cache, a group created and deleted in a batch is never forwarded."""
     nothing = (None, b"", bytes(8))
     return {key: value for key, (value, _) in _last(outputs).items() if value not in nothing}
+
+
+def test_very_deep_topologies_can_be_processed() -> None:
+    steps = "- mapValues: {value: value + '.'}\n" * 1500
+    runner = TopologyRunner(f"- stream: {{topic: in}}\n{steps}- to: {{topic: out}}\n")
+    (output,) = runner.feed(runner.record("in", b"k", b"", 1))
+    assert output[3] == b"." * 1500
