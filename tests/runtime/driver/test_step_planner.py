@@ -133,6 +133,11 @@ class TestMaxTaskIdle:
         assert not planner.fits_one_batch({}, {A: 1, B: 0})
         assert planner.fits_one_batch({A: 1, B: 0}, {A: 1, B: 0})
 
+    def test_sparks_own_batch_is_used_if_each_task_has_one_partition(self) -> None:
+        planner = StepPlanner(100, 500)
+        assert planner.fits_one_batch({}, {A: 60, OTHER: 40})
+        assert not planner.fits_one_batch({}, {A: 61, OTHER: 40})
+
 
 @given(
     st.dictionaries(st.integers(0, 9).map(lambda n: (str(n), 0)), st.integers(1, 1000), min_size=1),

@@ -10,6 +10,7 @@ import pytest
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.input.step_planner import Offsets, StepPlanner
 from headwater_spark.driver.queries.batch import BatchProcessor
+from headwater_spark.engine.records import TopicPartition
 
 if TYPE_CHECKING:
     from headwater_spark.driver.queries.specs import QuerySpec
@@ -27,8 +28,13 @@ class _Spec:
     """What is returned one after the other; then None."""
     reported: list[Offsets] = attrs.field(factory=list)
     ticks = False
+    reads_in_steps = True
     native_program = None
     exactly_once: bool = False
+    reads_single_topic: bool = False
+    unknown: set[TopicPartition] = attrs.field(factory=set)
+    """Partitions that the layout has only after a check."""
+    checks: int = 0
 
     @property
     def input(self) -> "_Spec":
@@ -41,10 +47,6 @@ class _Spec:
     @property
     def batches(self) -> "_Spec":
         return self
-
-    @property
-    def reads_single_topic(self) -> bool:
-        return bool(self.expansions)
 
     def create_step_planner(self) -> StepPlanner:
         return StepPlanner(100)
@@ -60,6 +62,16 @@ class _Spec:
 
     def end_offsets(self) -> Offsets:
         return {_IN: self.spark_end + 120}
+
+    def known_ends(self, ends: Offsets) -> Offsets:
+        return {each: end for each, end in ends.items() if each not in self.unknown}
+
+    def request_check(self) -> None:
+        self.checks += 1
+        self.unknown.clear()
+
+    def record_wait(self, _batch: int) -> None:
+        assert self.checks
 
     def record_positions(self, positions: Offsets) -> None:
         self.reported.append(positions)
@@ -86,24 +98,43 @@ class _Batches(BatchProcessor):
     """Tasks process all records of a step; `in_step` is called meanwhile."""
 
     in_step: Callable[[], None] = staticmethod(lambda: None)
+    read_to: Offsets | None = None
+    """Where the last step has ended."""
 
     def _process_step(self, planner: StepPlanner, batch: int, ranges: Any, ends: Any, *, tick: bool) -> bool:  # noqa: ANN401, ARG002
         self.in_step()
         planner.advance(ranges, {}, ends, 0)
+        self.read_to = planner.positions
         return True
 
     def _process_whole(self, rows: Any, batch: int) -> Offsets:  # noqa: ANN401
         raise AssertionError(rows, batch)
 
 
-def test_records_after_the_batch_are_not_reported_as_read() -> None:
-    """Spark's next batch begins with them: they must not be purged before, although they are processed."""
-    spec = _Spec(spark_end=150)
+@pytest.mark.parametrize(("reads_single_topic", "end"), [(False, 200), (True, 150)])
+def test_records_after_the_batch_are_not_reported_as_read(*, reads_single_topic: bool, end: int) -> None:
+    """Spark's next batch begins with them: they must not be purged before, although they are processed.
+
+    Of several topics, they are read because of their times. Of one topic, they would only be read twice.
+    """
+    spec = _Spec(spark_end=150, reads_single_topic=reads_single_topic)
     batches = _Batches(cast("QuerySpec", spec))
     batches.start({})
     rows: Any = None
     batches(rows, 1)
     assert spec.reported == [{_IN: 100}, {_IN: 150}]
+    assert batches.read_to == {_IN: end}
+
+
+def test_an_added_partition_is_read_when_the_layout_has_it() -> None:
+    """Spark reads it as soon as it exists."""
+    spec = _Spec(spark_end=150, reads_single_topic=True, unknown={_IN})
+    batches = _Batches(cast("QuerySpec", spec))
+    batches.start({})
+    rows: Any = None
+    batches(rows, 1)
+    assert spec.checks == 1
+    assert batches.read_to == {_IN: 150}
 
 
 @pytest.mark.parametrize("batch", [0, 1])
@@ -125,6 +156,7 @@ def test_a_batch_is_held_between_two_of_its_steps(
     been purged.
     """
     spec = _Spec(250, [_Expansion(each, end=370) for each in expansions])
+    spec.reads_single_topic = bool(expansions)
     batches = _Batches(cast("QuerySpec", spec))
     batches.start({})
     batches.in_step = batches.request_hold

@@ -62,11 +62,18 @@ _COUNT_OF_TWO = _COUNT.replace(
   - merge: {from: left, with: right, as: read}
 """,
 )
+_COUNT_BY_KEY = """
+  - stream: {topic: IN, serdes: {key: string, value: string}}
+  - groupByKey:
+  - count: {materialized: counts}
+  - toStream:
+  - to: {topic: OUT, serdes: {key: string, value: long}}
+"""
 _STEP = 2 * FEWEST_PACKED
-"""Records of a step: a large batch of two topics is read in steps."""
+"""Records of a step: a larger batch is read in steps."""
 _REPARTITION = "counts-repartition"
 _WRITTEN = [
-    pytest.param(_COUNT, "", "exactly_once_v2", id="second sub-topology, exactly once"),
+    pytest.param(_COUNT_BY_KEY, "", "exactly_once_v2", id="steps of one topic, exactly once"),
     pytest.param(_COUNT_OF_TWO, _REPARTITION, "exactly_once_v2", id="steps of two topics, exactly once"),
     pytest.param(
         _COUNT_OF_TWO,
@@ -75,12 +82,16 @@ _WRITTEN = [
         id="steps of two topics, at least once",
         marks=pytest.mark.soak,
     ),
+    pytest.param(
+        _COUNT_BY_KEY, "", "at_least_once", id="steps of one topic, at least once", marks=pytest.mark.soak
+    ),
     *(
         pytest.param(_COUNT, topic, guarantee, id=f"{of} sub-topology, {name}", marks=pytest.mark.soak)
         for of, topic, guarantee, name in (
             ("first", _REPARTITION, "at_least_once", "at least once"),
             ("second", "", "at_least_once", "at least once"),
             ("first", _REPARTITION, "exactly_once_v2", "exactly once"),
+            ("second", "", "exactly_once_v2", "exactly once"),
         )
     ),
 ]
@@ -118,7 +129,7 @@ def test_records_are_counted_as_guaranteed_after_a_kill_of_the_workers_in_a_pack
     passed, other = cluster.unique("passed"), cluster.unique("other")
     cluster.topics.create({passed: 2, other: 2})
     config = {"processing.guarantee": guarantee}
-    is_in_steps = topology == _COUNT_OF_TWO
+    is_in_steps = topology != _COUNT
     at_once = _STEP if is_in_steps else _RECORDS
     with cluster.application(
         topology,
@@ -129,12 +140,17 @@ def test_records_are_counted_as_guaranteed_after_a_kill_of_the_workers_in_a_pack
         OTHER=other,
     ) as running:
         topic = running.topic(written) if written else running.sink
-        inputs = [(name, each) for name in (running.source, *[other] * is_in_steps) for each in range(2)]
+        inputs = [
+            (name, each)
+            for name in (running.source, *[other] * (topology == _COUNT_OF_TWO))
+            for each in range(2)
+        ]
         fed = 0
         for _ in range(_ATTEMPTS):
             for name, partition in inputs:
-                values = (b"%d" % (at % _KEYS) for at in range(_RECORDS // len(inputs)))
-                cluster.topics.put(name, [(b"k", value, _TIME_MS) for value in values], partition)
+                # No key is in both partitions.
+                keys = [b"%d" % ((2 * at + partition) % _KEYS) for at in range(_RECORDS // len(inputs))]
+                cluster.topics.put(name, [(key, key, _TIME_MS) for key in keys], partition)
             fed += _RECORDS
             before = 0 if fed == _RECORDS else cluster.topics.appended(topic)
             running.restart()

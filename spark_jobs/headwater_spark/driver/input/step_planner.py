@@ -68,7 +68,10 @@ class StepPlanner:
     def fits_one_batch(self, starts: Offsets, ends: Offsets) -> bool:
         """Return whether tasks can process Spark's own batch: all that there is, and not too much."""
         number = sum(end - starts.get(each, 0) for each, end in ends.items())
-        return number <= (self._limit if self._max_idle_ms <= 0 else 0) and all(
+        may_wait = self._max_idle_ms > 0 and any(
+            len(inputs) > 1 for inputs in self._inputs_by_task(ends).values()
+        )
+        return number <= (0 if may_wait else self._limit) and all(
             starts.get(each, 0) <= self.position(each) for each in ends
         )
 

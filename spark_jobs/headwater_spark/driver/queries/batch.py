@@ -33,7 +33,7 @@ from headwater_spark.spark_internals.input_partitions import InputRanges
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 
 _TICK_MS = 1000
-_POLL_SECONDS = 0.05
+_POLL_SECONDS, _CHECK_SECONDS = 0.05, 1.0
 _REPAIR_SECONDS = 5.0
 """How long a repair of commits waits for the end of a batch or step."""
 
@@ -72,6 +72,7 @@ class BatchProcessor:
         """Held while tasks process records: in a batch of several steps, not between them."""
         self._consumer_group = ""
         self._ticked_ms = 0
+        self._check_requested_at = float("-inf")
         self.thread_names: tuple[str, ...] = ()
         """The stream threads of the last tasks: Spark's task i ran on thread i, modulo their number."""
         self.failed_thread = ""
@@ -165,7 +166,7 @@ class BatchProcessor:
         self._starts = positions
         self._uncommitted = UncommittedInput(positions, overtaken)
         self._tasks.forget()
-        self._planner = None if self._spec.reads_single_topic else self._spec.input.create_step_planner()
+        self._planner = self._spec.input.create_step_planner() if self._spec.reads_in_steps else None
         self._expansion = self._spec.input.create_expansion()
         if self._planner is not None:
             self._planner.start(positions)
@@ -216,7 +217,10 @@ class BatchProcessor:
         if batch == 0:  # each start of the query has a new checkpoint
             starts = planner.positions
         if is_rest or not planner.fits_one_batch(starts, ends):
-            return self._process_in_steps(planner, batch, ends, self._spec.input.end_offsets)
+            present_ends = self._spec.input.end_offsets
+            if self._spec.reads_single_topic:  # not beyond the batch: the next one would read it again
+                present_ends = partial(self._known_ends, ends)
+            return self._process_in_steps(planner, batch, ends, present_ends)
         read = self._process_whole(rows, batch)
         ranges = {each: (planner.position(each), end) for each, end in read.items()}
         planner.advance(ranges, {}, ends, _now_ms())
@@ -299,6 +303,14 @@ class BatchProcessor:
         if not has_step and self._uncommitted.pending:
             self._commit_deleted(batch)
         return True
+
+    def _known_ends(self, ends: Offsets) -> Offsets:
+        """Return the end offsets of known partitions; request a check of the topics for the others."""
+        found, now = self._spec.input.known_ends(ends), time.monotonic()
+        if len(found) < len(ends) and now - self._check_requested_at >= _CHECK_SECONDS:
+            self._check_requested_at = now
+            self._spec.input.request_check()
+        return found
 
     def _commit_deleted(self, batch: int) -> None:
         """Let tasks commit the end of records that were deleted: no step has read any others."""

@@ -24,6 +24,9 @@ from headwater_spark.engine.records import TopicPartition
 from headwater_spark.worker import clients
 from headwater_spark.worker.state_proof import PROOF_SECONDS
 
+_STEPS_OF_BATCH = 10
+"""Steps of a micro-batch of one topic. Its checkpoint, and what Spark reports, are updated after them."""
+
 
 @attrs.frozen(kw_only=True)
 class QueryServices:
@@ -55,6 +58,7 @@ class QueryInput:
     services: QueryServices
     subtopology: str
     reads_single_topic: bool
+    reads_in_steps: bool
     current_layout: Callable[[], Layout]
     request_check: Callable[[], None]
 
@@ -94,6 +98,7 @@ class QueryInput:
         check_processors(application, layout, self.subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
         settings, input_ = self.services.settings, layout.inputs[self.subtopology]
+        limit = settings.records_at_once * (_STEPS_OF_BATCH if self.reads_in_steps else 1)
         last = {each: offset for each, (offset, _) in found.items()}
         starts = offsets.start_offsets(resets, now_ms, forgotten, last)
         last = {**{each: forgotten[each] for each in forgotten.keys() & starts.keys()}, **last}
@@ -107,7 +112,7 @@ class QueryInput:
             overtaken={each: last[each] for each in last.keys() & released if last[each] < starts[each]},
             exactly_once=self.services.exactly_once,
             # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
-            records_at_once=settings.records_at_once if self.reads_single_topic else None,
+            records_at_once=limit if self.reads_single_topic else None,
         )
         return source, {} if self.services.exactly_once else found
 
@@ -138,7 +143,7 @@ class QueryInput:
         return tick(self.services.spark)
 
     def create_step_planner(self) -> StepPlanner:
-        """Return the planner of a query that reads several topics."""
+        """Return the planner of the steps of large batches."""
         layout = self.current_layout()
         processors = layout.processors.get(self.subtopology)
         return StepPlanner(
@@ -170,6 +175,11 @@ class QueryInput:
     def batch_end_offsets(self, batch: int) -> Offsets:
         """Return the end offsets of Spark's batch; empty if the checkpoint does not show them."""
         return batch_end_offsets(self.checkpoint_folder(), batch)
+
+    def known_ends(self, ends: Offsets) -> Offsets:
+        """Return the end offsets of the partitions that the layout has: Spark reads others as well."""
+        known = self.current_layout().input_partitions(self.subtopology)
+        return {each: ends[each] for each in known if each in ends}
 
     def first_offsets(self) -> Offsets:
         """Return the first offsets of the input partitions; raises `KafkaException`."""

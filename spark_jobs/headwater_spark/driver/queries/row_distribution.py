@@ -107,9 +107,11 @@ class RowDistribution:
         # A shuffle costs less than tasks that move between executors.
         shuffled = shuffled or (limit < tasks and run.placed is not None and run.placed.is_spread)
         chosen = run.group_tasks(run.request.owners)
-        packed = None
-        if records >= FEWEST_PACKED and not self._spec.ticks:
-            packed = self._packed(rows, chosen if shuffled else None, run)
+        packed = None if self._spec.ticks else self._packed_ranges(rows, chosen, run)
+        if packed is None and records >= FEWEST_PACKED and not self._spec.ticks:
+            groups = chosen if shuffled else None
+            reads_values = self._spec.reads_values
+            packed = self._packing.packed(rows.read(), groups, run.limit, reads_values=reads_values)
         if packed is not None:
             found = packed
         elif shuffled:
@@ -129,17 +131,18 @@ class RowDistribution:
             of_groups[group].append(task)
         return DistributedRows(task_ticks(spark, of_groups), packed=False, shuffled=True)
 
-    def _packed(self, rows: InputRows, chosen: Sequence[int] | None, run: TaskRun) -> DataFrame | None:
-        """Return the packed records, grouped as `chosen`; None = Spark has to read row by row."""
-        reads_values, packing = self._spec.reads_values, self._packing
+    def _packed_ranges(self, rows: InputRows, chosen: Sequence[int], run: TaskRun) -> DataFrame | None:
+        """Return the packed records of a step, grouped as `chosen`; None = Spark SQL has to plan the step.
+
+        Also of a small step: a plan takes longer than packing.
+        """
         # On a cluster, Spark chooses the executor that reads a partition.
-        if rows.batch is not None and rows.ranges and chosen is not None and run.placed is None:
-            packed = packing.packed_ranges(
-                rows.batch, rows.ranges, chosen, run.limit, reads_values=reads_values
-            )
-            if packed is not None:
-                return packed
-        return packing.packed(rows.read(), chosen, run.limit, reads_values=reads_values)
+        if rows.batch is None or not rows.ranges or run.placed is not None:
+            return None
+        reads_values = self._spec.reads_values
+        return self._packing.packed_ranges(
+            rows.batch, rows.ranges, chosen, run.limit, reads_values=reads_values
+        )
 
     def _divide_by_task(self, rows: DataFrame, run: TaskRun, chosen: Sequence[int]) -> DataFrame:
         """Return the rows with Spark partition = task or its group: grouped as `chosen`, or else shuffled."""

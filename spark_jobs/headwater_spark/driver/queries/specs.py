@@ -18,6 +18,7 @@ from headwater_spark.driver.offsets import Offsets
 from headwater_spark.driver.placement.task_placement import PlacedTasks
 from headwater_spark.driver.queries.progress import Progress
 from headwater_spark.driver.queries.query_input import QueryInput, QueryServices
+from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.threads.stream_threads import TakenThreads
 from headwater_spark.driver.topics.topic_check import TopicCheck
 from headwater_spark.engine.program import SubtopologyProgram
@@ -150,6 +151,7 @@ class QuerySpec:
 
     - `name`: the name of the query in Spark.
     - `reads_single_topic`: Spark's partitions are the partitions of the tasks.
+    - `reads_in_steps`: batches of Spark may be larger than the limit, and are then read in steps.
     - `row_topic`: the topic of all rows, if they need no column for it: they are of one topic, without ticks.
     - `reads_values`: the tasks read the values of records, not only whether there are any.
     - `ticks`: the input has ticks, because the sub-topology may schedule wall-clock punctuation.
@@ -158,6 +160,7 @@ class QuerySpec:
 
     name: str
     reads_single_topic: bool
+    reads_in_steps: bool
     row_topic: str | None
     reads_values: bool
     ticks: bool
@@ -199,11 +202,15 @@ class QuerySpecs:
         """Return the query of a sub-topology, as the current layout describes it."""
         program, described = self.layout.programs[subtopology], self.layout.inputs[subtopology]
         reads_single_topic = len(described.topics) == 1 and not described.patterns
+        reads_in_steps = not reads_single_topic or (not described.ticks and self._reads_ranges)
         row_topic = described.topics[0] if reads_single_topic and not described.ticks else None
-        input_ = self._input(subtopology, reads_single_topic=reads_single_topic)
+        input_ = self._input(
+            subtopology, reads_single_topic=reads_single_topic, reads_in_steps=reads_in_steps
+        )
         return QuerySpec(
             name=f"{self._services.application} sub-topology {subtopology}",
             reads_single_topic=reads_single_topic,
+            reads_in_steps=reads_in_steps,
             row_topic=row_topic,
             reads_values=not ignores_values(program),
             ticks=described.ticks,
@@ -216,11 +223,20 @@ class QuerySpecs:
         """Return the present end offsets of the input partitions; raises `KafkaException`."""
         return self._input(subtopology).end_offsets()
 
-    def _input(self, subtopology: str, *, reads_single_topic: bool = False) -> QueryInput:
+    @property
+    def _reads_ranges(self) -> bool:
+        """Whether offset ranges are read without a plan of Spark SQL: steps save nothing otherwise."""
+        services = self._services
+        return services.placement is None and not is_remote(services.settings.checkpoint)
+
+    def _input(
+        self, subtopology: str, *, reads_single_topic: bool = False, reads_in_steps: bool = True
+    ) -> QueryInput:
         return QueryInput(
             services=self._services,
             subtopology=subtopology,
             reads_single_topic=reads_single_topic,
+            reads_in_steps=reads_in_steps,
             current_layout=lambda: self.layout,
             request_check=self.check_requested.set,
         )
