@@ -5,6 +5,7 @@ Compiler and planner return them; only the command line and the Pulumi program t
 
 from collections.abc import Iterable
 from enum import Enum, StrEnum
+from typing import Self
 
 import attrs
 
@@ -189,6 +190,10 @@ class ProblemsError(Exception):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(f"{each.code}: {each.summary} {each.fix}" for each in self.problems))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[Problem, ...]]]:
+        """Return how pickle creates the error again: by default, from its text."""
+        return type(self), (self.problems,)
 
     @property
     def is_temporary(self) -> bool:
