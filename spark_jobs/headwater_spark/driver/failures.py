@@ -21,18 +21,18 @@ _MAX_LENGTH = 600
 _WORKER_DIED = "Python worker exited unexpectedly"
 _WORKER_DIED_TEXT = (
     "A Python worker process ended without a Python error. It was killed, often by the operating system for "
-    "lack of memory, or native code failed. A smaller --max-records needs less memory."
+    "lack of memory, or native code failed. `headwater run` needs less memory with a smaller --max-records."
 )
 _NO_HEAP = (
-    "Spark's JVM has too little heap. Raise spark.driver.memory (on a cluster spark.executor.memory, too), "
-    "or process less at once by a smaller --max-records."
+    "Spark's JVM has too little heap. Raise spark.driver.memory (on a cluster spark.executor.memory, too). "
+    "`headwater run` needs less with a smaller --max-records."
 )
 _NO_SPACE = (
-    "A disk is full. Free space in the folders of --checkpoint and --state-dir, and of Spark's temporary "
-    "files (spark.local.dir, by default /tmp)."
+    "A disk is full. Free space in the folder of Spark's temporary files (spark.local.dir, by default /tmp), "
+    "and in the folders of --checkpoint and --state-dir of `headwater run`."
 )
 _NO_MEMORY = (
-    "A Python worker has too little memory. Raise its limit, or process less at once by a smaller "
+    "A Python worker has too little memory. Raise its limit. `headwater run` needs less with a smaller "
     "--max-records."
 )
 _SHORTAGES = (

@@ -76,6 +76,7 @@ def test_the_reason_says_what_to_do_for_lack_of_memory_or_space(text: str, remed
     first, *_, last = failure_reason(RuntimeError(text)).splitlines()
     assert first != last
     assert remedy in last
+    assert "--" not in last or "`headwater run`" in last, "`headwater reshard` reports it, too"
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,12 @@ def test_client_that_no_longer_observes_is_stalled() -> None:
             RunningBatch(4, 60.0, for_topics=True),
             "records of other topics (max.task.idle.ms), for 40 s",
         ),
+        (
+            QueryState.RUNNING,
+            7,
+            RunningBatch(4, 60.0, for_partitions=True),
+            "a topic check: partitions were added, for 40 s",
+        ),
     ],
 )
 def test_each_query_says_what_it_waits_for(

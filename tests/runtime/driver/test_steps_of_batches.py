@@ -1,6 +1,6 @@
 """A batch that is processed in steps, without Spark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,13 +15,16 @@ from headwater_spark.engine.records import TopicPartition
 if TYPE_CHECKING:
     from headwater_spark.driver.queries.specs import QuerySpec
 
-_IN = ("in", 0)
+_IN, _ADDED = ("in", 0), ("in", 1)
 _SECONDS = 90.0
 
 
 @attrs.define
 class _Spec:
-    """A query that reads one partition, which has 120 records more than Spark's batch."""
+    """A query that reads one partition, which has 120 records more than Spark's batch.
+
+    Spark also reads 30 records of a partition that is added to the layout when the batch waits for it.
+    """
 
     spark_end: int
     expansions: list["_Expansion"] = attrs.field(factory=list)
@@ -32,9 +35,12 @@ class _Spec:
     native_program = None
     exactly_once: bool = False
     reads_single_topic: bool = False
-    unknown: set[TopicPartition] = attrs.field(factory=set)
-    """Partitions that the layout has only after a check."""
+    added: set[TopicPartition] = attrs.field(factory=set)
+    partitions: set[TopicPartition] = attrs.field(factory=lambda: {_IN})
+    """The partitions of the layout."""
     checks: int = 0
+    waits: list[bool] = attrs.field(factory=list)
+    """For each wait, whether it was for an added partition."""
 
     @property
     def input(self) -> "_Spec":
@@ -55,23 +61,23 @@ class _Spec:
         return self.expansions.pop(0) if self.expansions else None
 
     def batch_offsets(self, _batch: int) -> tuple[Offsets, Offsets]:
-        return {_IN: 0}, {_IN: self.spark_end}
+        return {_IN: 0}, {_IN: self.spark_end, **dict.fromkeys(self.added, 30)}
 
     def first_offsets(self) -> Offsets:
         return {}
 
     def end_offsets(self) -> Offsets:
-        return {_IN: self.spark_end + 120}
+        return {_IN: self.spark_end + 120, **dict.fromkeys(self.added & self.partitions, 30)}
 
-    def known_ends(self, ends: Offsets) -> Offsets:
-        return {each: end for each, end in ends.items() if each not in self.unknown}
+    def has_partitions(self, partitions: Iterable[TopicPartition]) -> bool:
+        return self.partitions.issuperset(partitions)
 
     def request_check(self) -> None:
         self.checks += 1
-        self.unknown.clear()
 
-    def record_wait(self, _batch: int) -> None:
-        assert self.checks
+    def record_wait(self, _batch: int, *, for_partitions: bool) -> None:
+        self.waits.append(for_partitions)
+        self.partitions |= self.added
 
     def record_positions(self, positions: Offsets) -> None:
         self.reported.append(positions)
@@ -126,15 +132,18 @@ def test_records_after_the_batch_are_not_reported_as_read(*, reads_single_topic:
     assert batches.read_to == {_IN: end}
 
 
-def test_an_added_partition_is_read_when_the_layout_has_it() -> None:
-    """Spark reads it as soon as it exists."""
-    spec = _Spec(spark_end=150, reads_single_topic=True, unknown={_IN})
+@pytest.mark.parametrize("reads_single_topic", [False, True])
+def test_an_added_partition_is_read_when_the_layout_has_it(*, reads_single_topic: bool) -> None:
+    """Spark reads it as soon as it exists. Newer records of other partitions do not wait for it."""
+    spec = _Spec(spark_end=150, reads_single_topic=reads_single_topic, added={_ADDED})
     batches = _Batches(cast("QuerySpec", spec))
     batches.start({})
     rows: Any = None
     batches(rows, 1)
     assert spec.checks == 1
-    assert batches.read_to == {_IN: 150}
+    assert spec.waits == [True]
+    assert batches.read_to == {_IN: 270, _ADDED: 30}
+    assert spec.reported[-1] == {_IN: 150, _ADDED: 30}
 
 
 @pytest.mark.parametrize("batch", [0, 1])

@@ -217,10 +217,7 @@ class BatchProcessor:
         if batch == 0:  # each start of the query has a new checkpoint
             starts = planner.positions
         if is_rest or not planner.fits_one_batch(starts, ends):
-            present_ends = self._spec.input.end_offsets
-            if self._spec.reads_single_topic:  # not beyond the batch: the next one would read it again
-                present_ends = partial(self._known_ends, ends)
-            return self._process_in_steps(planner, batch, ends, present_ends)
+            return self._process_in_steps(planner, batch, ends, partial(self._readable_ends, ends))
         read = self._process_whole(rows, batch)
         ranges = {each: (planner.position(each), end) for each, end in read.items()}
         planner.advance(ranges, {}, ends, _now_ms())
@@ -297,20 +294,29 @@ class BatchProcessor:
                     {each: min(at, until.get(each, at)) for each, at in positions.items()}
                 )
             else:
-                self._spec.batches.record_wait(batch)
+                self._spec.batches.record_wait(
+                    batch, for_partitions=not self._spec.input.has_partitions(until)
+                )
                 self._stopping.wait(_POLL_SECONDS)
             tick = planner.is_behind(until) and self._is_tick_due()
         if not has_step and self._uncommitted.pending:
             self._commit_deleted(batch)
         return True
 
-    def _known_ends(self, ends: Offsets) -> Offsets:
-        """Return the end offsets of known partitions; request a check of the topics for the others."""
-        found, now = self._spec.input.known_ends(ends), time.monotonic()
-        if len(found) < len(ends) and now - self._check_requested_at >= _CHECK_SECONDS:
+    def _readable_ends(self, until: Offsets) -> Offsets:
+        """Return the end offsets of the partitions that the layout has; request a topic check for others.
+
+        `until` are the end offsets of Spark's batch. Of one topic, they are the result: the next batch would
+        read again what is beyond. The records beyond do not wait for the check.
+        """
+        are_known = self._spec.input.has_partitions(until)
+        if are_known and self._spec.reads_single_topic:
+            return until
+        now = time.monotonic()
+        if not are_known and now - self._check_requested_at >= _CHECK_SECONDS:
             self._check_requested_at = now
             self._spec.input.request_check()
-        return found
+        return self._spec.input.end_offsets()
 
     def _commit_deleted(self, batch: int) -> None:
         """Let tasks commit the end of records that were deleted: no step has read any others."""

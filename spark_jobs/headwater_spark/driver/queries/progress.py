@@ -104,6 +104,13 @@ class Progress:
             if progress.running is None or not progress.running.for_topics:
                 progress.running = RunningBatch(number, time.monotonic(), for_topics=True)
 
+    def wait_for_partitions(self, query: str, number: int) -> None:
+        """Record that a batch waits for a topic check, because partitions were added."""
+        with self._lock:
+            progress = self._queries.setdefault(query, _QueryProgress())
+            if progress.running is None or not progress.running.for_partitions:
+                progress.running = RunningBatch(number, time.monotonic(), for_partitions=True)
+
     def pause_batch(self, query: str) -> None:
         """Record that no task runs: the batch has finished or failed, or a part of it has."""
         with self._lock:

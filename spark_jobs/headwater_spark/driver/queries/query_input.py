@@ -1,7 +1,7 @@
 """What a query reads: records, the offsets of its input partitions, and how they are divided into steps."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
@@ -176,10 +176,9 @@ class QueryInput:
         """Return the end offsets of Spark's batch; empty if the checkpoint does not show them."""
         return batch_end_offsets(self.checkpoint_folder(), batch)
 
-    def known_ends(self, ends: Offsets) -> Offsets:
-        """Return the end offsets of the partitions that the layout has: Spark reads others as well."""
-        known = self.current_layout().input_partitions(self.subtopology)
-        return {each: ends[each] for each in known if each in ends}
+    def has_partitions(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Return whether the layout has the partitions: Spark reads a partition as soon as it exists."""
+        return set(partitions) <= set(self.current_layout().input_partitions(self.subtopology))
 
     def first_offsets(self) -> Offsets:
         """Return the first offsets of the input partitions; raises `KafkaException`."""

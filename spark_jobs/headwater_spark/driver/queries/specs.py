@@ -129,9 +129,15 @@ class QueryBatches:
         """Record up to where the input is processed after a step."""
         self.progress.set_read_to(self.subtopology, positions)
 
-    def record_wait(self, batch: int) -> None:
-        """Record that all tasks with records wait for a record of another topic (`max.task.idle.ms`)."""
-        self.progress.wait_for_topics(self.subtopology, batch)
+    def record_wait(self, batch: int, *, for_partitions: bool) -> None:
+        """Record what all tasks with records wait for.
+
+        These are records of another topic (`max.task.idle.ms`), or partitions that are added to the layout.
+        """
+        if for_partitions:
+            self.progress.wait_for_partitions(self.subtopology, batch)
+        else:
+            self.progress.wait_for_topics(self.subtopology, batch)
 
     def finish_batch(self) -> None:
         """Record that all records of the batch are processed."""

@@ -74,14 +74,16 @@ class ProgressClock:
 class RunningBatch:
     """A batch that runs since `since`. `in_round`: it waits for batches that write its repartition topics.
 
-    `for_topics`: it waits for the next records of other topics (`max.task.idle.ms`). `for_thread`: it waits
-    for an idle stream thread. Without these, its tasks run, or wait for executors.
+    `for_topics`: it waits for the next records of other topics (`max.task.idle.ms`). `for_partitions`: it
+    waits for a topic check, because partitions were added. `for_thread`: it waits for an idle stream thread.
+    Without these, its tasks run, or wait for executors.
     """
 
     number: int
     since: float
     in_round: bool = False
     for_topics: bool = False
+    for_partitions: bool = False
     for_thread: bool = False
 
     def is_long(self, limit_seconds: float, now: float) -> bool:
@@ -119,6 +121,8 @@ def _waits_of(batch: RunningBatch, *, has_executors: bool) -> str:
         return "an idle stream thread"
     if batch.for_topics:
         return "records of other topics (max.task.idle.ms)"
+    if batch.for_partitions:
+        return "a topic check: partitions were added"
     if not has_executors and not batch.in_round:
         return f"executors: Spark has none for batch {batch.number}"
     writers = " and batches that write its repartition topics" if batch.in_round else ""

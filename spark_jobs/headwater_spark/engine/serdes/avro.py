@@ -28,9 +28,9 @@ _ADDED_FIELDS = "record contains more fields than the schema specifies: "
 _MISSING_FIELD = " is specified in the schema but missing"
 _NO_DEFAULT = "No default value for field "
 """What fastavro says; other texts may contain values, and are not shown."""
-_NO_TYPE = "no type"
-_NAMED = "__named_schemas"
-"""Where fastavro keeps the named types of a parsed schema."""
+_ONLY_FIELD = "value"
+_PARSED, _NAMED = "__fastavro_parsed", "__named_schemas"
+"""What fastavro adds to the parsed schema of a record."""
 _Schema = Any
 """A parsed schema: the JSON of fastavro."""
 
@@ -126,7 +126,8 @@ def _reader(name: str, schema: _Schema, known: _Schema) -> Callable[[bytes], Val
     named: dict[str, _Schema] = {}
     _collect_named(schema, named)
     check_limits = limits_of(schema, named)
-    schema = _with_checked_names(schema)
+    is_record = _record_name(schema) is not None
+    checked = _with_checked_names(schema if is_record else _record_of(schema), named)
 
     def read(data: bytes) -> Value:
         if check_limits is not None:
@@ -136,33 +137,36 @@ def _reader(name: str, schema: _Schema, known: _Schema) -> Callable[[bytes], Val
                 raise DeserializationError(name, str(error)) from None
         source = BytesIO(data)
         try:
-            value = fastavro.schemaless_reader(source, schema, known)
+            value: Value = fastavro.schemaless_reader(source, checked, known)
         except SchemaResolutionError as error:
             raise DeserializationError(name, f"it cannot be converted{_describe_conflict(error)}") from None
         except (ValueError, EOFError, IndexError, KeyError, OverflowError):
             raise DeserializationError(name, f"{len(data)} byte(s) that do not match the schema") from None
         if source.tell() != len(data):
             raise DeserializationError(name, f"{len(data) - source.tell()} byte(s) too many")
-        return value
+        return value if is_record else value[_ONLY_FIELD]
 
     return read
 
 
-def _with_checked_names(schema: _Schema) -> _Schema:
-    """Return the schema for reading: fastavro counts a negative index of a union or an enum from the end.
+def _record_of(schema: _Schema) -> _Schema:
+    """Return the schema of a record whose only field has a schema: the field's bytes are all that it has."""
+    return {"type": "record", "name": "_Value", "fields": [{"name": _ONLY_FIELD, "type": schema}]}
 
-    A negative index of a union is a type that does not exist, and symbols are found by their indexes.
-    fastavro does not accept this of a schema that it parses for each value, such as a union in no record.
+
+def _with_checked_names(record: _Schema, named: Mapping[str, _Schema]) -> _Schema:
+    """Return the schema of a record for reading: fastavro counts negative indexes from the end.
+
+    So the symbols of enums and the types of unions are found by their indexes only. fastavro does not parse
+    this schema: it is marked as parsed.
     """
-    if not isinstance(schema, dict) or _NAMED not in schema:
-        return schema
-    named = {name: _with_checked_indexes(each) for name, each in schema[_NAMED].items()}
-    return {**_with_checked_indexes(schema), _NAMED: named}
+    checked = {name: _with_checked_indexes(each) for name, each in named.items()}
+    return {**_with_checked_indexes(record), _PARSED: True, _NAMED: checked}
 
 
 def _with_checked_indexes(schema: _Schema) -> _Schema:
     if isinstance(schema, list):
-        return [*map(_with_checked_indexes, schema), *[_NO_TYPE] * len(schema)]
+        return _without_negative_indexes(list(map(_with_checked_indexes, schema)))
     if not isinstance(schema, dict):
         return schema
     checked = {**schema}
@@ -175,6 +179,16 @@ def _with_checked_indexes(schema: _Schema) -> _Schema:
     for inner in {"items", "values", "type"} & checked.keys():
         checked[inner] = _with_checked_indexes(checked[inner])
     return checked
+
+
+def _without_negative_indexes(types: list[_Schema]) -> list[_Schema]:
+    """Return the types of a union as a list whose end is not known, so that no index counts from it.
+
+    fastavro accepts lists only. The method of a dict is nearly as fast as a list, and a function is not.
+    """
+    methods = {"__getitem__": dict(enumerate(types)).__getitem__, "__len__": lambda _: 0}
+    union: list[_Schema] = type("Union", (list,), methods)(types)
+    return union
 
 
 def _describe_fields(error: Exception) -> str:
@@ -213,7 +227,7 @@ def _records_of(schema: _Schema) -> Mapping[str, _Schema]:
 def _parse(schema_text: str) -> _Schema:
     """Return a parsed schema whose defaults are values: fastavro leaves them as the JSON that they are."""
     try:
-        schema = fastavro.parse_schema(_without_logical_types(json.loads(schema_text)))
+        schema = fastavro.parse_schema(_simplified(json.loads(schema_text)))
     except RecursionError:
         raise ValueError("invalid Avro schema: it is nested too deeply") from None
     except (SchemaParseException, UnknownType, KeyError, TypeError) as error:
@@ -227,12 +241,14 @@ def _parse(schema_text: str) -> _Schema:
     return schema
 
 
-def _without_logical_types(schema: Value) -> Value:
-    if isinstance(schema, dict):
-        return {key: _without_logical_types(each) for key, each in schema.items() if key != "logicalType"}
+def _simplified(schema: Value) -> Value:
+    """Return a schema without logical types, and with its errors as the records that they are in Java."""
     if isinstance(schema, list):
-        return [_without_logical_types(each) for each in schema]
-    return schema
+        return list(map(_simplified, schema))
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _simplified(each) for key, each in schema.items() if key != "logicalType"}
+    return {**found, "type": "record"} if found.get("type") == "error" and "fields" in found else found
 
 
 def _collect_named(schema: _Schema, named: dict[str, _Schema]) -> None:

@@ -348,6 +348,7 @@ def test_avro_with_a_schema() -> None:
             "items that take no bytes",
         ),
         ([("a", ["null", "int"])], b"\1\2", "do not match"),
+        ([("a", ["null", "int"])], b"\5\2", "do not match"),
         ([("a", {"type": "enum", "name": "E", "symbols": ["A", "B"]})], b"\1", "do not match"),
         ([("a", {"type": "enum", "name": "E", "symbols": ["A", "B"]}), ("b", "E")], b"\0\1", "do not match"),
         ([("next", ["null", "R"]), ("name", "string")], b"\2" * 200 + b"\0\x7f", "do not match"),
@@ -363,9 +364,42 @@ def test_avro_that_exceeds_a_limit_is_not_valid(
         "name": "R",
         "fields": [{"name": name, "type": kind} for name, kind in fields],
     }
-    for schema in (record, {"type": "record", "name": "O", "fields": [{"name": "r", "type": record}]}):
+    outer = {"type": "record", "name": "O", "fields": [{"name": "r", "type": record}]}
+    cases: list[tuple[object, bytes]] = [(record, data), (outer, data), ({**record, "type": "error"}, data)]
+    for schema, written in (*cases, (["null", record], b"\2" + data)):
         with pytest.raises(DeserializationError, match=fault):
-            plain_serde("avro:r.avsc", json.dumps(schema)).deserialize(data)
+            plain_serde("avro:r.avsc", json.dumps(schema)).deserialize(written)
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "value"),
+    [
+        (["null", "int"], b"\2\6", 3),
+        ({"type": "array", "items": ["null", "int"]}, b"\2\2\6\0", [3]),
+        (
+            {"type": "map", "values": {"type": "enum", "name": "E", "symbols": ["A"]}},
+            b"\2\2k\0\0",
+            {"k": "A"},
+        ),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, b"\2", "B"),
+        (
+            [
+                "null",
+                {"type": "record", "name": "R", "fields": [{"name": "b", "type": "bytes", "default": "x"}]},
+            ],
+            b"\2\2y",
+            {"b": b"y"},
+        ),
+        ("string", b"\2s", "s"),
+    ],
+)
+def test_avro_that_is_no_record(schema: object, data: bytes, value: Value) -> None:
+    serde = plain_serde("avro:r.avsc", json.dumps(schema))
+    assert serde.deserialize(data) == value
+    assert serde.serialize(value) == data
+    for wrong in (data[:-1], data + b"\0", b"\1" + data[1:], b"\5" + data[1:]):
+        with pytest.raises(DeserializationError):
+            serde.deserialize(wrong)
 
 
 @given(data=st.data())
