@@ -9,6 +9,7 @@ import pytest
 from headwater.model.acls import Acl, Operation, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.pulumi.planning import plan_stack
+from headwater.pulumi.program import export_stack_state
 from headwater.pulumi.settings import stack_settings
 from headwater.pulumi.stack_state import StackState, acl_inputs
 from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
@@ -91,6 +92,18 @@ def test_any_resource_is_refused_that_pulumi_deletes_as_the_exported_state_shows
     unknown = resource("aws:s3/bucket:Bucket", "files")
     assert found(tmp_path, unknown, is_only_program=True) == []
     assert len(found(tmp_path, unknown, is_only_program=True, exported=dict([known]))) == 1
+
+
+def test_the_exported_state_of_another_stack_hides_and_adds_no_resource(tmp_path: Path) -> None:
+    exported = dict([resource("aws:s3/bucket:Bucket", "theirs", custom=True)])
+    (problem,) = found(tmp_path, resource(TOPIC, SOURCE), is_only_program=True, exported=exported)
+    assert problem.topic == SOURCE
+
+
+def test_a_warning_says_that_the_state_cannot_be_exported(capsys: pytest.CaptureFixture[str]) -> None:
+    """Outside of a run, Pulumi's SDK names no folder of a project."""
+    assert export_stack_state() is None
+    assert "`pulumi stack export` failed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("is_only_program", [False, True])

@@ -86,6 +86,7 @@ def test_a_topic_outside_of_the_components_has_the_name_of_its_output() -> None:
             "it",
         ),
         ("aws:sns/topic:Topic", {"name": "a"}, None),
+        ("confluentcloud:index/tableflowTopic:TableflowTopic", {"displayName": "a"}, None),
         ("random:index/randomId:RandomId", {"name": "a"}, None),
     ],
 )

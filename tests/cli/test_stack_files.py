@@ -132,6 +132,30 @@ def test_records_contain_only_what_a_plan_needs() -> None:
     assert copied.name == "shop/test"
 
 
+def test_records_show_which_resources_of_others_pulumi_deletes() -> None:
+    strimzi, topic = "kubernetes:kafka.strimzi.io/v1:KafkaTopic", "kafka:index/topic:Topic"
+    resources = (
+        (topic, {"custom": True, "external": True}, {"name": "app-changelog"}),
+        (strimzi, {"custom": True}, {"metadata": {"name": "b"}, "spec": {"topicName": "a", "x": "quail"}}),
+        ("aws:s3/bucket:Bucket", {"custom": True, "retainOnDelete": False}, {"name": "quail"}),
+    )
+    text = _exported(
+        [
+            {"urn": f"urn:pulumi:test::shop::{type_}::it", "type": type_, "outputs": outputs, **properties}
+            for type_, properties, outputs in resources
+        ]
+    )
+    copy = json.dumps(setup_records(text, "the state"))
+    assert "quail" not in copy
+    original = parse_state(text, "the state").others
+    assert parse_state(copy, "the copy").others == original
+    assert [(other.topic, other.is_deleted) for other in original] == [
+        ("app-changelog", False),
+        ("a", True),
+        (None, True),
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"deployment": {"resources": [1]}}', "[" * 100_000])
 def test_what_is_no_state_is_refused(text: str) -> None:
     with pytest.raises(ClickException, match="is not an exported stack state"):

@@ -107,6 +107,14 @@ def test_settings_of_single_topics_are_findings_as_in_the_plan() -> None:
     assert list(topic_findings(PolicyFacts(policies=0))) == []
 
 
+def test_too_few_replicas_of_several_topics_are_one_finding() -> None:
+    several = Problem(
+        code=ProblemCode.REPLICATION_FACTOR, summary="2 topics", why="", fix="", severity=Severity.WARNING
+    )
+    facts = PolicyFacts(policies=0, problems=(several,), is_planned=True)
+    assert [each.status for each in topic_findings(facts)] == [Status.WARNING]
+
+
 def test_without_policies_a_failed_plan_is_no_finding(
     observe: Observe, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,17 +107,24 @@ class _Captured:
         self._finished.wait()
 
     def read(self) -> None:
-        """Forward each line until no process can write any more, or the terminal is gone."""
+        """Forward each line until no process can write any more; drop lines if the terminal is gone.
+
+        Lines that are not read would block the processes that write them.
+        """
         try:
             for line in self._lines or ():
                 text = line.rstrip("\r\n")
                 is_end = text.endswith(_END)
                 text = text.removesuffix(_END)
-                if text or not is_end:
-                    self._forward(text)
+                try:
+                    if text or not is_end:
+                        self._forward(text)
+                    if is_end:
+                        self._write_last()
+                        self._forward = self._write
+                except OSError:
+                    self._forward = lambda _: None
                 if is_end:
-                    self._write_last()
-                    self._forward = self._write
                     self._finished.set()
         finally:
             self._finished.set()

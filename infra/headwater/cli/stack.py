@@ -17,6 +17,9 @@ from headwater.pulumi.stack_state import (
     COMPONENT_TYPE,
     SETUP_TYPE,
     TOPIC_TYPE,
+    UNREADABLE_STATE,
+    OtherResource,
+    Properties,
     StackState,
     exported_resources,
 )
@@ -61,8 +64,6 @@ _KEPT = {
     ),
 }
 """Resource type → the outputs that `StackState` reads."""
-_TOPIC_NAMES = frozenset({"name", "topicName"})
-"""The outputs of resources of other types that name a topic."""
 _OF_OTHERS = ("custom", "external", "retainOnDelete")
 """What shows whether Pulumi deletes a resource that Headwater has not registered."""
 
@@ -204,7 +205,7 @@ def parse_state(text: str, origin: str) -> StackState:
     """
     try:
         return StackState.of(exported_resources(text))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except UNREADABLE_STATE as error:
         raise click.ClickException(
             f"{origin} is not an exported stack state.\n  Create one: pulumi stack export --file state.json"
         ) from error
@@ -219,22 +220,26 @@ def setup_records(text: str, origin: str) -> dict[str, Any]:
         click.ClickException: `text` is not an exported state; the message names `origin`.
     """
     state = parse_state(text, origin)
-    others = {other.urn: other for other in state.others if other.may_be_deleted}
+    others = {other.urn: other for other in state.others}
     kept = [
         {
             "urn": urn,
             "type": resource["type"],
             **{name: resource[name] for name in _OF_OTHERS if urn in others and name in resource},
-            "outputs": {
-                name: value
-                for name, value in (resource.get("outputs") or {}).items()
-                if name in _KEPT.get(resource["type"], _TOPIC_NAMES) and not _has_ciphertext(value)
-            },
+            "outputs": _kept_outputs(resource, others.get(urn)),
         }
         for urn, resource in exported_resources(text).items()
-        if urn in others or resource["type"] in _KEPT
+        if resource["type"] in _KEPT or (urn in others and others[urn].may_be_deleted)
     ]
     return {"version": 3, "deployment": {"resources": kept}}
+
+
+def _kept_outputs(resource: Properties, other: OtherResource | None) -> dict[str, Any]:
+    """Return the outputs that `StackState` reads; of resources of other providers, the name of a topic."""
+    if (kept := _KEPT.get(resource["type"])) is None:
+        return {"name": other.topic} if other is not None and other.topic is not None else {}
+    outputs = resource.get("outputs") or {}
+    return {name: value for name, value in outputs.items() if name in kept and not _has_ciphertext(value)}
 
 
 def _has_ciphertext(value: Any) -> bool:  # noqa: ANN401 - a value of JSON

@@ -161,16 +161,18 @@ class PolicyFacts:
     reason: str = ""
 
 
-_TOPIC_CODES = (ProblemCode.MISCONFIGURED_INTERNAL_TOPIC, ProblemCode.REPLICATION_FACTOR)
-
-
 def topic_findings(facts: PolicyFacts) -> Iterator[Finding]:
-    """Yield a finding for each setting of a single topic that harms it, as the plan reports it.
+    """Yield a finding for each setting or number of replicas that harms topics, as the plan reports it.
 
-    What holds for all topics of a cluster is checked with the cluster (`broker_defaults`).
+    The brokers' defaults of settings are checked with the cluster (`broker_defaults`).
     """
     check = Check(Section.STACK, "topic-settings")
-    found = [each for each in facts.problems if each.code in _TOPIC_CODES and each.topic is not None]
+    found = [
+        each
+        for each in facts.problems
+        if each.code is ProblemCode.REPLICATION_FACTOR
+        or (each.code is ProblemCode.MISCONFIGURED_INTERNAL_TOPIC and each.topic is not None)
+    ]
     for problem in found:
         yield check.of_problem(problem)
     if facts.is_planned and not found:

@@ -83,7 +83,7 @@ def _unregistered(other: OtherResource) -> Problem:
         expected=_ONLY_OWN,
         found=other.urn,
         why="The program of the stack declares nothing else, so Pulumi would delete what the resource "
-        "describes: an ACL is revoked, a user loses access.",
+        "describes.",
         fix=f"To keep it, remove the resource from the state: `pulumi state delete --force '{other.urn}'`. "
         f"To delete it, run `pulumi state unprotect '{other.urn}'` and `pulumi destroy --target "
         f"'{other.urn}'`. If the program of the stack declares it, call `deploy` in the program instead of "

@@ -22,7 +22,7 @@ from headwater.planner.upgrade import with_recorded_versions
 from headwater.pulumi.other_resources import other_resources, relevant_resources
 from headwater.pulumi.registration import Registration, TopicResource
 from headwater.pulumi.settings import APPROVED_PLAN, StackSettings
-from headwater.pulumi.stack_state import Properties, StackState, urn_name
+from headwater.pulumi.stack_state import Properties, StackState, urn_name, with_exported
 from headwater.report.plan_json import ApprovedPlan, plan_digest, read_approved, topic_differences
 
 
@@ -69,7 +69,7 @@ def plan_stack(
     others = state.others
     relevant = relevant_resources(others, planned, is_only_program=is_only_program)
     if any(other.is_deleted is None for other in relevant) and (exported := export()) is not None:
-        others = StackState.of(exported).others
+        others = with_exported(others, exported)
     refused = other_resources(others, planned, is_only_program=is_only_program)
     return Planned(planned, (*settings.problems, *planned.problems, *refused), run)
 

@@ -7,7 +7,6 @@ import asyncio
 import atexit
 import gc
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -38,7 +37,13 @@ from headwater.pulumi.planning import Planned, approval_problem, plan_stack, reg
 from headwater.pulumi.registration import Registration, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
 from headwater.pulumi.stack_config import NAMESPACE, ResourceInputs, select_own_keys
-from headwater.pulumi.stack_state import Properties, StackState, acl_name, exported_resources
+from headwater.pulumi.stack_state import (
+    UNREADABLE_STATE,
+    Properties,
+    StackState,
+    acl_name,
+    exported_resources,
+)
 from headwater.report import problem_text
 from headwater.report.plan_comment.inputs import RISKS_HEAD
 from headwater.report.plan_text import plan_messages
@@ -175,33 +180,37 @@ async def read_stack_state() -> StackState:
     # A file backend has no state before the engine has registered the stack.
     if stack := pulumi.runtime.get_root_resource():
         await stack.urn.future()
-    name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
     read = retry(stop=stop_after_attempt(4), wait=wait_exponential(multiplier=0.1), reraise=True)(_invoke)
-    answer = await read("pulumi:pulumi:readStackResourceOutputs", {"stackName": name})
+    answer = await read("pulumi:pulumi:readStackResourceOutputs", {"stackName": _qualified_name()})
     return StackState.of(answer["outputs"])
 
 
 def export_stack_state() -> Mapping[str, Properties] | None:
     """Return the resources in the state with all their properties, None if the CLI cannot show them.
 
-    Programs see only the types and outputs of resources.
+    Programs see only the types and outputs of resources. The name of the stack is qualified: without
+    organization and project, the CLI may choose another stack.
     """
-    cli = shutil.which("pulumi")
-    if cli is None:
-        return None
     try:
         exported = subprocess.run(
-            [cli, "stack", "export", "--non-interactive", "--stack", pulumi.get_stack()],
+            ["pulumi", "stack", "export", "--non-interactive", "--stack", _qualified_name()],
             cwd=pulumi.get_root_directory(),
+            env={**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,
             timeout=_EXPORT_SECONDS,
         )
         return exported_resources(exported.stdout.decode())
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
-        pulumi.log.debug(f"the state is not exported: {error}")
+    except (OSError, subprocess.SubprocessError, *UNREADABLE_STATE) as error:
+        pulumi.log.warn(_NOT_EXPORTED.format(error))
         return None
+
+
+_NOT_EXPORTED = (
+    "`pulumi stack export` failed, so it is not known which resources in the state Pulumi would delete. "
+    "Topics and other resources of the Kafka provider count as deleted, other resources do not ({})"
+)
 
 
 async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
@@ -209,12 +218,15 @@ async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]
     return answer
 
 
+def _qualified_name() -> str:
+    return f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+
+
 def _identity_of(state: StackState) -> StackIdentity:
     """Return the stack's identity with the id in its state, or a new one."""
-    name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
     # A preview does not write the state, so it has no id to give.
     new = "" if pulumi.runtime.is_dry_run() else uuid4().hex
-    return StackIdentity(state.stack_id or new, name, has_records=bool(state.stack_id))
+    return StackIdentity(state.stack_id or new, _qualified_name(), has_records=bool(state.stack_id))
 
 
 def _record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: ClusterWriter) -> None:

@@ -21,8 +21,13 @@ Properties = Mapping[str, Any]
 _KAFKA_PACKAGE = "kafka:"
 _OF_PULUMI = "pulumi:"
 """The package of stacks, providers and references to stacks: with them, Pulumi deletes nothing else."""
-_TOPIC = re.compile(r"(?:kafka|confluent|redpanda|:msk/).*topic$|eventhub$", re.IGNORECASE)
-"""The types of topics of all providers, such as `confluentcloud:index/kafkaTopic:KafkaTopic`."""
+_TOPIC = re.compile(
+    r"(?!.*tableflow)(?:.*(?:kafka|confluent|redpanda|:msk/).*topic|.*eventhub)", re.IGNORECASE
+)
+"""The types of topics of all providers, such as `confluentcloud:index/kafkaTopic:KafkaTopic`.
+
+Confluent's `TableflowTopic` is a table of a topic.
+"""
 
 
 @attrs.frozen
@@ -131,14 +136,25 @@ class StackState:
         )
 
 
+UNREADABLE_STATE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""The exceptions of a text that is not an exported state."""
+
+
 def exported_resources(text: str) -> Mapping[str, Properties]:
     """Return URN → resource of an exported state, without those that a replacement has left to delete.
 
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError, RecursionError: `text` is not an exported state.
+    Raises one of `UNREADABLE_STATE`.
     """
     resources = (json.loads(text)["deployment"] or {}).get("resources") or ()
     return {resource["urn"]: resource for resource in resources if not resource.get("delete")}
+
+
+def with_exported(
+    others: Iterable[OtherResource], exported: Mapping[str, Properties]
+) -> tuple[OtherResource, ...]:
+    """Return `others`, with what an exported state shows of them: whether Pulumi deletes them."""
+    shown = {other.urn: other.is_deleted for other in _read_others(exported)}
+    return tuple(attrs.evolve(other, is_deleted=shown.get(other.urn, other.is_deleted)) for other in others)
 
 
 def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
@@ -202,7 +218,7 @@ def _read_others(resources: Mapping[str, Properties]) -> Iterator[OtherResource]
         yield OtherResource(
             urn,
             type_,
-            topic=(_topic_name(outputs) or name) if _TOPIC.search(type_) else None,
+            topic=(_topic_name(outputs) or name) if _TOPIC.fullmatch(type_) else None,
             acl=_allowed_acl(outputs) if type_ == ACL_TYPE else None,
             is_deleted=_is_deleted(resource) if "custom" in resource else None,
         )

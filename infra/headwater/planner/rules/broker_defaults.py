@@ -50,15 +50,16 @@ def harmful_settings(run: Run) -> Iterator[Problem]:
         for state in application.internal:
             if state.live is None:
                 continue
-            config, known = actions[state.name].config, _misconfigured_keys(run, state)
+            config = actions[state.name].config
             policy = config.get("cleanup.policy", run.snapshot.topic_defaults.get("cleanup.policy", "delete"))
             for key, default in BROKER_DEFAULTS.items():
                 value = config.get(key)
-                if value is None or value != state.live.config.get(key) or key in known:
+                if value is None or value != state.live.config.get(key):
                     continue
                 if state.declared.config.get(key) == value or (profile is not None and profile.refuses(key)):
                     continue
-                if default.is_harmful(value, largest) and default.has_effect(policy):
+                is_harmful = default.is_harmful(value, largest) and default.has_effect(policy)
+                if is_harmful and key not in _misconfigured_keys(run, state):
                     yield harmful_setting(application, state, default, value)
 
 
