@@ -25,14 +25,14 @@ _WORKER_DIED_TEXT = (
 )
 _NO_HEAP = (
     "Spark's JVM has too little heap. Raise spark.driver.memory (on a cluster spark.executor.memory, too), "
-    "or process less at once by a smaller --max-records."
+    "or process fewer records at once: set a smaller --max-records."
 )
 _NO_SPACE = (
     "A disk is full. Free space in the folders of --checkpoint and --state-dir, and of Spark's temporary "
     "files (spark.local.dir, by default /tmp)."
 )
 _NO_MEMORY = (
-    "A Python worker has too little memory. Raise its limit, or process less at once by a smaller "
+    "A Python worker has too little memory. Raise its limit, or process fewer records at once: set a smaller "
     "--max-records."
 )
 _SHORTAGES = (
