@@ -31,16 +31,17 @@ from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
 from tests.durations import DurationRecorder
 from tests.oracle.kafka_streams import VERSION, KafkaStreams
-from tests.quick_java import QUICK_JAVA, QUICK_MAVEN
+from tests.quick_java import JAVA_FILES, QUICK_JAVA, QUICK_MAVEN
 from tests.scheduling import LongestFirst
 from tests.shared_topics import SharedTopics
 
-_END_BROKERS = """
-import pathlib, shutil, sys
+_END_RUN = f"""
+import os, pathlib, shutil, sys
 from headwater.toolchain.broker import local
 for folder in pathlib.Path(sys.argv[1], "shared").glob("*"):
     local.down(folder)
-shutil.rmtree(sys.argv[1], ignore_errors=True)
+for folder in sys.argv[1], os.environ["{JAVA_FILES}"]:
+    shutil.rmtree(folder, ignore_errors=True)
 """
 _IN_MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - brokers sync many small files
 _GUARD = pytest.StashKey[Guard]()
@@ -225,7 +226,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if _is_worker():
         return
     _folder_of_run().mkdir(parents=True, exist_ok=True)
-    config.stash[_GUARD] = Guard(sys.executable, "-c", _END_BROKERS)
+    config.stash[_GUARD] = Guard(sys.executable, "-c", _END_RUN)
     config.stash[_GUARD].watch(str(_folder_of_run()))
 
 

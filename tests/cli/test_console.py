@@ -3,7 +3,8 @@
 import io
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -35,10 +36,9 @@ class Interrupting:
 
 
 @pytest.fixture
-def interrupt_soon() -> Iterator[None]:
+def interrupt_soon() -> Iterator[Callable[[None], object]]:
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
-    yield
+    yield lambda _: signal.setitimer(signal.ITIMER_REAL, 0.05)
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
 
@@ -58,9 +58,9 @@ def test_interrupt_in_a_finalizer_is_not_lost() -> None:
     assert len(done) == 3
 
 
-@pytest.mark.usefixtures("interrupt_soon")
-def test_interrupt_while_waiting_ends_at_once() -> None:
-    before = signal.getsignal(signal.SIGINT)
+def test_interrupt_while_waiting_ends_at_once(interrupt_soon: Callable[[None], object]) -> None:
+    before, started = signal.getsignal(signal.SIGINT), time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        list(repeat(60))
+        list(map(interrupt_soon, repeat(60)))
+    assert time.monotonic() - started < 30
     assert signal.getsignal(signal.SIGINT) is before

@@ -11,6 +11,7 @@ from headwater.cli.console import ExitCode
 from headwater.cli.demo.command import Result, shortened
 from headwater.cli.demo.steps import STEPS, Observation
 from headwater.model.cluster import LiveTopic
+from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import ensure_kafka_streams
 from headwater.toolchain.pulumi_cli import Finished
 from headwater.toolchain.streams_library import ensure_streams_library
@@ -39,6 +40,29 @@ def test_all_steps_go_as_expected_and_everything_is_stopped_and_removed(tmp_path
     assert done.stderr == ""
     assert not list(tmp_path.glob("headwater-demo-*"))
     assert not _processes_of(tmp_path)
+
+
+@pytest.mark.pulumi
+@pytest.mark.broker
+@pytest.mark.slow
+@pytest.mark.usefixtures("kafka_distribution", "pulumi_toolchain")
+def test_a_demo_that_sigterm_ends_is_stopped_and_removed(tmp_path: Path) -> None:
+    ensure_streams_library()
+    ensure_kafka_streams()
+    with subprocess.Popen(
+        [sys.executable, "-m", "headwater.cli", "demo"],
+        env={**os.environ, "TMPDIR": str(tmp_path), **time_saving_variables()},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert until(lambda: any(tmp_path.glob("headwater-demo-*/*")), 120)
+        process.terminate()
+        _, errors = process.communicate()
+    assert (process.returncode, errors.strip()) == (130, "Interrupted.")
+    assert not list(tmp_path.glob("headwater-demo-*"))
+    assert until(lambda: not _processes_of(tmp_path), 60)
 
 
 def _processes_of(folder: Path) -> list[str]:

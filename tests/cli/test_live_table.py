@@ -77,7 +77,7 @@ child.wait()
 """
 
 
-def test_the_last_table_is_complete_if_another_process_writes_on() -> None:
+def test_the_last_table_is_complete_while_another_process_writes() -> None:
     shown = lines_on_screen(output_on_terminal([sys.executable, "-c", _ENDLESS]))
     heads = [line for line in shown if "app" in line or "sub-topology" in line]
     assert heads == [

@@ -55,8 +55,8 @@ _COUNT_CODES = frozenset(
     }
 )
 _RESHARDED = (
-    "A reshard of {} has begun and is not complete: its state is in old and new partitions. What is deleted "
-    "or copied by hand now is lost."
+    "A reshard of {} has begun and is not complete: its state is in old and new partitions. A topic that "
+    "you delete or copy now loses a part of it."
 )
 _CONTINUE = (
     "Run `headwater reshard` again, with the same options: it continues where it was interrupted. Do not "

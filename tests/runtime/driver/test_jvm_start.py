@@ -13,6 +13,14 @@ from tests.runtime.spark.processes import is_running
 
 _WAITING = (sys.executable, "-c", "import sys; sys.stdin.read()")
 _IGNORING_SIGTERM = ("bash", "-c", "trap '' TERM; echo ready; read")
+_DELETING = """
+import pathlib, signal, sys
+file = pathlib.Path(sys.argv[1])
+file.touch()
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(f"deleted: {file.unlink()}"))
+print("ready", flush=True)
+sys.stdin.read()
+"""
 # `spark-submit` is a script: when it is killed, the Java that it has started would remain.
 _WITH_A_HANGING_CHILD = ("bash", "-c", "sleep 600 & kill -STOP $!; echo $!; wait")
 
@@ -59,6 +67,29 @@ def test_failed_start_ends_its_own_processes_only(failure: BaseException, *, ans
             _fail(launch, failure)
         assert launch.exit_code() != 0
         assert older.poll() is None
+
+
+@only_linux
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), ValueError()])
+@pytest.mark.parametrize("answers", [False, True])
+def test_ended_process_can_delete_its_temporary_files(
+    tmp_path: Path, failure: BaseException, *, answers: bool
+) -> None:
+    file = tmp_path / "file"
+    launch = Launch((sys.executable, "-c", _DELETING, str(file)), answers=answers)
+
+    def fail() -> None:
+        with JvmStart(launch):
+            assert launch.is_started.wait(60)
+            assert launch.process.stdout is not None
+            assert launch.process.stdout.readline()
+            assert file.exists()
+            raise failure
+
+    with pytest.raises(type(failure)):
+        fail()
+    assert launch.exit_code() != 0
+    assert not file.exists()
 
 
 @only_linux

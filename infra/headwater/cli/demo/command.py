@@ -1,6 +1,7 @@
 """`headwater demo`: run all steps on a real broker, and print what each step did."""
 
 import re
+import signal
 import tempfile
 import textwrap
 import time
@@ -166,6 +167,7 @@ def demo(context: click.Context, keep: Path | None) -> None:
       headwater demo --keep /tmp/shop
     """
     console = Console(width=None if Console().is_terminal else _WIDTH_OF_FILES)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the folder is deleted, as after Ctrl-C
     try:
         kafka, pulumi = ensure_kafka(), ensure_pulumi()
         spark = tuple(map(str, ensure_spark_jars()))

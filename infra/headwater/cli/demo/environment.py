@@ -148,6 +148,7 @@ class Environment:
         """Run a Java program of the demo, with Kafka Streams and Headwater's library on its class path."""
         command: list[str | Path] = [
             *(JAVA.locate() or "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            f"-Djava.io.tmpdir={self.folder}",  # RocksDB leaves its library there
             *("-cp", os.pathsep.join(map(str, self.jars.streams)), self.file(program)),
         ]
         try:

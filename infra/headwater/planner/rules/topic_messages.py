@@ -251,7 +251,7 @@ def fewer_than_min_insync(
 ) -> Problem:
     """Return a warning: the brokers require no more replicas than there are (`required_in_sync`).
 
-    Several topics are topics that do not exist yet.
+    Several topics are reported together only if none of them exists yet.
     """
     has = "has" if states[0].live else "would have"
     subject, names = _subject_of(application, states, has, has)

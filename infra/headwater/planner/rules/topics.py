@@ -163,7 +163,7 @@ def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
 
 @attrs.frozen
 class _Replicas:
-    """Topics to be created with the same replicas get one problem, because they have one fix."""
+    """The replicas of topics to be created. Topics with equal ones get one problem: they have one fix."""
 
     factor: int
     min_insync: int = 0

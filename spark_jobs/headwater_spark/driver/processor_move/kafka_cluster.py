@@ -160,9 +160,9 @@ class KafkaMoveCluster:
             producer.abort()
 
     def commit_texts_again(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commit the offsets that are committed again, with texts that Kafka Streams can read.
+        """Commit the committed offsets again, with texts that Kafka Streams can read.
 
-        confluent-kafka appends a null byte to each text. The group must have no members.
+        confluent-kafka has appended a null byte to each text. The group must have no members.
 
         Raises:
             KafkaException: It has members, or the brokers do not answer.

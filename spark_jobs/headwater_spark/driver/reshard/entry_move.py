@@ -67,7 +67,7 @@ class ReshardCluster(MoveCluster, Protocol):
         ...
 
     def commit_texts_again(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commit what is committed again, with texts that Kafka Streams can read."""
+        """Commit the committed offsets again, with texts that Kafka Streams can read."""
         ...
 
     def fence(self, names: Sequence[str]) -> None:

@@ -52,10 +52,8 @@ class JvmStart:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is KeyboardInterrupt:
-            self._end(signal.SIGKILL)  # a process that hangs ignores SIGTERM
-        elif not self._is_awaited:
-            self._end(signal.SIGTERM)
+        if kind is KeyboardInterrupt or not self._is_awaited:
+            self._end()
 
     def wait(self) -> None:
         """Wait until the JVM answers; raise what `launch` raised."""
@@ -71,15 +69,22 @@ class JvmStart:
             self._failure = error
         self._started = _child_processes(f"/proc/self/task/{threading.get_native_id()}")
 
-    def _end(self, number: signal.Signals) -> None:
-        """Signal the processes until the thread ends, which may start others meanwhile."""
+    def _end(self) -> None:
+        """End the processes of the thread, which may start others meanwhile.
+
+        Java deletes its temporary files on SIGTERM. A process that hangs ignores SIGTERM, and is killed.
+        """
         deadline = time.monotonic() + _END_SECONDS
+        signaled: set[int] = set()
         while self._thread.is_alive():
-            _signal_processes(_child_processes(f"/proc/self/task/{self._thread.native_id}"), number)
+            number = signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL
+            children = _child_processes(f"/proc/self/task/{self._thread.native_id}")
+            signaled |= _signal_processes(children, number)
             self._thread.join(_POLL_SECONDS)
-            if time.monotonic() > deadline:
-                number = signal.SIGKILL
-        _signal_processes(self._started, number)
+        signaled |= _signal_processes(self._started, signal.SIGTERM)
+        while any(map(_is_running, signaled)) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        _signal_processes(filter(_is_running, signaled), signal.SIGKILL)
 
 
 def kill_jvm() -> None:
@@ -103,15 +108,25 @@ def jvm_end() -> str:
             return f"exit code {code}"
 
 
-def _signal_processes(processes: Iterable[int], number: signal.Signals) -> None:
-    """Signal processes and their descendants: `spark-submit` is a script that starts Java."""
+def _signal_processes(processes: Iterable[int], number: signal.Signals) -> set[int]:
+    """Signal and return processes and their descendants: `spark-submit` is a script that starts Java."""
+    signaled: set[int] = set()
     for process in processes:
         children = [
             child for task in Path(f"/proc/{process}/task").glob("*") for child in _child_processes(task)
         ]
         with suppress(ProcessLookupError):
             os.kill(process, number)
-        _signal_processes(children, number)
+        signaled |= {process, *_signal_processes(children, number)}
+    return signaled
+
+
+def _is_running(process: int) -> bool:
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return not stat.rpartition(") ")[2].startswith("Z")  # a zombie has ended
 
 
 def _child_processes(task: Path | str) -> tuple[int, ...]:
