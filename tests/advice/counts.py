@@ -70,6 +70,19 @@ def _resharded(trial: Trial) -> None:
             trial.fill(topic.name)
 
 
+def _interrupted_reshard(trial: Trial) -> Trial:
+    """Let a reshard expand a changelog topic, and stop before the entries of all topics have moved."""
+    trial.cluster.change(CHANGELOG, partitions=6)
+    trial.cluster.resharded = frozenset({"orders"})
+    return trial
+
+
+def _complete_reshard(trial: Trial) -> None:
+    trial.cluster.change("orders-in", partitions=6)
+    _resharded(trial)
+    trial.cluster.resharded = frozenset()
+
+
 def _unsafe(trial: Trial) -> None:
     _with_autoscaling(trial)
     trial.switch(allowUnsafeExpansion=True)
@@ -196,6 +209,20 @@ COUNTS = (
         make=lambda: _source_expanded(set_up()),
         follow=_unsafe,
         gives_up=True,
+    ),
+    # … and the reshard was interrupted: the source topic has its old count, or the new one
+    *(
+        Advice(
+            says="Run `headwater reshard` again, with the same options: it continues where it was "
+            "interrupted. Do not start the application, change its topics or run `pulumi up` before",
+            make=make,
+            follow=_complete_reshard,
+        )
+        for make in (
+            lambda: _interrupted_reshard(set_up()),
+            lambda: _source_expanded(_interrupted_reshard(set_up()), 6),
+            lambda: _source_expanded(_interrupted_reshard(changed(set_up(), _with_autoscaling)), 6),
+        )
     ),
     # … with autoscaling
     Advice(

@@ -1,5 +1,7 @@
-"""Fixes whose success a real broker decides: it refuses settings, and has its own defaults."""
+"""Fixes whose success a real broker decides: it refuses settings, has its own defaults, and has the state."""
 
+import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +11,15 @@ from click.testing import CliRunner
 
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
+from headwater.compiler.streams_config import LIBRARY_SUPPLIER
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker import launch
 from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.pulumi.cluster import Cluster
+from tests.runtime.reshard.stopped_application import KEYS, StoppedApplication
+from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = pytest.mark.broker
 _CREATED = {"message.timestamp.type": "CreateTime"}
@@ -109,3 +118,56 @@ def test_the_setting_of_a_topic_with_too_few_replicas_is_lowered(shop: Shop) -> 
     assert "Reassign its partitions to 2 or more replicas" in problems
     shop.cluster.set_config(shop.changelog, min_insync_replicas="1")
     assert shop.plan()[::2] == (ExitCode.DONE, "")
+
+
+@pytest.fixture
+def stopped(kafka: LocalBroker, unique: Callable[[str], str]) -> StoppedApplication:
+    made = StoppedApplication(kafka.bootstrap_servers, Topics(kafka.bootstrap_servers), unique("stopped"))
+    made.create()
+    return made
+
+
+def _run(app: StoppedApplication, *words: str) -> tuple[int, str]:
+    """Return the exit code of a command, and its output in one line."""
+    done = CliRunner().invoke(main, [*words, "--bootstrap-server", app.servers], prog_name="headwater")
+    return done.exit_code, " ".join(done.output.split())
+
+
+def test_an_application_that_has_run_during_its_reshard_is_reset(
+    stopped: StoppedApplication, tmp_path: Path, kafka_distribution: KafkaDistribution
+) -> None:
+    file = tmp_path / "orders.yaml"
+    file.write_text(stopped.text())
+    assert stopped.reshard_killed_after(3)
+    staying = next(each for each in KEYS[1:] if default_partition(each, 2) == default_partition(each, 5))
+    for store in ("kept", "totals"):
+        topic = stopped.internal[f"{store}-changelog"]
+        stopped.topics.send(
+            [(topic, default_partition(staying, 2), staying, b"newer", 1_760_000_000_000, ())]
+        )
+    for _ in range(2):
+        code, text = _run(stopped, "reshard", str(file))
+        assert (code, "does not have the entries that were written to it" in text) == (1, True), text
+        assert "If it finds the same, an instance has processed records" in text
+    reset = ("--application-id", stopped.id, "--input-topics", stopped.source)
+    line = launch.command(kafka_distribution, "streams-application-reset", stopped.servers, reset)
+    subprocess.run(line, check=True, capture_output=True)
+    assert until(lambda: not {*stopped.internal.values()} & {*stopped.topics.names()}, 90)
+    code, text = _run(stopped, "plan", str(file))
+    assert (code, "error" in text, "reshard" in text) == (ExitCode.DONE, False, False), text
+    assert [each.offset for each in stopped.committed(stopped.source)] == [0] * 2
+
+
+def test_autoscaling_is_switched_off_before_a_reshard(stopped: StoppedApplication, tmp_path: Path) -> None:
+    file, document = tmp_path / "orders.json", json.loads(stopped.text())
+    config = {"default.client.supplier": LIBRARY_SUPPLIER, "partition.autoscaling.enabled": True}
+    document["application"]["config"] = config
+    file.write_text(json.dumps(document))
+    stopped.topics.expand(stopped.source, 5)
+    code, text = _run(stopped, "reshard", str(file))
+    assert (code, "Set `partition.autoscaling.enabled` to false in the document" in text) == (1, True), text
+    config["partition.autoscaling.enabled"] = False
+    file.write_text(json.dumps(document))
+    code, text = _run(stopped, "reshard", str(file))
+    assert code == 0, text
+    assert {stopped.topics.partitions(each) for each in stopped.internal.values()} == {5}

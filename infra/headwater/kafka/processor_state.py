@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import attrs
 
@@ -29,15 +28,16 @@ def with_processor_state(
     stateful = tuple(_with_state(snapshot, applications))
     numbered = _with_numbers(reader, snapshot, stateful) if stateful else snapshot
     wrong = [(each, live) for each in applications if (live := _wrong_counts(snapshot, each))]
-    numbered = attrs.evolve(numbered, resharded=frozenset(_resharded(reader, wrong)))
+    numbered = attrs.evolve(numbered, resharded=_find_resharded(reader, wrong))
     counted = {name: count for _, live in wrong for name, count in live.items()}
     return _with_records(reader, numbered, {**counted, **_to_read(numbered, stateful)})
 
 
-def _resharded(
+def _find_resharded(
     reader: ClusterReader, wrong: Sequence[tuple[CompiledApplication, Mapping[str, int]]]
-) -> Iterator[str]:
-    """Yield the ids of applications whose reshard is not complete; none if the offsets cannot be read."""
+) -> frozenset[str]:
+    """Return the ids of applications whose reshard is not complete, without those that cannot be read."""
+    read: dict[str, Mapping[str, int]] = {}
     for application, live in wrong:
         changelogs = {
             topic.name: 1
@@ -45,9 +45,16 @@ def _resharded(
             if topic.kind is TopicKind.CHANGELOG and topic.name in live
         }
         if changelogs and application.application.processors is None:
-            with suppress(ProblemsError):
-                if has_reshard(reader.offset_metadata(application.application.id, changelogs)):
-                    yield application.application.id
+            read[application.application.id] = changelogs
+
+    def is_resharded(id_: str) -> bool:
+        try:
+            return has_reshard(reader.offset_metadata(id_, read[id_]))
+        except ProblemsError:
+            return False
+
+    with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
+        return frozenset(id_ for id_, found in zip(read, pool.map(is_resharded, read), strict=True) if found)
 
 
 def _with_state(

@@ -54,11 +54,11 @@ _COUNT_CODES = frozenset(
         ProblemCode.UNSAFE_EXPANSION,
     }
 )
-_RESHARDED = (
+RESHARDED = (
     "A reshard of {} has begun and is not complete: its state is in old and new partitions. A topic that "
     "you delete or copy now loses a part of it."
 )
-_CONTINUE = (
+CONTINUE_RESHARD = (
     "Run `headwater reshard` again, with the same options: it continues where it was interrupted. Do not "
     "start the application, change its topics or run `pulumi up` before."
 )
@@ -126,7 +126,7 @@ class CountedApplication:
         has moved.
         """
         if self.is_resharded and code in _COUNT_CODES:
-            why, fix = _RESHARDED.format(self.id), _CONTINUE
+            why, fix = RESHARDED.format(self.id), CONTINUE_RESHARD
         declared = topic.declared if topic else None
         internal = declared if isinstance(declared, InternalTopic) else None
         return Problem(

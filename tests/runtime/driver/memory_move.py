@@ -27,6 +27,8 @@ class MemoryCluster:
     chunk_records: int = 3
     uncommitted: int = 0
     """The number of records that were sent since the last commit."""
+    unreadable: set[TopicPartition] = attrs.field(factory=set)
+    """The partitions whose committed text Kafka Streams cannot read: confluent-kafka has committed it."""
     _epochs: dict[str, int] = attrs.field(factory=dict)
     _next_offset: int = 0
 
@@ -151,4 +153,5 @@ class MemoryProducer:
         self._cluster.uncommitted = 0
         for partition, (offset, text) in commits.items():
             self._cluster.offsets[partition] = Committed(offset, text)
+            self._cluster.unreadable.add(partition)
         self._cluster.before_operation()  # killed after the commit

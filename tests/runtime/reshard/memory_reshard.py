@@ -1,12 +1,13 @@
 """A cluster in memory for reshards and copies of state."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from headwater.model.offset_metadata import OffsetMetadata
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.transaction import Commits
 from tests.runtime.driver.memory_move import MemoryCluster
 from tests.runtime.record_chunks import chunk_of
 
@@ -24,8 +25,12 @@ class ReshardMemoryCluster(MemoryCluster):
         del partitions
         return []
 
-    def commit_texts_again(self, partitions: Iterable[TopicPartition]) -> None:
-        """Kafka Streams can read all texts: no client has changed them."""
+    def commit_offsets(self, commits: Commits) -> None:
+        self.before_operation()
+        for partition, (offset, text) in commits.items():
+            self.offsets[partition] = Committed(offset, text)
+            self.unreadable.discard(partition)
+        self.before_operation()  # killed after the commit
 
     def fence(self, names: Sequence[str]) -> None:
         for name in names:

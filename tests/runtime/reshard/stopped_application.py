@@ -1,15 +1,23 @@
 """An application with state that was stopped, as it is on a broker. No JVM has to run for it."""
 
 import json
+import signal
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from multiprocessing import get_context
 
 import attrs
 from confluent_kafka import Consumer, TopicPartition
 
+from headwater.kafka import Connection
 from headwater.model.offset_metadata import encode_processor_metadata
+from headwater.spec import load_text
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.reshard import start
+from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
 from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.groups import commit_as_kafka_streams, committed_texts
+from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.spark.kafka_topics import Topics
 
 _TIME = 1_760_000_000_000
@@ -125,3 +133,22 @@ class StoppedApplication:
         text = encode_processor_metadata(_TIME + 1, {})
         read = (self.source, self.internal["by-value-repartition"])
         assert {texts[topic, each] for topic in read for each in range(5)} == {text}
+
+    def reshard_killed_after(self, operations: int) -> bool:
+        """Reshard to 5 partitions in a process that dies after some operations; return whether it did."""
+        context = get_context("forkserver")
+        context.set_forkserver_preload([__name__])
+        process = context.Process(
+            target=_reshard_and_die, args=(self.text(), self.servers, self.source, operations)
+        )
+        process.start()
+        process.join(120)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        return process.exitcode != 0
+
+
+def _reshard_and_die(text: str, servers: str, source: str, operations: int) -> None:
+    die_after(operations, start)
+    (document,) = load_text(text, "app.yaml").documents
+    options = ReshardOptions(partitions={source: 5})
+    reshard_application(document, Connection(bootstrap_servers=(servers,)), options, unreported)

@@ -1,12 +1,13 @@
 """Reshards that are killed at any operation, with all kinds of stores, while topics are compacted."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 
 import attrs
 import pytest
+from confluent_kafka import KafkaException
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_clust
 from headwater_spark.driver.reshard.state_copy import source_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
+from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.serdes.internal_topics import named_partition, subscription_to
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.resharded_application import (
@@ -106,6 +108,7 @@ def test_a_killed_reshard_is_completed_and_loses_nothing(
                 assert found == records
             texts = [app.cluster.offsets[topic, each].text for each in range(app.counts[topic])]
             assert max(map(decode_time, texts)) == times[topic]
+        assert not waiting.keys() & {topic for topic, _ in app.cluster.unreadable}
         app.write_entries(5)
 
 
@@ -339,6 +342,34 @@ def test_another_target_is_refused_until_the_reshard_is_complete() -> None:
     assert [problem.code for problem in raised.value.problems] == [ProblemCode.RESHARD_INCOMPLETE]
     app.reshard({})
     assert app.counts["orders"] == 4
+
+
+def test_an_execution_that_another_one_has_replaced_does_not_set_offsets_back() -> None:
+    """The other one completes the reshard, and the application runs, before offsets are committed again."""
+    app = application(inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = inputs((5, 2, 2))
+    _, execution, _ = app.plan(after)
+    read, processed, is_replaced = app.cluster.committed, Committed(99, "text"), False
+
+    def committed(
+        partitions: Iterable[TopicPartition], *, stable: bool = True
+    ) -> Mapping[TopicPartition, Committed]:
+        nonlocal is_replaced
+        found = read(partitions, stable=stable)
+        if not is_replaced and ("orders", 0) in found:
+            journal = find_journal(DOCUMENT, app.counts, app.cluster)
+            if journal is not None and journal.has_offsets:
+                is_replaced = True
+                app.reshard(after)
+                app.cluster.offsets["orders", 0] = processed
+        return found
+
+    app.cluster.committed = committed  # type: ignore[method-assign]
+    with pytest.raises(KafkaException):
+        execution.run()
+    assert is_replaced
+    assert app.cluster.offsets["orders", 0] == processed
 
 
 @pytest.mark.parametrize("operations", [100, 250])

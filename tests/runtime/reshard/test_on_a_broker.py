@@ -7,14 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import attrs
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 
 from headwater.cli.main import main
 from headwater.kafka import Connection
@@ -27,12 +27,12 @@ from headwater.toolchain.broker import launch
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.processor_move.entry_copy import unreported
-from headwater_spark.driver.reshard import start
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.copy_plan import TopicCopy
+from headwater_spark.driver.reshard.request_failures import kafka_problem
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
 from headwater_spark.driver.reshard.state_copy import create_topics
 from headwater_spark.engine.partitioners.hashing import default_partition
-from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.reshard.compared_applications import Compared, versions_and_buffer
 from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
 from tests.runtime.reshard.stopped_application import KEYS, StoppedApplication
@@ -68,29 +68,11 @@ def test_new_topics_that_the_broker_refuses_are_named(
     assert until(lambda: kept.name in Topics(kafka.bootstrap_servers).names(), 60)
 
 
-def _reshard_and_die(text: str, servers: str, source: str, operations: int) -> None:
-    """Reshard in a process of its own, which dies after some operations."""
-    die_after(operations, start)
-    (document,) = load_text(text, "app.yaml").documents
-    options = ReshardOptions(partitions={source: 5})
-    reshard_application(document, Connection(bootstrap_servers=(servers,)), options, unreported)
-
-
 def test_a_reshard_that_is_killed_at_each_step_is_completed(app: StoppedApplication) -> None:
     before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
     assert len(before["kept"]) == len(KEYS) - len(KEYS[::7])
     assert waiting
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    for killed in range(100):
-        process = context.Process(
-            target=_reshard_and_die, args=(app.text(), app.servers, app.source, 2 * killed)
-        )
-        process.start()
-        process.join(120)
-        assert process.exitcode in (0, -signal.SIGKILL)
-        if process.exitcode == 0:
-            break
+    killed = next(each for each in range(100) if not app.reshard_killed_after(2 * each))
     assert killed > 2
     app.check(before, waiting)
 
@@ -100,11 +82,7 @@ def test_a_source_topic_that_was_deleted_is_created_and_read_from_its_beginning(
 ) -> None:
     """The fix is followed. A record that is written to the new topic before the end is not skipped."""
     before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
-    context = get_context("forkserver")
-    process = context.Process(target=_reshard_and_die, args=(app.text(), app.servers, app.source, 6))
-    process.start()
-    process.join(120)
-    assert process.exitcode == -signal.SIGKILL
+    assert app.reshard_killed_after(6)
     app.topics.delete(app.source)
     assert until(lambda: app.source not in app.topics.names(), 90)
 
@@ -349,11 +327,19 @@ def test_an_application_that_runs_is_checked_and_refused(app: StoppedApplication
         checked = reshard_application(document, connection, check, unreported)
         assert checked.is_running
         assert checked.counts[app.internal["kept-changelog"]] == (2, 5)
+        with (
+            closing(KafkaMoveCluster(connection, app.id)) as cluster,
+            pytest.raises(KafkaException) as started,
+        ):
+            cluster.commit_offsets({(app.source, 0): (0, "")})
         app.topics.put(app.internal["kept-changelog"], [(KEYS[1], b"value", 1_760_000_000_000)], wrong)
         with pytest.raises(ProblemsError) as misplaced:
             reshard_application(document, connection, check, unreported)
     finally:
         member.close()
     assert [problem.code.value for problem in raised.value.problems] == ["GroupActive"]
+    incomplete = kafka_problem(app.id, started.value, has_begun=True)
+    assert "An instance of the application has started: stop all instances." in incomplete.fix
+    assert app.committed(app.source)[0].offset > 0
     assert [problem.code.value for problem in misplaced.value.problems] == ["MisplacedEntries"]
     assert app.topics.partitions(app.source) == 2

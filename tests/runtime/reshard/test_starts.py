@@ -12,7 +12,7 @@ from headwater.compiler.cluster_profiles import with_profile
 from headwater.compiler.streams_config import LIBRARY_SUPPLIER
 from headwater.model.cluster_profiles import PROFILES
 from headwater.model.problems import ProblemCode, ProblemsError, errors
-from headwater.model.topology import TopologyDocument
+from headwater.model.topology import Setup, TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
@@ -38,6 +38,9 @@ from tests.runtime.reshard.resharded_application import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_AUTOSCALING = {AUTOSCALING: "true"}
 
 
 def with_config(config: "Mapping[str, str]") -> TopologyDocument:
@@ -131,21 +134,26 @@ def test_counts_do_not_fit_until_the_last_step() -> None:
 def test_an_application_that_expands_its_topics_needs_source_topics_with_the_old_counts(
     expanded: tuple[str, ...],
 ) -> None:
-    """With the new counts, its library would expand the other topics, and let it start."""
+    """With the new counts, its library or an agent would expand the other topics, and let it start.
+
+    Agents and `pulumi up` expand no topics of an application with state, unless that is declared to be safe.
+    """
     app = application(inputs((2, 2, 2)), 1)
     app.write_entries(20)
     app.cluster.expand(dict.fromkeys(expanded, 5))
     after = inputs((5, 2, 2))
     reshard, _, _ = app.plan(after)
-    config = {"default.client.supplier": LIBRARY_SUPPLIER, "partition.autoscaling.enabled": "true"}
-    found = [
-        list(autoscaling_problems(reshard, with_config(each)))
-        for each in (config, {**config, AUTOSCALING: "false"})
-    ]
-    assert [[problem.code for problem in each] for each in found] == [
-        [ProblemCode.RESHARD_REFUSED] * len(expanded),
-        [],
-    ]
+    library, static = {"default.client.supplier": LIBRARY_SUPPLIER}, {"static.partitioner.class": "shops:By"}
+    unsafe = attrs.evolve(DOCUMENT.application, setup=Setup(allow_unsafe_expansion=True), config=_AUTOSCALING)
+    for refused in (
+        with_config({**library, **_AUTOSCALING}),
+        with_config({**static, **_AUTOSCALING}),
+        attrs.evolve(DOCUMENT, application=unsafe),
+    ):
+        found = [problem.code for problem in autoscaling_problems(reshard, refused)]
+        assert found == [ProblemCode.RESHARD_REFUSED] * len(expanded)
+    for config in (library, static, _AUTOSCALING, {**library, AUTOSCALING: "false"}):
+        assert list(autoscaling_problems(reshard, with_config(config))) == []
 
 
 def test_an_application_that_runs_when_its_topics_are_expanded_is_waited_for() -> None:

@@ -105,6 +105,9 @@ def test_a_copy_that_is_killed_at_any_operation_can_be_undone_or_completed(
         cluster.compact(_NEW["changelog"])
     assert operations > 5
     assert _used(cluster) == []
+    texts = {each: found.text for each, found in cluster.offsets.items() if each[0] == _NEW["repartition"]}
+    assert texts == dict.fromkeys([(_NEW["repartition"], each) for each in range(2)], "text")
+    assert not texts.keys() & cluster.unreadable
     for kind, name in _NEW.items():
         for partition in range(2):
             last = {record[4]: record[3:] for record in cluster.topics[name][partition]}
@@ -206,6 +209,22 @@ def test_records_that_the_new_version_has_processed_are_never_deleted(cluster: R
     _copy(cluster)
     topic = _NEW["repartition"]
     cluster.offsets[topic, 1] = Committed(cluster.topics[topic][1][1][2], "")
+    assert _used(cluster) == [topic]
+
+
+@pytest.mark.parametrize("is_purged", [True, False])
+def test_records_are_not_copied_to_a_topic_that_the_new_version_has_processed(
+    cluster: ReshardMemoryCluster, *, is_purged: bool
+) -> None:
+    """Kafka Streams deletes records of repartition topics that it has processed."""
+    topic = _NEW["repartition"]
+    cluster.write([(topic, 0, b"key", b"value", _TIME, ()), (topic, 0, b"key", b"value", _TIME, ())])
+    cluster.offsets[topic, 0] = Committed(cluster.topics[topic][0][1][2], "")
+    if is_purged:
+        del cluster.topics[topic][0][0]
+    _, copy = _copies()
+    [problem] = target_problems([copy], cluster)
+    assert "the application has offsets for it already" in problem.summary
     assert _used(cluster) == [topic]
 
 

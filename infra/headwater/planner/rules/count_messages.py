@@ -14,7 +14,7 @@ from headwater.planner.advice import (
     moves_keys,
     topics_below,
 )
-from headwater.planner.counts import CountedApplication, CountedTopic
+from headwater.planner.counts import CONTINUE_RESHARD, RESHARDED, CountedApplication, CountedTopic
 from headwater.planner.phrases import counted, listed
 from headwater.planner.processors import (
     Processors,
@@ -196,6 +196,18 @@ def _cause_of(application: CountedApplication, state: CountedTopic, have: int) -
             "document declare its count?)"
         )
     return f": it was set up with {before}, and another client expanded it"
+
+
+def reshard_expanded(application: CountedApplication, topics: Sequence[str]) -> Problem:
+    """Return the problem of an expansion that would let the application start before its state has moved."""
+    return application.problem(
+        ProblemCode.UNSAFE_EXPANSION,
+        f"{application.id} has topics to expand, and a reshard that is not complete.",
+        expected="topics that the reshard expands, one after the other",
+        found=f"{counted(len(topics), 'topic')} to expand: {listed(topics)}",
+        why=RESHARDED.format(application.id),
+        fix=CONTINUE_RESHARD,
+    )
 
 
 def partitioned_by_code(application: CountedApplication, topics: Sequence[str]) -> Problem:

@@ -30,6 +30,7 @@ from headwater.planner.rules.count_messages import (
     other_initial,
     partitioned_by_code,
     raised_count,
+    reshard_expanded,
     too_few,
     too_many_partitions,
     too_narrow,
@@ -80,6 +81,10 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     counts are safe, too, and with `linear-hash` all counts (KIP-287).
     """
     config, declared = application.config, application.compiled.application
+    too_small = [state.name for state in application.internal if state.missing_partitions]
+    if application.is_resharded and config.autoscaling and too_small:
+        yield reshard_expanded(application, too_small)
+        return
     if declared.setup.allow_unsafe_expansion:
         return
     if config.is_statically_partitioned:
@@ -90,8 +95,7 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
         return
     if application.initial:
         return  # `processors_and_partitions` reports that the document no longer declares the processors
-    too_small = [state.name for state in application.internal if state.missing_partitions]
-    if not too_small or not application.config.autoscaling or not moves_keys(application):
+    if not too_small or not config.autoscaling or not moves_keys(application):
         return
     yield application.problem(
         ProblemCode.UNSAFE_EXPANSION,

@@ -159,19 +159,15 @@ class KafkaMoveCluster:
         finally:
             producer.abort()
 
-    def commit_texts_again(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commit the committed offsets again, with texts that Kafka Streams can read.
+    def commit_offsets(self, commits: Commits) -> None:
+        """Commit offsets outside of a transaction, with texts that Kafka Streams can read.
 
-        confluent-kafka has appended a null byte to each text. The group must have no members.
+        confluent-kafka appends a null byte to each text. The group must have no members. Another execution
+        does not fence this commit: a transaction just before shows that the caller is not fenced.
 
         Raises:
-            KafkaException: It has members, or the brokers do not answer.
+            KafkaException: It has members (UNKNOWN_MEMBER_ID), or the brokers do not answer.
         """
-        commits = {
-            each: (found.offset, found.text)
-            for each, found in self.committed(partitions).items()
-            if found.offset is not None
-        }
         if not commits:
             return
         try:

@@ -191,12 +191,15 @@ def expansion_problems(
 
 
 def autoscaling_problems(reshard: Reshard, document: TopologyDocument) -> Iterable[Problem]:
-    """Yield the problem of an application whose library would expand its topics during the reshard.
+    """Yield the problem of an application whose topics another client would expand during the reshard.
 
-    It cannot while the source topics have the old counts: then its changelog topics have too many partitions.
+    The library for Kafka Streams does, whatever state there is; agents and `pulumi up` only if that is
+    declared to be safe. None can while the source topics have the old counts: then changelog topics have too
+    many partitions.
     """
     application = document.application
     config = StreamsConfig.of(application)
+    is_declared_safe = config.is_statically_partitioned or application.setup.allow_unsafe_expansion
     early = sorted(
         each.topic
         for each in reshard.inputs
@@ -204,7 +207,7 @@ def autoscaling_problems(reshard: Reshard, document: TopologyDocument) -> Iterab
         and each.after > each.before
         and (each.present >= each.after or each.is_rewritten)
     )
-    if early and config.autoscaling and has_library(application.config):
+    if early and config.autoscaling and (has_library(application.config) or is_declared_safe):
         yield problems.expands_its_topics(
             application.id, early, application.locate_config(problems.AUTOSCALING)
         )

@@ -22,6 +22,7 @@ from headwater_spark.driver.reshard.copy_plan import Renames, TopicCopy
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.execution import expires_before
 from headwater_spark.driver.reshard.state_copy import (
+    has_deleted_records,
     incomplete_copies,
     read_copies,
     shorter_retention,
@@ -137,7 +138,7 @@ def _has_unprocessed_records(copy: TopicCopy, cluster: ReshardCluster) -> bool:
         offset = committed[each].offset
         chunks = cluster.read_range(*each, first, end) if first < end else ()
         written = [record for chunk in chunks for record in chunk.records]
-        if offset is None and not written:
+        if not written and not has_deleted_records({each: (first, end)}):
             continue  # not copied yet
         if any(record[2] < (offset or 0) for record in written):
             return False  # processed

@@ -13,7 +13,7 @@ Several processes can have a share of the partitions each. All of them complete 
 """
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -42,6 +42,7 @@ from headwater_spark.engine.columns import OutputColumns, TopicColumns
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import NO_OWNER, Transfer
 from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.transaction import Commits
 
 _MAX_KEYS_IN_MEMORY = 1_000_000
 _MAX_HASHES_IN_MEMORY = 16_000_000
@@ -66,8 +67,8 @@ class ReshardCluster(MoveCluster, Protocol):
         """Return the partitions that have records of transactions which are not complete."""
         ...
 
-    def commit_texts_again(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commit the committed offsets again, with texts that Kafka Streams can read."""
+    def commit_offsets(self, commits: Commits) -> None:
+        """Commit offsets outside of a transaction, with texts that Kafka Streams can read."""
         ...
 
     def fence(self, names: Sequence[str]) -> None:

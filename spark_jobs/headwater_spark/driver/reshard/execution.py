@@ -308,7 +308,7 @@ class ReshardExecution:
         """Write unprocessed records again, and commit the offsets: one transaction."""
         journal = self._known_journal()
         if journal.has_offsets:
-            self._commit_texts_again()  # an earlier execution may have been interrupted before
+            self._commit_texts_again(producer)  # an earlier execution may have been interrupted before
             return
         if wrong := self._unprocessed_records().problems(has_begun=True):
             raise ProblemsError(wrong)
@@ -319,15 +319,29 @@ class ReshardExecution:
         producer.send(records.rewritten())
         self._journal = attrs.evolve(journal, has_offsets=True)
         producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})
-        self._commit_texts_again()
+        self._commit_texts_again(producer)
 
     def _commit_added(self, producer: MoveProducer) -> None:
         if commits := self._unprocessed_records().commits(added=True):
             producer.commit(commits)
-            self._commit_texts_again()
+            self._commit_texts_again(producer)
 
-    def _commit_texts_again(self) -> None:
-        self._cluster.commit_texts_again(self._input_partitions())
+    def _commit_texts_again(self, producer: MoveProducer) -> None:
+        """Commit the offsets again: Kafka Streams cannot read the texts that a transaction has committed.
+
+        The transaction in between fails if another execution has begun. It may have completed the reshard,
+        and the application may have run: then offsets would be set back.
+        """
+        committed = self._cluster.committed(self._input_partitions())
+        journal = self._known_journal()
+        producer.commit(journal.commits(journal.root))
+        self._cluster.commit_offsets(
+            {
+                each: (found.offset, found.text)
+                for each, found in committed.items()
+                if found.offset is not None
+            }
+        )
 
     def _end(self, producer: MoveProducer) -> None:
         producer.commit(self._known_journal().removal)

@@ -221,14 +221,16 @@ def expands_its_topics(application: str, sources: Sequence[str], at: Location | 
     return Problem(
         code=ProblemCode.RESHARD_REFUSED,
         application=application,
-        summary=f"{application} could start before the reshard is complete: it expands its own topics.",
+        summary=f"{application} could start before the reshard is complete: with autoscaling, its topics are "
+        "expanded.",
         expected=f"`{AUTOSCALING}: false`, or source topics with their old partition counts",
         found=f"`{AUTOSCALING}: true`, and {', '.join(sources)} with the new count before the last step",
         why="Kafka Streams does not start while the counts of its topics do not fit. With autoscaling, an "
-        "instance expands them, and processes records without the state of their keys: results would be "
-        "wrong, and the reshard could not be completed. " + UNCHANGED,
-        fix=f"Set `{AUTOSCALING}` to false in the properties of the application, on each machine, and in the "
-        "document. Then run the command again.",
+        "instance with the library, an agent or `pulumi up` expands them. Then records are processed without "
+        "the state of their keys: results would be wrong, and the reshard could not be completed. "
+        + UNCHANGED,
+        fix=f"Set `{AUTOSCALING}` to false in the document, for agents, too, and in the properties of the "
+        "application on each machine. Then run the command again.",
         location=at,
     )
 

@@ -46,6 +46,10 @@ _TOPIC = Remedy(
     "A topic was deleted: find out by whom.",
     then="It names the topic, and what is left to do.",
 )
+_MEMBERS = Remedy(
+    "a consumer group without members",
+    "An instance of the application has started: stop all instances.",
+)
 _BROKERS = Remedy(
     "brokers that answer, and partitions with a leader and room on its disk",
     "Check that all brokers run and that their disks are not full, and list the partitions that cannot be "
@@ -58,6 +62,8 @@ def remedy_of(error: KafkaError) -> Remedy:
     """Return what to do about an error of a request."""
     if is_denial(error):
         return _PERMISSION
+    if error.code() == KafkaError.UNKNOWN_MEMBER_ID:
+        return _MEMBERS
     return _TOPIC if error.code() in _DELETED else _BROKERS
 
 

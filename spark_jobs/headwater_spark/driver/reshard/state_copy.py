@@ -212,26 +212,32 @@ class CopyExecution:
                 raise ProblemsError([copy_problems.has_run(self._application, copy.source)])
 
     def _finish(self, producer: MoveProducer, journal: Journal) -> None:
-        """Copy unprocessed records, and commit with them that the copy is complete."""
-        commits: dict[TopicPartition, tuple[int, str]] = {}
-        repartition = {copy.target.name for copy in self._copies if not copy.is_changelog}
+        """Copy unprocessed records, and commit with them that the copy is complete.
+
+        The offsets of repartition topics are committed before, behind all that they have: without the
+        records, they mean nothing, and the copy can be repeated. They are in a transaction first, which fails
+        if another execution has begun, and again with texts that Kafka Streams can read.
+        """
+        completed: dict[TopicPartition, tuple[int, str]] = {}
+        offsets: dict[TopicPartition, tuple[int, str]] = {}
+        records: list[OutputRecord] = []
         for copy in self._copies:
             partitions = [(copy.target.name, each) for each in range(copy.partitions)]
             if copy.is_changelog:
-                commits |= {each: (journal.ends[each], "") for each in partitions}
+                completed |= {each: (journal.ends[each], "") for each in partitions}
                 continue
             starts = self._cluster.bounds(partitions)
             committed = self._cluster.committed((copy.source, each) for each in range(copy.partitions))
             for (_, partition), found in committed.items():
-                records = list(unprocessed_records(self._cluster, copy, partition, found.offset))
-                self.written += producer.send(records)
+                target = copy.target.name, partition
+                records += unprocessed_records(self._cluster, copy, partition, found.offset)
                 if found.offset is not None:
-                    commits[copy.target.name, partition] = (
-                        starts[copy.target.name, partition][1],
-                        found.text,
-                    )
-        producer.commit(commits)
-        self._cluster.commit_texts_again(each for each in commits if each[0] in repartition)
+                    offsets[target] = starts[target][1], found.text
+        if offsets:
+            producer.commit(offsets)
+            self._cluster.commit_offsets(offsets)
+        self.written += producer.send(records)
+        producer.commit(completed)
 
 
 def unprocessed_records(
@@ -307,13 +313,26 @@ def incomplete_copies(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> C
 
 
 def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Iterable[Problem]:
-    """Yield the new topics that have records which an incomplete copy has not written."""
+    """Yield the new topics that have records which an incomplete copy has not written.
+
+    A copy that was interrupted may have committed offsets of a repartition topic that never had a record.
+    """
     incomplete = incomplete_copies(copies, cluster)
     for copy in copies:
         topic = copy.target.name
         partitions = [(topic, each) for each in range(copy.partitions)]
-        if not copy.is_changelog and any(
-            found.offset is not None for found in cluster.committed(partitions, stable=False).values()
+        bounds = cluster.bounds(partitions)
+        has_records = topic not in incomplete and any(
+            chunk.records
+            for (_, partition), (first, end) in bounds.items()
+            for chunk in (cluster.read_range(topic, partition, first, end) if first < end else ())
+        )
+        if (
+            not copy.is_changelog
+            and (has_records or has_deleted_records(bounds))
+            and any(
+                found.offset is not None for found in cluster.committed(partitions, stable=False).values()
+            )
         ):
             yield copy_refused(
                 topic,
@@ -321,19 +340,18 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
                 "a topic that no copy and no application has used",
                 f"It is copied already, unless the application has started with the new name. Omit {topic}.",
             )
-            continue
-        bounds = cluster.bounds(partitions)
-        if topic not in incomplete and any(
-            chunk.records
-            for (_, partition), (first, end) in bounds.items()
-            for chunk in (cluster.read_range(topic, partition, first, end) if first < end else ())
-        ):
+        elif has_records:
             yield copy_refused(
                 topic,
                 "it has records already",
                 "an empty topic, or none",
                 copy_problems.delete_unless_started(topic),
             )
+
+
+def has_deleted_records(bounds: Mapping[TopicPartition, tuple[int, int]]) -> bool:
+    """Return whether records of a repartition topic were deleted: an application has processed them."""
+    return any(first > 0 for first, _ in bounds.values())
 
 
 def create_topics(connection: Connection, copies: Sequence[TopicCopy], cluster: ReshardCluster) -> None:
