@@ -43,6 +43,8 @@ from tests.bench.runtime.workloads import CORES, Workload
 _RECORDS = 4_000_000
 _SECONDS = 10.0
 _LATENCY_RECORDS = 100
+_NUMBERS_OF_WORKLOAD = 10_000
+"""More than the runs and sources of a workload."""
 WORKLOADS = "HEADWATER_BENCH_WORKLOADS"
 WIDTH = 150
 
@@ -58,8 +60,9 @@ class _Bench:
     def throughput(self, title: str, workloads: Sequence[Workload]) -> Iterator[Figure]:
         """Print a table of rates, and yield the figures as soon as each workload is measured."""
         measured = []
-        for each in selected(workloads):
-            by_program = self._measure(each, partial(throughput.measure, length=length(_RECORDS)))
+        for each, by_program in self._results(
+            workloads, partial(throughput.measure, length=length(_RECORDS))
+        ):
             measured.append((each, by_program))
             yield from throughput_figures(each, by_program)
         if measured:
@@ -68,12 +71,25 @@ class _Bench:
     def latency(self, records: int) -> Iterator[Figure]:
         """Print a table of latencies, and yield the figures as soon as each workload is measured."""
         measured = []
-        for each in selected(LATENCY):
-            by_program = self._measure(each, partial(latency.measure, records=records))
+        for each, by_program in self._results(LATENCY, partial(latency.measure, records=records)):
             measured.append((each, by_program))
             yield from latency_figures(each, by_program)
         if measured:
             Console(width=WIDTH).print(latency_table(measured))
+
+    def _results(
+        self, workloads: Sequence[Workload], measure: Callable[..., _Result]
+    ) -> Iterator[tuple[Workload, _Result]]:
+        """Yield what is measured for each workload; print a message instead if one fails."""
+        for each in selected(workloads):
+            try:
+                result = self._measure(each, measure)
+            except Exception as error:  # noqa: BLE001 - the figures of the other workloads must not be lost
+                message = f"no figures of {each.name}: {type(error).__name__}: {error}"
+                Console(stderr=True, width=WIDTH).log(message)
+                self.created.number += _NUMBERS_OF_WORKLOAD  # its process has used some of them
+            else:
+                yield each, result
 
     def _measure(self, workload: Workload, measure: Callable[..., _Result]) -> _Result:
         """Measure a workload in a new process."""
