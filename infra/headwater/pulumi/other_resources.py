@@ -23,7 +23,7 @@ def relevant_resources(
         others: The resources in the state that Headwater has not registered.
         plan: The plan of this run.
         is_only_program: Whether no other code registers resources in this run. Otherwise the program may
-            declare resources itself, so only those of topics and ACLs that the plan manages are relevant.
+            declare resources itself, so only resources of topics and ACLs of the plan are relevant.
     """
     managed = {action.name for action in plan.actions if action.kind not in _ENDED}
     acls = {

@@ -252,7 +252,7 @@ def _read_acl(outputs: Properties) -> Acl:
 
 
 def _allowed_acl(outputs: Properties) -> Acl | None:
-    """Return the ACL, None for an ACL that Headwater never declares, such as one that denies access."""
+    """Return the ACL, None for an ACL that Headwater never declares, such as an ACL that denies access."""
     try:
         return _read_acl(outputs) if outputs["aclPermissionType"] == "Allow" else None
     except (KeyError, ValueError, TypeError):

@@ -165,18 +165,18 @@ def code_quality(problems: Iterable[Problem], default_path: str) -> list[dict[st
     with the same fingerprint.
     Source: GitLab's documentation of the report format (a subset of CodeClimate's).
     """
-    found = tuple(problems)
-    repeated: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
     entries = []
-    for problem in found:
-        fingerprint = _fingerprint_of(problem, repeated[_fingerprint_of(problem)])
-        repeated[_fingerprint_of(problem)] += 1
+    for problem in problems:
+        text = _identity_of(problem)
+        seen[text] += 1
+        counter = f"\0{seen[text] - 1}" if seen[text] > 1 else ""
         entries.append(
             {
                 "check_name": problem.code.value,
                 "description": _annotation_text(problem),
                 "severity": _GITLAB[problem.severity],
-                "fingerprint": fingerprint,
+                "fingerprint": hashlib.sha256(f"{text}{counter}".encode()).hexdigest(),
                 "location": {
                     "path": normpath(_path_of(problem) or default_path),
                     "lines": {"begin": _line_of(problem)},
@@ -212,12 +212,10 @@ def _line_of(problem: Problem) -> int:
     return problem.location.line if problem.location is not None and problem.location.line else 1
 
 
-def _fingerprint_of(problem: Problem, repeated: int = 0) -> str:
-    """Return a text that stays the same when lines above the problem change; `repeated` counts equal ones."""
+def _identity_of(problem: Problem) -> str:
+    """Return a text that stays the same when lines above the problem change."""
     pointer = problem.location.pointer if problem.location is not None else ""
-    counter = (str(repeated),) if repeated else ()
-    parts = (problem.code, _path_of(problem), pointer, problem.application or "", problem.summary, *counter)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return "\0".join((problem.code, _path_of(problem), pointer, problem.application or "", problem.summary))
 
 
 def _escape_data(text: str) -> str:

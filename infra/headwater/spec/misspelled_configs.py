@@ -122,7 +122,7 @@ def _compare(given: _Spelling, known: _Spelling, best: int) -> int:
 
 
 def _has_other_word(given: tuple[str, ...], known: tuple[str, ...]) -> bool:
-    """Return whether a word of a short key was replaced by one that exists."""
+    """Return whether a word of a short key was replaced by another word that exists."""
     return len(given) == len(known) < _CERTAIN_WORDS and any(
         word != meant and len(word) == len(meant) and word in _EXISTING_WORDS
         for word, meant in zip(given, known, strict=True)

@@ -34,7 +34,7 @@ class Created:
 
 
 class Topics:
-    """Creates topics with `partitions` partitions; `created` are those of earlier processes."""
+    """Creates topics with `partitions` partitions; `created`: the topics of earlier processes."""
 
     def __init__(
         self,

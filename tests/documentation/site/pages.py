@@ -1,4 +1,4 @@
-"""The pages of the site: those of `docs`, others of the repository, and the page of all commands."""
+"""The pages of the site: the pages of `docs`, others of the repository, and the page of all commands."""
 
 import json
 from collections.abc import Iterator, Mapping
