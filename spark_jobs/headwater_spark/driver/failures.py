@@ -136,8 +136,16 @@ def _summarize_problem(problem: Problem) -> str:
     return problem.summary
 
 
+_TOO_LITTLE_MEMORY = re.compile(r"must be at least \d+.*(spark\.(?:driver|executor)\.memory)", re.DOTALL)
+_START_FIX = (
+    "Read the output of Spark and Java above. Without a connection to Maven Central, pass the connector's "
+    "jars by --jars; `headwater toolchain spark` downloads them where there is a connection."
+)
+
+
 def spark_not_started(application: str, failure: Failure) -> Problem:
     """Return the problem that Spark did not start."""
+    small = _TOO_LITTLE_MEMORY.search(failure.reason)
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
         application=application,
@@ -145,8 +153,7 @@ def spark_not_started(application: str, failure: Failure) -> Problem:
         expected="Java 17 or newer, Spark's Kafka connector, a reachable master",
         found=failure.reason,
         why="No record has been processed.",
-        fix="Read the output of Spark and Java above. Without a connection to Maven Central, pass the "
-        "connector's jars by --jars; `headwater toolchain spark` downloads them where there is a connection.",
+        fix=f"Raise {small[1]}: `--conf {small[1]}=1g`." if small else _START_FIX,
     )
 
 

@@ -178,6 +178,13 @@ def test_failed_start_of_spark_is_a_problem_with_its_reason() -> None:
     )
     assert problem.code is ProblemCode.NOT_RUNNABLE
     assert "JAVA_GATEWAY_EXITED" in (problem.found or "")
+    assert "--jars" in problem.fix
+
+
+@pytest.mark.parametrize("key", ["spark.driver.memory", "spark.executor.memory"])
+def test_memory_below_the_minimum_of_spark_is_to_be_raised(key: str) -> None:
+    reason = f'[INVALID] Memory 67108864 must be at least 471859200. Please increase it by "{key}" in Spark.'
+    assert f"`--conf {key}=1g`" in spark_not_started("shop", capture_failure(RuntimeError(reason))).fix
 
 
 def test_unsupported_spark_is_a_problem_that_names_each_missing_part() -> None:
