@@ -103,6 +103,17 @@ def ended_threads() -> Iterator[None]:
     assert until(lambda: not left(), _END_SECONDS), left()
 
 
+@pytest.fixture(autouse=True)
+def recursion_limit() -> Iterator[None]:
+    """Restore the recursion limit, which an engine raises for its sub-topology.
+
+    How deep a hostile value may be nested would otherwise depend on the tests before.
+    """
+    before = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(before)
+
+
 @pytest.fixture(scope="session")
 def kafka_distribution() -> KafkaDistribution:
     return ensure_kafka(version=BROKER_VERSION)

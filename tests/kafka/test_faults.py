@@ -245,7 +245,8 @@ def brokers(reader: KafkaClusterReader) -> int:
 
 
 _SLOW_COORDINATOR = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
+from pathlib import Path
 from headwater.model.problems import ProblemsError
 from headwater.kafka import Connection
 from headwater.kafka.group_admin import GroupAdmin
@@ -254,11 +255,22 @@ patient, impatient = (GroupAdmin(Connection(bootstrap_servers=(server,)), second
 for admin in (patient, impatient):
     admin.metadata(admin.open())
 groups = ["app", "other"]
+def stopped():
+    try:
+        return all("State:\\tT" in each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/status"))
+    except FileNotFoundError:  # a thread ended
+        return False
+def pause():
+    os.kill(pid, signal.SIGSTOP)
+    while not stopped():  # its threads run for a moment after the signal was sent
+        time.sleep(0.01)
 patient.groups(groups)  # a new cluster has no coordinators yet
-os.kill(pid, signal.SIGSTOP)
-threading.Timer(2.0, os.kill, (pid, signal.SIGCONT)).start()
+pause()
+resumed = threading.Timer(2.0, os.kill, (pid, signal.SIGCONT))
+resumed.start()
 print(len(patient.groups(groups)))
-os.kill(pid, signal.SIGSTOP)
+resumed.join()  # it would end the next pause, too
+pause()
 try:
     impatient.groups(groups)
 except ProblemsError as error:
