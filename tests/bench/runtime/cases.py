@@ -9,7 +9,7 @@ _OTHER_KEYS = (Keys.FEW, Keys.MILLION, Keys.UNIQUE, Keys.SKEWED)
 _GOALS_OF_KEYS = {Keys.UNIQUE: 1.0, Keys.SKEWED: 1.0}
 _SEVERAL, _LONGEST_CHAIN = 4, 8
 OPERATORS = (
-    Workload(name="map", operator="map", rounds=3, of_plain=1.1, of_streams=1.0),
+    Workload(name="map", operator="map", rounds=3, of_plain=1.1, of_streams=1.6),
     Workload(
         name="map, exactly once",
         operator="map",
@@ -17,9 +17,9 @@ OPERATORS = (
         share=0.2,
         rounds=3,
         has_plain_peer=False,
-        of_streams=1.0,
+        of_streams=1.6,
     ),
-    Workload(name="count, one update per batch", operator="count", rounds=3, of_plain=0.8, of_streams=0.8),
+    Workload(name="count, one update per batch", operator="count", rounds=3, of_plain=0.8, of_streams=1.5),
     Workload(
         name="count, one update per record, exactly once",
         operator="count",
@@ -28,7 +28,7 @@ OPERATORS = (
         share=0.15,
         rounds=3,
         has_plain_peer=False,
-        of_streams=1.3,
+        of_streams=3.0,
     ),
 )
 KEYS = (
@@ -56,17 +56,25 @@ AT_ONCE = tuple(
         operator="map",
         chains=chains,
         share=0.2,
-        of_plain=1.0 if chains == _SEVERAL else None,
-        of_streams=0.8 if chains == _SEVERAL else None,
+        of_plain=1.0 if chains <= _SEVERAL else None,
+        of_streams=1.2 if chains <= _SEVERAL else None,
     )
     for chains in (1, _SEVERAL, 8)
 )
 _SHARES: Mapping[Operator, float] = {"sliding": 0.03, "hopping": 0.05, "stream-stream join": 0.05}
 """Operators with several updates or results per record have fewer records."""
 _EACH_UPDATE: tuple[Operator, ...] = ("tumbling", "session")
+_GOALS: Mapping[Operator, float] = {"tumbling": 2.0, "hopping": 2.0}
+"""Rate as a multiple of the rate of Kafka Streams; 1.0 for the others."""
 STATEFUL = (
     *(
-        Workload(name=operator, operator=operator, share=_SHARES.get(operator, 0.1), has_plain_peer=False)
+        Workload(
+            name=operator,
+            operator=operator,
+            share=_SHARES.get(operator, 0.1),
+            has_plain_peer=False,
+            of_streams=_GOALS.get(operator, 1.0),
+        )
         for operator in get_args(Operator)
         if operator not in {"map", "count"}
     ),
@@ -78,6 +86,7 @@ STATEFUL = (
             exactly_once=True,
             share=0.05,
             has_plain_peer=False,
+            of_streams=_GOALS.get(operator, 1.0),
         )
         for operator in _EACH_UPDATE
     ),
