@@ -13,7 +13,7 @@ from headwater.kafka.expansion_journal import coordination_topic, read_lines, sk
 from headwater.kafka.journal_lines import Change, PastExpansion, expansions, history_json, outcome
 from headwater.model.problems import ProblemsError
 from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 
 @click.command()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.cluster import read_counts
 from headwater.cli.console import exit_for, json_text, print_problems, write
+from headwater.cli.inputs import read_counts, read_policies, violations, with_problems
 from headwater.cli.options import (
     Count,
     cluster_options,
@@ -16,7 +16,6 @@ from headwater.cli.options import (
     output_option,
     policies_option,
 )
-from headwater.cli.policies import read_policies, violations, with_problems
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.compiled import CompiledApplication

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import ExitCode, ProblemsExit, json_text, write
+from headwater.cli.inputs import read_snapshot
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.problems import OFFLINE, PLAN, ProblemsError, errors

@@ -28,7 +28,7 @@ from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.adoption import FoundApplication, Recognized, SkipReason, recognize
 from headwater.planner.evidence.names import INTERNAL_NAMES
 from headwater.planner.phrases import counted
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 from headwater.spec import load_documents
 from headwater.spec.files import find, read
 from headwater.spec.locations import mapping_of

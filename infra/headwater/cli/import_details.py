@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from headwater.cli.cluster import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.imported_documents import DescribedApplication, group_sentence, store_options
+from headwater.cli.inputs import NEED_A_CLUSTER, read_snapshot
 from headwater.compiler import compile_documents
 from headwater.compiler.described import (
     compare_with_cluster,

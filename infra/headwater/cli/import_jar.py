@@ -6,9 +6,9 @@ from pathlib import Path
 
 import attrs
 
-from headwater.cli.cluster import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.console import write
 from headwater.cli.import_details import differences_from_cluster, with_owners
+from headwater.cli.inputs import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.java_export import (
     ExportRequest,
     absolute_class_path,

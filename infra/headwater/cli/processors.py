@@ -17,7 +17,7 @@ from headwater.control.access import control_token
 from headwater.control.client import NotAnsweredError, ask
 from headwater.model.problems import Severity
 from headwater.planner.phrases import count_phrase, counted, seconds_phrase
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 from headwater.report.runtime_table import problem_line
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ def read_policy_files(files: Sequence[Path]) -> "tuple[Policy, ...]":
     """Return the policies of `files`; raises `ProblemsExit`. Without files, the compiler is not imported."""
     if not files:
         return ()
-    from headwater.cli.policies import read_policies  # noqa: PLC0415 - imports the compiler
+    from headwater.cli.inputs import read_policies  # noqa: PLC0415 - imports the compiler
 
     return read_policies(files)
 

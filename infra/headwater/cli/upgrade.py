@@ -7,9 +7,9 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
 from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_before, load_side, show_edit
+from headwater.cli.inputs import read_snapshot
 from headwater.cli.options import Count, Version, cluster_options, each_once, files_argument, output_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster

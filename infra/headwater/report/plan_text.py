@@ -19,7 +19,7 @@ from headwater.planner import (
     TopicAction,
 )
 from headwater.planner.phrases import counted, setting_text
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 NOT_LISTED = "  … not listed here; `headwater plan` shows them all"
 """The last line of the message that counts the changes of applications without a message of their own."""

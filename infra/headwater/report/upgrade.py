@@ -12,8 +12,7 @@ from rich.text import Text
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from headwater.report.compiled import location_json, problem_json
-from headwater.report.escaping import code, grouped_names, printable, prose
-from headwater.report.markdown_limit import LIMIT, shorten_markdown
+from headwater.report.markdown import LIMIT, code, grouped_names, printable, prose, shorten_markdown
 from headwater.report.problems import (
     SIGNS,
     entry_rich,

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OWNERSHIP_TOPIC, SetupRecord
-from headwater.planner.evidence.deletion import Claim, deletion_obstacles, is_internal
-from headwater.planner.evidence.topics import TopicEvidence
+from headwater.planner.evidence.topics import Claim, TopicEvidence, deletion_obstacles, is_internal
 from headwater.planner.ownership import Ownership
 from headwater.planner.plans import ApplicationPlan, TopicAction
 from headwater.planner.rules.ownership_messages import (

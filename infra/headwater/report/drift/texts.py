@@ -10,9 +10,8 @@ from headwater.model.problems import Severity
 from headwater.planner.drift import ApplicationDrift, Drift, Finding, FindingKind
 from headwater.planner.phrases import counted
 from headwater.report.compiled import location_json, problem_json
-from headwater.report.escaping import code, printable, prose
 from headwater.report.graph import graph, mermaid
-from headwater.report.markdown_limit import LIMIT, shorten_markdown
+from headwater.report.markdown import LIMIT, code, printable, prose, shorten_markdown
 from headwater.report.problems import (
     SEVERITY_NOUNS,
     SIGNS,

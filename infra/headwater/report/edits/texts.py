@@ -8,8 +8,7 @@ from rich.text import Text
 from headwater.model.compiled import TopicKind
 from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, SettingEdit, TopicEdit, Verdict
 from headwater.planner.phrases import counted, few, listed
-from headwater.report.escaping import code, grouped_names, printable, prose
-from headwater.report.markdown_limit import LIMIT, shorten_markdown
+from headwater.report.markdown import LIMIT, code, grouped_names, printable, prose, shorten_markdown
 from headwater.report.problems import SIGNS, entry_rich, problem_blocks, problems_rich
 
 _ORDER = tuple(Verdict)

@@ -12,8 +12,7 @@ from headwater.planner.phrases import counted
 from headwater.report.drift.texts import group_markdown, groups
 from headwater.report.edits.texts import edit_markdown
 from headwater.report.edits.texts import summary as edit_summary
-from headwater.report.escaping import block, code, inline_html, prose
-from headwater.report.markdown_limit import LIMIT
+from headwater.report.markdown import LIMIT, block, code, inline_html, prose
 from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
 from headwater.report.problems import severity_counts
 
