@@ -5,7 +5,8 @@ from typing import get_args
 import attrs
 import pytest
 
-from headwater.model.behaviors import Behavior, SinkSettings, SourceSettings
+from headwater.model.behaviors import Behavior
+from headwater.model.formats import SinkSettings, SourceSettings
 from headwater.planner.edits.declared import DECLARED
 from tests.edits.sides import changed, of_one
 

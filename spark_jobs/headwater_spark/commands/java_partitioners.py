@@ -33,7 +33,7 @@ from headwater.cli.java_export import (
     unreadable,
 )
 from headwater.compiler import build_nodes
-from headwater.model.behaviors import DEFAULT_FORMAT
+from headwater.model.formats import DEFAULT_FORMAT
 from headwater.model.nodes import SourceNode
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument

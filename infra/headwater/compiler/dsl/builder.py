@@ -14,7 +14,7 @@ from headwater.compiler.dsl.handles import CogroupedStream, GroupedStream, Group
 from headwater.compiler.dsl.messages import topology_error
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.version_differences import FIRST_KEY_CHANGE_FOUND
-from headwater.model.behaviors import RecordFormat
+from headwater.model.formats import RecordFormat
 from headwater.model.nodes import RepartitionTopic
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.stores import Materialized

@@ -7,9 +7,9 @@ change them.
 import attrs
 
 from headwater.compiler.dsl.stores import LazyStore, Store
-from headwater.model.behaviors import (
+from headwater.model.behaviors import Behavior
+from headwater.model.formats import (
     DEFAULT_RECORD_FORMAT,
-    Behavior,
     RecordFormat,
     SinkSettings,
     SourceSettings,

@@ -25,7 +25,8 @@ from headwater.compiler.dsl.messages import unsupported_call
 from headwater.compiler.dsl.stores import Store, built_store, supplier_problems
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.model import operators as op
-from headwater.model.behaviors import RecordFormat, RunProcessor, SinkSettings, SourceSettings
+from headwater.model.behaviors import RunProcessor
+from headwater.model.formats import RecordFormat, SinkSettings, SourceSettings
 from headwater.model.operators import Operator, Step
 from headwater.model.problems import Location, Problem
 from headwater.model.stores import Materialized, StoreBuilder

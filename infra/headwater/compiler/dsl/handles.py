@@ -10,7 +10,7 @@ from headwater.compiler.dsl.declarations import OldValues
 from headwater.compiler.dsl.graph import GraphNode
 from headwater.compiler.dsl.stores import LazyStore
 from headwater.model import operators as op
-from headwater.model.behaviors import DEFAULT_RECORD_FORMAT, RecordFormat, StoreView, TableView
+from headwater.model.formats import DEFAULT_RECORD_FORMAT, RecordFormat, StoreView, TableView
 from headwater.model.operators import Operator
 from headwater.model.windows import Window
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from headwater.model.behaviors import JoinKind
+from headwater.model.formats import JoinKind
 from headwater.model.problems import Location
 from headwater.model.stores import Logging, Materialized, Serdes, StoreBuilder, StoreSupplier
 from headwater.model.windows import JoinWindow, Window

@@ -24,7 +24,8 @@ from headwater.compiler.dsl.stores import (
     windowed_store,
 )
 from headwater.model import operators as op
-from headwater.model.behaviors import Aggregation, AggregationKind, PassThrough, RecordFormat, StreamAggregate
+from headwater.model.behaviors import Aggregation, AggregationKind, PassThrough, StreamAggregate
+from headwater.model.formats import RecordFormat
 from headwater.model.problems import Problem
 from headwater.model.windows import Window
 

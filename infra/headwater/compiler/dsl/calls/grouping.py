@@ -31,14 +31,9 @@ from headwater.compiler.dsl.stores import (
 )
 from headwater.model import operators as op
 from headwater.model.behaviors import Aggregation as Functions
-from headwater.model.behaviors import (
-    AggregationKind,
-    MapRecord,
-    RecordFormat,
-    StreamAggregate,
-    TableAggregate,
-)
+from headwater.model.behaviors import AggregationKind, MapRecord, StreamAggregate, TableAggregate
 from headwater.model.durations import duration_text
+from headwater.model.formats import RecordFormat
 from headwater.model.windows import (
     HoppingWindow,
     SessionWindow,

@@ -23,7 +23,7 @@ from headwater.compiler.dsl.stores import (
 )
 from headwater.compiler.version_differences import UNNAMED_GLOBAL_STORE_FAILS
 from headwater.model import operators as op
-from headwater.model.behaviors import RecordFormat, SourceSettings
+from headwater.model.formats import RecordFormat, SourceSettings
 
 SOURCE = "KSTREAM-SOURCE-"
 TABLE_SOURCE = "KTABLE-SOURCE-"

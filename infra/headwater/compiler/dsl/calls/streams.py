@@ -13,6 +13,7 @@ from headwater.compiler.dsl.stores import KEY_VALUE_KINDS, built_store, is_versi
 from headwater.model import behaviors as does
 from headwater.model import operators as op
 from headwater.model.behaviors import TableSource
+from headwater.model.formats import SinkSettings
 from headwater.model.operators import TransformKind
 
 _PREFIXES = {
@@ -138,7 +139,7 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
 
 def to(builder: Builder, on: Stream, call: op.To) -> Handle:
     name = builder.named(call.name, "KSTREAM-SINK-")
-    writes = does.SinkSettings(with_serdes(on.record, call.serdes), call.partitioner, call.topic_expression)
+    writes = SinkSettings(with_serdes(on.record, call.serdes), call.partitioner, call.topic_expression)
     builder.add(name, SinkDeclaration(call.topic, call.extractor, writes), on.node)
     return Nothing("to")
 

@@ -13,7 +13,16 @@ from headwater.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, 
 from headwater.compiler.version_differences import STORES_OF_SUPPLIERS_FIRST
 from headwater.model import behaviors as does
 from headwater.model import operators as op
-from headwater.model.behaviors import RecordFormat, StoreSettings, SuppressedView, TableSuppress, TableView
+from headwater.model.behaviors import TableSuppress
+from headwater.model.formats import (
+    FilteredView,
+    MappedView,
+    RecordFormat,
+    StoreSettings,
+    SuppressedView,
+    TableView,
+    TransformedView,
+)
 from headwater.model.nodes import ChangelogKind
 from headwater.model.operators import TransformKind
 from headwater.model.operators.streams import SuppressUntil
@@ -68,11 +77,11 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
     values: TableView
     if call.kind is TransformKind.MAP_VALUES:
         behavior = does.TableMapValues(call.value, parent, made.store_name)
-        values = does.MappedView(parent, call.value)
+        values = MappedView(parent, call.value)
     else:
         negate = call.kind is TransformKind.FILTER_NOT
         behavior = does.TableFilter(call.where, negate, parent, made.store_name)
-        values = does.FilteredView(parent, call.where, negate)
+        values = FilteredView(parent, call.where, negate)
         # Kafka Streams enables old values where no store is needed for it, to avoid unnecessary tombstones
         on.old_values.enable(only_if_materialized=True)
         made.old_values.enabled = on.old_values.enabled
@@ -91,7 +100,7 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
         made.declare(name, behavior, call.stores),
         connected_first=not STORES_OF_SUPPLIERS_FIRST.is_in(builder.config.version),
     )
-    return _derive_table(builder, on, call, made, declares, does.TransformedView(parent, name))
+    return _derive_table(builder, on, call, made, declares, TransformedView(parent, name))
 
 
 def _ignored_option(builder: Builder, name: str, call: op.TransformValues) -> Problem:

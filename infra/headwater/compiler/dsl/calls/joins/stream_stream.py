@@ -22,8 +22,9 @@ from headwater.compiler.dsl.stores import (
 )
 from headwater.compiler.version_differences import ASYMMETRIC_WINDOWS
 from headwater.model import operators as op
-from headwater.model.behaviors import JoinWindowed, RecordFormat, StreamStreamJoin
+from headwater.model.behaviors import JoinWindowed, StreamStreamJoin
 from headwater.model.durations import duration_text
+from headwater.model.formats import RecordFormat
 from headwater.model.operators import JoinType
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.stores import StoreSupplier

@@ -33,15 +33,17 @@ from headwater.model.behaviors import (
     ForeignKeyResolve,
     ForeignKeyResult,
     ForeignKeySend,
+    StreamGlobalJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
+from headwater.model.formats import (
     JoinedView,
     JoinKind,
     RecordFormat,
     SinkSettings,
     SourceSettings,
     StoreSettings,
-    StreamGlobalJoin,
-    StreamTableJoin,
-    TableTableJoin,
 )
 from headwater.model.nodes import ChangelogKind, RepartitionTopic
 from headwater.model.operators import JoinType

@@ -1,11 +1,20 @@
-"""Behaviors of processors: of streams, tables, aggregations, joins and joins by foreign keys."""
+"""What a node of the topology does when a record arrives: a frozen class for each processor of Kafka Streams.
+
+The compiler sets them on the nodes that it writes; the runtime has one operator for each. Expressions are
+Spark SQL texts; None = not in the document, which can then be planned but not run. Store names have no
+application id prefix. Durations are milliseconds. Class names follow the processors in
+`org.apache.kafka.streams.kstream.internals`.
+
+`sends_old`: changes contain the old value (`enableSendingOldValues`). `versioned`: an upstream table is
+versioned, so out-of-order changes are handled as in KIP-914.
+"""
 
 from enum import Enum
 from typing import Literal
 
 import attrs
 
-from headwater.model.behaviors.formats import Format, JoinKind, RecordFormat, TableView
+from headwater.model.formats import Format, JoinKind, RecordFormat, TableView
 from headwater.model.windows import JoinWindow, Window
 
 
@@ -345,3 +354,40 @@ class ForeignKeyResult:
 
     store: str | None
     sends_old: bool = False
+
+
+Behavior = (
+    PassThrough
+    | Filter
+    | MapRecord
+    | MapValues
+    | FlatMap
+    | FlatMapValues
+    | Peek
+    | Branch
+    | NonNullKeyFilter
+    | RunProcessor
+    | StreamAggregate
+    | TableSource
+    | GlobalTableSource
+    | TableFilter
+    | TableMapValues
+    | TableTransformValues
+    | TableToStream
+    | TableRepartitionMap
+    | TableAggregate
+    | TableSuppress
+    | JoinWindowed
+    | StreamStreamJoin
+    | StreamSelfJoin
+    | StreamTableJoin
+    | StreamGlobalJoin
+    | TableTableJoin
+    | TableJoinMerge
+    | ForeignKeySend
+    | ForeignKeyReceive
+    | ForeignKeyAnswer
+    | ForeignKeyNotify
+    | ForeignKeyResolve
+    | ForeignKeyResult
+)
