@@ -85,7 +85,6 @@ class Loop:
         finally:
             self.leadership.close()
             self.journal.close()
-            self.cluster.close()
 
     def iterate(self, is_over: Callable[[], bool] = lambda: False) -> None:
         """Observe what is new and execute actions until none is due."""

@@ -37,8 +37,6 @@ class Cluster(Protocol):
         """
         ...
 
-    def close(self) -> None: ...
-
 
 class Leadership(Protocol):
     """Which one of several agents expands."""
