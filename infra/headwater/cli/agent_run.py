@@ -8,7 +8,7 @@ import click
 
 from headwater.agent.command import agent_options, run_agent
 from headwater.agent.manifest import build_manifest, inline_document, named_file
-from headwater.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
+from headwater.cli.console import exit_for, json_text, print_problems, write
 from headwater.cli.inputs import read_counts
 from headwater.cli.options import Count, cluster_options, each_once, files_argument, output_option
 from headwater.compiler import compile_documents
@@ -93,5 +93,5 @@ def _read_raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
 def _read_text(file: Path) -> str:
     text = read(file)
     if not isinstance(text, str):
-        raise ProblemsExit(ProblemsError([text]))
+        raise ProblemsError([text])
     return text

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from headwater.cli.console import exit_for, json_text, print_problems, write
-from headwater.cli.inputs import read_counts, read_policies, violations, with_problems
+from headwater.cli.inputs import read_counts, violations, with_problems
 from headwater.cli.options import (
     Count,
     cluster_options,
@@ -15,6 +15,7 @@ from headwater.cli.options import (
     files_argument,
     output_option,
     policies_option,
+    read_policies,
 )
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster

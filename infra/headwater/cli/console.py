@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import Any
 
 import click
 
-from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.problems import Problem, errors
 
 
 class ExitCode(IntEnum):
@@ -139,20 +139,6 @@ def _write_standard_output(text: str) -> None:
         if error.errno != errno.EPIPE:
             raise unwritable_output(error) from None
         discard_output()
-
-
-class ProblemsExit(click.ClickException):
-    """Ends a command and prints problems."""
-
-    exit_code = ExitCode.PROBLEMS
-
-    def __init__(self, error: ProblemsError) -> None:
-        super().__init__(str(error))
-        self.problems = error.problems
-
-    def show(self, file: IO[str] | None = None) -> None:
-        del file
-        print_problems(self.problems)
 
 
 def repeat(interval: float) -> Iterator[None]:

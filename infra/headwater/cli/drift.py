@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, showing, write
+from headwater.cli.console import ExitCode, json_text, print_problems, showing, write
 from headwater.cli.options import (
     files_argument,
     output_option,
     project_option,
+    read_policies,
     stack_cluster_options,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context, read_policy_files
+from headwater.cli.stack_context import StackContext, StackOptions, load_context
 from headwater.kafka.command_line import NamedCluster
-from headwater.model.problems import ProblemsError, errors
+from headwater.model.problems import errors
 
 if TYPE_CHECKING:
     from headwater.model.policies import Policy
@@ -76,13 +77,10 @@ def drift(
       headwater drift topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
     """
     options = StackOptions(name=stack, project=project, state=stack_state)
-    try:
-        policies = read_policy_files(policy_files)
-        inputs = load_context(files, cluster, options)
-        with showing("Reading the cluster, and comparing"):
-            found = _find_drift(inputs, policies)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    policies = read_policies(policy_files)
+    inputs = load_context(files, cluster, options)
+    with showing("Reading the cluster, and comparing"):
+        found = _find_drift(inputs, policies)
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)
     print_problems((*inputs.document_problems, *others))
     if form == "text" and output is None and sys.stdout.isatty():

@@ -1,18 +1,16 @@
-"""Reading the cluster and the policies that a command line names, and checking policies without a cluster."""
+"""Read the cluster that a command line names, and check documents against policies without a cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from headwater.cli.console import ProblemsExit
 from headwater.compiler import compile_documents
 from headwater.kafka import Connection
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import Lifecycle, TopologyDocument
 
 if TYPE_CHECKING:
@@ -25,14 +23,22 @@ NEED_A_CLUSTER = frozenset({ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECI
 def read_counts(documents: Sequence[TopologyDocument], cluster: NamedCluster) -> Mapping[str, int]:
     """Return topic → partition count for the documents, empty if the command line names no cluster.
 
-    Raises:
-        ProblemsExit: The connection settings are invalid, or the cluster could not be read.
+    Raises `ProblemsError` as `read_named_cluster` does.
     """
-    try:
-        connection = cluster.named_connection()
-        return read_snapshot(documents, connection).partitions if connection else {}
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    snapshot = read_named_cluster(documents, cluster)
+    return {} if snapshot is None else snapshot.partitions
+
+
+def read_named_cluster(
+    documents: Sequence[TopologyDocument], cluster: NamedCluster
+) -> "ClusterSnapshot | None":
+    """Return a snapshot for the documents, None if the command line names no cluster.
+
+    Raises:
+        ProblemsError: The connection settings are invalid, or the cluster could not be read.
+    """
+    connection = cluster.named_connection()
+    return read_snapshot(documents, connection) if connection else None
 
 
 def read_snapshot(
@@ -51,22 +57,6 @@ def read_snapshot(
     if not protocol_is_known:
         request = attrs.evolve(request, streams_groups=frozenset(request.groups))
     return KafkaClusterReader(connection).read(request)
-
-
-def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
-    """Return the policies of the files.
-
-    Raises:
-        ProblemsExit: A file has errors.
-    """
-    if not files:
-        return ()
-    from headwater.spec.policies import read_policies as load_all  # noqa: PLC0415 - only for policies
-
-    try:
-        return load_all(files)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
 
 
 def violations(

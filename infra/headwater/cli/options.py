@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from headwater.model.versions import (
     read_any_version,
     read_version,
 )
+
+if TYPE_CHECKING:
+    from headwater.model.policies import Policy
 
 files_argument = click.argument(
     "files", nargs=-1, required=True, type=NamedPath(path_type=Path), metavar="FILES..."
@@ -58,6 +61,15 @@ policies_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Also check the policies of this file. May be repeated.",
 )
+
+
+def read_policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
+    """Return the policies of `--policies`; raises `ProblemsError` if a file has errors."""
+    if not files:
+        return ()
+    from headwater.spec.policies import read_policies as load_all  # noqa: PLC0415 - only for policies
+
+    return load_all(files)
 
 
 class Principal(click.ParamType["str", object]):

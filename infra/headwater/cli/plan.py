@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, ProblemsExit, exit_for, json_text, print_problems, showing, write
+from headwater.cli.console import ExitCode, exit_for, json_text, print_problems, showing, write
 from headwater.cli.options import (
     files_argument,
     output_option,
     policies_option,
     project_option,
+    read_policies,
     stack_cluster_options,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context, read_policy_files
+from headwater.cli.stack_context import StackContext, StackOptions, load_context
 from headwater.kafka.command_line import NamedCluster
-from headwater.model.problems import ProblemsError
 
 if TYPE_CHECKING:
     from headwater.model.policies import Policy
@@ -69,14 +69,10 @@ def plan(
       headwater plan topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
       headwater plan topologies/ --stack production --stack-state records.json --format json -o plan.json
     """
-    policies = read_policy_files(policy_files)
-    options = StackOptions(name=stack, project=project, state=stack_state)
-    try:
-        inputs = load_context(files, cluster, options)
-        with showing("Reading the cluster, and planning"):
-            result = _validate_plan(inputs, _make_plan(inputs, policies))
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    policies = read_policies(policy_files)
+    inputs = load_context(files, cluster, StackOptions(name=stack, project=project, state=stack_state))
+    with showing("Reading the cluster, and planning"):
+        result = _validate_plan(inputs, _make_plan(inputs, policies))
     if form == "json":
         from headwater.report.plan_json import plan_json  # noqa: PLC0415 - only for this format
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
+from headwater.cli.console import ExitCode, json_text, print_problems, write
 from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_before, load_side, show_edit
-from headwater.cli.inputs import read_snapshot
+from headwater.cli.inputs import read_named_cluster
 from headwater.cli.options import Count, Version, cluster_options, each_once, files_argument, output_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
@@ -81,8 +81,8 @@ def upgrade(
         context.exit(edit_exit_code(edit))
     loaded = load_documents(files)
     if errors(loaded.problems):
-        raise ProblemsExit(ProblemsError(loaded.problems))
-    snapshot = _read_cluster(loaded.documents, cluster)
+        raise ProblemsError(loaded.problems)
+    snapshot = read_named_cluster(loaded.documents, cluster)
     found = _find_changes(loaded.documents, to, snapshot, dict(given))
     print_problems(loaded.problems)
     if form == "text" and output is None and sys.stdout.isatty():
@@ -90,14 +90,6 @@ def upgrade(
     else:
         write(_render_upgrade(form, found), output)
     context.exit(_exit_code(found))
-
-
-def _read_cluster(documents: Sequence[TopologyDocument], cluster: NamedCluster) -> ClusterSnapshot | None:
-    try:
-        connection = cluster.named_connection()
-        return read_snapshot(documents, connection) if connection else None
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
 
 
 def _find_changes(

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from headwater.cli.console import exit_for, print_json, print_problems, write
-from headwater.cli.inputs import NEED_A_CLUSTER, read_policies, violations
-from headwater.cli.options import Count, each_once, files_argument, policies_option
+from headwater.cli.inputs import NEED_A_CLUSTER, violations
+from headwater.cli.options import Count, each_once, files_argument, policies_option, read_policies
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
