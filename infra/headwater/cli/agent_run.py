@@ -10,7 +10,7 @@ from headwater.agent.command import agent_options, run_agent
 from headwater.agent.manifest import build_manifest, inline_document, named_file
 from headwater.cli.console import exit_for, json_text, print_problems, write
 from headwater.cli.inputs import read_counts
-from headwater.cli.options import Count, cluster_options, each_once, files_argument, output_option
+from headwater.cli.options import cluster_options, files_argument, output_option, partitions_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import ProblemsError
@@ -39,14 +39,7 @@ def run(context: click.Context, /, **options: object) -> None:
 
 @click.command("manifest")
 @files_argument
-@click.option(
-    "--partitions",
-    "given",
-    multiple=True,
-    type=Count(),
-    callback=each_once,
-    help="Partition count of a source topic.",
-)
+@partitions_option("Partition count of a source topic.")
 @cluster_options
 @output_option
 @click.pass_context

@@ -9,11 +9,10 @@ import click
 from headwater.cli.console import exit_for, json_text, print_problems, write
 from headwater.cli.inputs import read_counts, violations, with_problems
 from headwater.cli.options import (
-    Count,
     cluster_options,
-    each_once,
     files_argument,
     output_option,
+    partitions_option,
     policies_option,
     read_policies,
 )
@@ -29,14 +28,7 @@ _FORMATS = ("text", "json", "dot", "mermaid", "svg", *_TOOL_FORMATS)
 
 @click.command("compile")
 @files_argument
-@click.option(
-    "--partitions",
-    "given",
-    multiple=True,
-    type=Count(),
-    callback=each_once,
-    help="Partition count of an existing topic; overrides the cluster. May be repeated.",
-)
+@partitions_option("Partition count of an existing topic; overrides the cluster. May be repeated.")
 @cluster_options
 @policies_option
 @click.option(

@@ -15,7 +15,6 @@ from headwater.cli.java_export import (
     export_problem,
     no_java,
     run_export,
-    streams_library,
     unreadable,
 )
 from headwater.compiler import compile_documents
@@ -25,6 +24,7 @@ from headwater.model.problems import Problem, ProblemCode, Severity, errors, sho
 from headwater.spec import load_text
 from headwater.spec.misspelled_configs import find_passed_config
 from headwater.toolchain.machine import JAVA
+from headwater.toolchain.streams_library import ensure_streams_library
 
 
 @attrs.frozen(kw_only=True)
@@ -61,7 +61,7 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
     )
     try:
         existing = _read_existing(arguments.output)
-        result = run_export(java, streams_library(), request, existing)
+        result = run_export(java, ensure_streams_library(), request, existing)
     except (OSError, zipfile.BadZipFile) as error:
         return (unreadable(str(arguments.jar), str(error)),)
     ignored = framework_problems(arguments.properties) if arguments.properties else ()

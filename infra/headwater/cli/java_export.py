@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 import attrs
-import click
 
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.versions import SUPPORTED
@@ -96,17 +95,6 @@ def run_export(
             trace=_read_text(result / "trace"),
             output=output,
         )
-
-
-def streams_library() -> Path:
-    """Return the jar of the library; raises `click.ClickException` if it cannot be built."""
-    from headwater.toolchain import ToolchainError  # noqa: PLC0415 - slow
-    from headwater.toolchain.streams_library import ensure_streams_library  # noqa: PLC0415
-
-    try:
-        return ensure_streams_library()
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def absolute_class_path(entry: str) -> str:

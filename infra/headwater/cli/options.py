@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,11 @@ policies_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Also check the policies of this file. May be repeated.",
 )
+
+
+def partitions_option(text: str) -> Callable[[command_line.F], command_line.F]:
+    """Return the option for the partition counts of topics, with `text` as its help."""
+    return click.option("--partitions", "given", multiple=True, type=Count(), callback=each_once, help=text)
 
 
 def read_policies(files: Sequence[Path]) -> "tuple[Policy, ...]":

@@ -20,7 +20,7 @@ _MOST_ANSWERED_BYTES = 32 << 20
 Entry = Mapping[str, Any]
 
 
-class ForgeError(Exception):
+class ForgeError(click.ClickException):
     """A request failed or a setting is missing; the text is for the operator and contains no token."""
 
 
@@ -296,15 +296,11 @@ def publish(*, file: Path, pull_request: int | None, issue: str | None, close: b
     if close and issue is None:
         raise click.UsageError("--close requires --issue TITLE.")
     text = _read_report(file)
-    try:
-        forge = Forge.from_environment(os.environ)
-        if pull_request is not None:
-            done = _publish_comment(forge, pull_request, text)
-        else:
-            done = _publish_issue(forge, str(issue), text, close=close)
-    except ForgeError as error:
-        raise click.ClickException(str(error)) from None
-    click.echo(done)
+    forge = Forge.from_environment(os.environ)
+    if pull_request is not None:
+        click.echo(_publish_comment(forge, pull_request, text))
+    else:
+        click.echo(_publish_issue(forge, str(issue), text, close=close))
 
 
 def _read_report(file: Path) -> str:

@@ -25,7 +25,7 @@ from headwater.pulumi.stack_state import (
 )
 from headwater.spec.files import STACK_FILE, read
 from headwater.spec.yaml_text import read_yaml
-from headwater.toolchain import PulumiToolchain, ToolchainError, ensure_pulumi
+from headwater.toolchain import PulumiToolchain, ensure_pulumi
 from headwater.toolchain.sessions import Finished, run_in_session
 
 _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"  # noqa: S105 - the key of encrypted values in a state
@@ -176,11 +176,7 @@ def run_pulumi(
 
 
 def _pulumi_output(project: Path, stack: str, what: str, *arguments: str) -> str:
-    try:
-        pulumi = ensure_pulumi()
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from error
-    answer = run_pulumi(pulumi, project, *arguments, "--stack", stack)
+    answer = run_pulumi(ensure_pulumi(), project, *arguments, "--stack", stack)
     if answer.code:
         shown = answer.error.strip()
         advice = _EMPTY_ATTRIBUTES if "failed to load checkpoint: EOF" in shown else _LOG_IN

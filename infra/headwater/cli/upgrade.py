@@ -10,7 +10,7 @@ import click
 from headwater.cli.console import ExitCode, json_text, print_problems, write
 from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_before, load_side, show_edit
 from headwater.cli.inputs import read_named_cluster
-from headwater.cli.options import Count, Version, cluster_options, each_once, files_argument, output_option
+from headwater.cli.options import Version, cluster_options, files_argument, output_option, partitions_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.cluster import ClusterSnapshot
@@ -27,14 +27,7 @@ _FORMATS = ("text", "json", "markdown")
 @click.command()
 @files_argument
 @click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.4.")
-@click.option(
-    "--partitions",
-    "given",
-    multiple=True,
-    type=Count(),
-    callback=each_once,
-    help="Partition count of an existing topic; overrides the cluster. May be repeated.",
-)
+@partitions_option("Partition count of an existing topic; overrides the cluster. May be repeated.")
 @click.option(
     "--before",
     type=click.Path(exists=True, path_type=Path),

@@ -25,7 +25,6 @@ from headwater.cli.new.project import (
 from headwater.kafka.command_line import NamedPath
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.spec.schema import published_schema
-from headwater.toolchain import ToolchainError
 from headwater.toolchain.streams_library import ensure_streams_library
 
 if TYPE_CHECKING:
@@ -86,7 +85,9 @@ def new(
     contents: Mapping[str, str | bytes]
     if streams:
         _refuse_with_streams(click.get_current_context())
-        contents = streams_project_files(chosen, Forge(forge), read_template, _read_library())
+        contents = streams_project_files(
+            chosen, Forge(forge), read_template, ensure_streams_library().read_bytes()
+        )
     else:
         installed = distribution("headwater").read_text(_DIRECT_URL) or ""
         url = _wheel_url(wheel) if wheel else wheel_of(installed)
@@ -109,13 +110,6 @@ def _refuse_with_streams(context: click.Context) -> None:
     for option in ("example", "wheel"):
         if context.get_parameter_source(option) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{option} cannot be combined with --streams.")
-
-
-def _read_library() -> bytes:
-    try:
-        return ensure_streams_library().read_bytes()
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _wheel_url(text: str) -> str:
