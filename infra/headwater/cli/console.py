@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headwater.model.problems import Problem, errors
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 class ExitCode(IntEnum):
@@ -72,6 +75,13 @@ def showing(what: str) -> Iterator[None]:
 
     with Console(stderr=True, highlight=False).status(what):
         yield
+
+
+def print_rich(result: "RenderableType") -> None:
+    """Print a result, in colors on a terminal; lines are not wrapped."""
+    from rich.console import Console  # noqa: PLC0415 - slow, only on a terminal
+
+    Console(highlight=False, soft_wrap=True).print(result)
 
 
 def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:

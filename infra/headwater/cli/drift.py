@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, json_text, print_problems, showing, write
+from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, showing, write
 from headwater.cli.options import (
     files_argument,
     output_option,
@@ -84,7 +84,9 @@ def drift(
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)
     print_problems((*inputs.document_problems, *others))
     if form == "text" and output is None and sys.stdout.isatty():
-        _print_summary(found)
+        from headwater.report.drift.texts import drift_rich  # noqa: PLC0415 - see `_import_comparison`
+
+        print_rich(drift_rich(found))
     else:
         write(_render_drift(form, found), output)
     context.exit(_exit_code(found))
@@ -119,14 +121,6 @@ def _exit_code(found: "Drift") -> ExitCode:
     if found.problems:
         return ExitCode.REFUSED
     return ExitCode.DONE if found.is_clean else ExitCode.DRIFT
-
-
-def _print_summary(found: "Drift") -> None:
-    from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
-
-    from headwater.report.drift.texts import drift_rich  # noqa: PLC0415
-
-    Console(highlight=False, soft_wrap=True).print(drift_rich(found))
 
 
 def _render_drift(form: str, found: "Drift") -> str:

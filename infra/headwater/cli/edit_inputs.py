@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import ExitCode, json_text, write
+from headwater.cli.console import ExitCode, json_text, print_rich, write
 from headwater.cli.inputs import read_named_cluster
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.cluster import ClusterSnapshot
@@ -196,11 +196,9 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
 
             write(edit_page(found), output)
         case _ if output is None and sys.stdout.isatty():
-            from rich.console import Console  # noqa: PLC0415
-
             from headwater.report.edits.texts import edit_rich  # noqa: PLC0415
 
-            Console(highlight=False, soft_wrap=True).print(edit_rich(found))
+            print_rich(edit_rich(found))
         case _:
             from headwater.report.edits.texts import edit_text  # noqa: PLC0415
 

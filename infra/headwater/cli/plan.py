@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, exit_for, json_text, print_problems, showing, write
+from headwater.cli.console import ExitCode, exit_for, json_text, print_problems, print_rich, showing, write
 from headwater.cli.options import (
     files_argument,
     output_option,
@@ -82,7 +82,9 @@ def plan(
 
         write(f"{plan_text(result)}\n", output)
     else:
-        _print_plan(result)
+        from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - imported after the slow part
+
+        print_rich(plan_rich(result))
     print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems), after_result=True)
     context.exit(exit_for((*inputs.stack_problems, *result.problems), ExitCode.REFUSED))
 
@@ -122,14 +124,6 @@ def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":
 
     refused = refusals(inputs.reader.connection, result, with_permissions=False)
     return attrs.evolve(result, problems=(*result.problems, *refused))
-
-
-def _print_plan(result: "Plan") -> None:
-    from rich.console import Console  # noqa: PLC0415 - imported after the slow part
-
-    from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - imported after the slow part
-
-    Console(highlight=False, soft_wrap=True).print(plan_rich(result))
 
 
 def _now_ms() -> int:

@@ -78,11 +78,7 @@ def read_state(stack: str, project: Path) -> StackState:
 
 
 def _exported_state(stack: str, project: Path) -> str:
-    """Return the output of `pulumi stack export`, in which secrets are encrypted.
-
-    Raises:
-        click.ClickException: Pulumi cannot show the state.
-    """
+    """Return the output of `pulumi stack export`, in which secrets are encrypted."""
     return _pulumi_output(project, stack, "state", "stack", "export")
 
 

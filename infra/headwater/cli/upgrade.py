@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, json_text, print_problems, write
+from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, write
 from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_before, load_side, show_edit
 from headwater.cli.inputs import read_named_cluster
 from headwater.cli.options import Version, cluster_options, files_argument, output_option, partitions_option
@@ -79,7 +79,9 @@ def upgrade(
     found = _find_changes(loaded.documents, to, snapshot, dict(given))
     print_problems(loaded.problems)
     if form == "text" and output is None and sys.stdout.isatty():
-        _print_upgrade(found)
+        from headwater.report.upgrade import upgrade_rich  # noqa: PLC0415 - slow
+
+        print_rich(upgrade_rich(found))
     else:
         write(_render_upgrade(form, found), output)
     context.exit(_exit_code(found))
@@ -116,14 +118,6 @@ def _exit_code(found: Upgrade) -> ExitCode:
     if found.problems:
         return ExitCode.REFUSED
     return ExitCode.DRIFT if any(found.changes) else ExitCode.DONE
-
-
-def _print_upgrade(found: Upgrade) -> None:
-    from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
-
-    from headwater.report.upgrade import upgrade_rich  # noqa: PLC0415
-
-    Console(highlight=False, soft_wrap=True).print(upgrade_rich(found))
 
 
 def _render_upgrade(form: str, found: Upgrade) -> str:
