@@ -15,7 +15,12 @@ from headwater.planner.phrases import lines_of_problems, summary_phrase
 
 
 @attrs.frozen
-class ApplicationEvent:
+class AgentEvent:
+    """What happened."""
+
+
+@attrs.frozen
+class ApplicationEvent(AgentEvent):
     application: str
 
 
@@ -112,74 +117,51 @@ class ProblemsSolved(ApplicationEvent):
 
 
 @attrs.frozen
-class LeadershipGained:
+class LeadershipGained(AgentEvent):
     """This agent leads and has read the journal."""
 
     term: int
 
 
 @attrs.frozen
-class LeadershipLost:
+class LeadershipLost(AgentEvent):
     term: int
 
 
 @attrs.frozen
-class ClusterUnreadable:
+class ClusterUnreadable(AgentEvent):
     """A read of the cluster failed, the first time or for a new reason."""
 
     problems: tuple[Problem, ...]
 
 
 @attrs.frozen
-class ClusterReadable:
+class ClusterReadable(AgentEvent):
     """The cluster can be read again."""
 
 
 @attrs.frozen
-class JournalUnavailable:
+class JournalUnavailable(AgentEvent):
     """The leader could not read or write the journal, the first time or for a new reason."""
 
     problems: tuple[Problem, ...]
 
 
 @attrs.frozen
-class JournalAvailable:
+class JournalAvailable(AgentEvent):
     """The journal was read or written again."""
 
 
 @attrs.frozen
-class DocumentsChanged:
+class DocumentsChanged(AgentEvent):
     applications: tuple[str, ...]
 
 
 @attrs.frozen
-class DocumentsRefused:
+class DocumentsRefused(AgentEvent):
     """The changed documents have errors; the agent keeps the previous ones."""
 
     problems: tuple[Problem, ...]
-
-
-AgentEvent = (
-    ExpansionStarted
-    | AttemptEnded
-    | AttemptFailed
-    | GaveUp
-    | Expanded
-    | Notified
-    | Cancelled
-    | ApplicationStopped
-    | ApplicationRefused
-    | ApplicationWarned
-    | ProblemsSolved
-    | LeadershipGained
-    | LeadershipLost
-    | ClusterUnreadable
-    | ClusterReadable
-    | JournalUnavailable
-    | JournalAvailable
-    | DocumentsChanged
-    | DocumentsRefused
-)
 
 
 _MESSAGES: Mapping[type[object], tuple[str, str]] = {

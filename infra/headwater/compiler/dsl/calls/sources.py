@@ -23,6 +23,7 @@ from headwater.compiler.dsl.stores import (
 )
 from headwater.compiler.version_differences import UNNAMED_GLOBAL_STORE_FAILS
 from headwater.model import operators as op
+from headwater.model import processor_api
 from headwater.model.formats import RecordFormat, SourceSettings
 
 SOURCE = "KSTREAM-SOURCE-"
@@ -117,13 +118,13 @@ def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
     return name
 
 
-def add_state_store(builder: Builder, call: op.AddStateStore) -> Handle:
+def add_state_store(builder: Builder, call: processor_api.AddStateStore) -> Handle:
     check_builders(builder, [call.store])
     builder.add(call.store.name, StoreDeclaration(built_store(call.store)))
     return Nothing("addStateStore")
 
 
-def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
+def add_global_store(builder: Builder, call: processor_api.AddGlobalStore) -> Handle:
     """`StreamsBuilder#addGlobalStore`: a processor of the user fills the store from the topic."""
     check_builders(builder, [call.store])
     source = builder.suffixed(call.name, "-source", SOURCE)

@@ -24,8 +24,7 @@ from headwater.model.formats import (
     TransformedView,
 )
 from headwater.model.nodes import ChangelogKind
-from headwater.model.operators import TransformKind
-from headwater.model.operators.streams import SuppressUntil
+from headwater.model.operators import SuppressUntil, TransformKind
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.stores import Logging
 
