@@ -160,10 +160,8 @@ def _changed_counts(observed: ObservedTopology, partitions: Mapping[str, int]) -
                 topic=topic,
                 expected=f"{count} partitions, or a document with the topology",
                 found=f"{now} partitions",
-                why=(
-                    "An internal topic that follows it now has the wrong count, and the application "
-                    "stops at its next rebalance."
-                ),
+                why="An internal topic that follows it now has the wrong count, and the application "
+                "stops at its next rebalance.",
                 fix="Replace `observed` by the text of Topology#describe(): `headwater import --describe`. "
                 f"If no internal topic follows it, set it to {now} in `observed.sources`.",
                 location=observed.locations.get(topic, observed.at),

@@ -55,10 +55,8 @@ def _wrong_form(builder: Builder, rule: str, call: op.Cogroup) -> Problem:
         expected="`cogroup` of a grouped stream, then `cogroup: {with: grouped}` for each further one",
         found=f"with: {call.other}" if call.other is not None else "no `with`",
         at=builder.at,
-        fix=(
-            "Call `cogroup` on the first grouped stream without `with`, then with `with` for each "
-            "further one."
-        ),
+        fix="Call `cogroup` on the first grouped stream without `with`, then with `with` for each "
+        "further one.",
     )
 
 

@@ -147,11 +147,9 @@ def _supplier_ignored(builder: Builder, supplier: StoreSupplier, used: int) -> P
         node=supplier.name,
         expected=f"{duration_text(supplier.retention_ms)} (the supplier's)",
         found=f"{duration_text(used)} (the window's)",
-        why=(
-            "Kafka Streams computes the changelog's retention.ms from the window or from `retention`, "
-            "and ignores the supplier: after a restore the store contains fewer or more records than "
-            "before."
-        ),
+        why="Kafka Streams computes the changelog's retention.ms from the window or from `retention`, "
+        "and ignores the supplier: after a restore the store contains fewer or more records than "
+        "before.",
         at=builder.at,
         fix=f"Set `retention: {duration_text(supplier.retention_ms)}` next to the supplier.",
     )

@@ -109,10 +109,8 @@ def _ignored_option(builder: Builder, name: str, call: op.TransformValues) -> Pr
         node=name,
         expected="stores by name",
         found="stores of the supplier: " + ", ".join(store.name for store in call.connected),
-        why=(
-            "Kafka Streams does not call `stores()` of the supplier: the stores get no changelog, and "
-            "the transformer does not find them when it starts."
-        ),
+        why="Kafka Streams does not call `stores()` of the supplier: the stores get no changelog, and "
+        "the transformer does not find them when it starts.",
         at=builder.at,
         fix="Add the stores with `addStateStore` and name them in `stores`.",
     )

@@ -265,10 +265,8 @@ def _logging_ignored(call: op.Join, supplier: StoreSupplier, at: Location | None
         node=supplier.name,
         expected="the given changelog configs" if wanted else "logging off",
         found="logged, with the default configs",
-        why=(
-            "Kafka Streams wraps a supplied join store in its own builder, which always logs and has no "
-            "overrides. The settings still apply to the shared store of a left or outer join."
-        ),
+        why="Kafka Streams wraps a supplied join store in its own builder, which always logs and has no "
+        "overrides. The settings still apply to the shared store of a left or outer join.",
         at=at,
         fix="Name the stores with `storeName` instead of supplying them, or remove `logging`.",
     )
