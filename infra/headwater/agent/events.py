@@ -242,11 +242,8 @@ def agent_status(
 ) -> Mapping[str, Any]:
     """Return the JSON object of an agent.
 
-    Args:
-        state: the state of the agent.
-        read_at: when the cluster was last read, as an ISO 8601 time.
-        election_error: why this agent cannot take part in the election, empty if it can.
-        journal_problems: records of the journal that were skipped.
+    `read_at` is when the cluster was last read, as an ISO 8601 time. `election_error` says why this agent
+    cannot take part in the election, `journal_problems` are records of the journal that were skipped.
     """
     return {
         "leader": state.is_leader,

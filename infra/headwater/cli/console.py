@@ -100,12 +100,9 @@ def json_text(document: Mapping[str, Any]) -> str:
 def write(text: str, output: Path | None) -> None:
     """Write exactly `text` to standard output or to a file, as UTF-8 whatever the locale is.
 
-    The folder of the file is created if it does not exist.
-    File names that are not UTF-8 are written with escapes. If the reader of standard output is gone, the
-    output is discarded: the exit code still says what the command found.
-
-    Raises:
-        click.ClickException: The text cannot be written.
+    The folder of the file is created if it does not exist. File names that are not UTF-8 are written with
+    escapes. If the reader of standard output is gone, the output is discarded: the exit code still says what
+    the command found. Raises `click.ClickException` if the text cannot be written.
     """
     if output is None or str(output) == "-":
         _write_standard_output(text)

@@ -87,8 +87,7 @@ def _id_of_text(text: Sequence[Path], other: Documents, id_: str | None) -> str 
 def id_in_records(paths: Sequence[Path], records: Collection[str], id_: str | None) -> str | None:
     """Return the application id of a text that is compared with setup records; None for documents.
 
-    Raises:
-        click.UsageError: It is not known which application a text describes.
+    Raises `click.UsageError` if it is not known which application a text describes.
     """
     require_text((paths,), id_)
     if not _is_text(paths) or id_ is not None:

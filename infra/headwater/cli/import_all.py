@@ -113,10 +113,8 @@ def _strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]
     """Return topics and groups of the resources in files and folders, such as `kubectl get -o yaml` writes.
 
     A user with permission to read a group belongs to an application, which reads the user's topics. Resources
-    of other kinds are skipped. A `KafkaTopic` without a partition count is a warning, and is left out.
-
-    Raises:
-        ProblemsError: A file cannot be read.
+    of other kinds are skipped. A `KafkaTopic` without a partition count is a warning, and is left out. Raises
+    `ProblemsError` if a file cannot be read.
     """
     files, found = find(paths)
     problems = list(found)
@@ -263,11 +261,7 @@ def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> 
 
 
 def _declared_files(folder: Path) -> Mapping[str, Path]:
-    """Return application id → file for the documents below the folder.
-
-    Raises:
-        ProblemsError: A document has errors.
-    """
+    """Return application id → file for the documents below the folder; raises `ProblemsError` for errors."""
     if not folder.is_dir() or not find([folder])[0]:
         return {}
     loaded = load_documents([folder])

@@ -39,10 +39,8 @@ def complete_description(
 ) -> tuple[DescribedApplication, tuple[Problem, ...]]:
     """Add the details that the live topics have, list the unknown ones; return the problems that remain.
 
-    `connection` None = no cluster is read. `file` is the location of problems.
-
-    Raises:
-        ProblemsError: The cluster could not be read.
+    `connection` None = no cluster is read. `file` is the location of problems. Raises `ProblemsError` if the
+    cluster could not be read.
     """
     loaded = load_text(imported.document(), file)
     if not loaded.documents:

@@ -32,11 +32,7 @@ def read_counts(documents: Sequence[TopologyDocument], cluster: NamedCluster) ->
 def read_named_cluster(
     documents: Sequence[TopologyDocument], cluster: NamedCluster
 ) -> "ClusterSnapshot | None":
-    """Return a snapshot for the documents, None if the command line names no cluster.
-
-    Raises:
-        ProblemsError: The connection settings are invalid, or the cluster could not be read.
-    """
+    """Return a snapshot for the documents, None if no option names a cluster; raises `ProblemsError`."""
     connection = cluster.named_connection()
     return read_snapshot(documents, connection) if connection else None
 
@@ -44,12 +40,9 @@ def read_named_cluster(
 def read_snapshot(
     documents: Sequence[TopologyDocument], connection: Connection, *, protocol_is_known: bool = True
 ) -> "ClusterSnapshot":
-    """Return a snapshot of the topics and groups of the documents.
+    """Return a snapshot of the topics and groups of the documents; raises `ProblemsError`.
 
     Without `protocol_is_known`, groups are also searched among groups of the streams protocol.
-
-    Raises:
-        ProblemsError: The cluster could not be read.
     """
     from headwater.kafka import KafkaClusterReader, snapshot_request  # noqa: PLC0415 - only for a cluster
 

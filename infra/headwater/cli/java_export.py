@@ -105,8 +105,7 @@ def absolute_class_path(entry: str) -> str:
 def unpacked(jar: Path, folder: Path) -> Iterable[str]:
     """Return the class path of an application; Java does not read jars inside a jar.
 
-    Raises:
-        OSError, zipfile.BadZipFile: The jar cannot be read.
+    Raises `OSError` and `zipfile.BadZipFile` if the jar cannot be read.
     """
     if jar.is_dir():
         return (str(jar),)

@@ -27,13 +27,10 @@ def compile_observed(
     following: frozenset[str] = frozenset(),
     caller: Caller = PLAN,
 ) -> CompiledApplication:
-    """Return exactly the observed topics.
+    """Return exactly the observed topics; raises `ValueError` if the document has none.
 
     `partitions`: topic → partition count on the cluster, empty = not read. A source topic whose count has
     changed is an error, because it is unknown which internal topics follow it.
-
-    Raises:
-        ValueError: the document has no observed topics.
     """
     application, observed = document.application, document.observed
     if observed is None:

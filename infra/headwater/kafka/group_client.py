@@ -223,11 +223,8 @@ def described_streams_groups(
 ) -> Sequence[tuple[str, StreamsGroup | KafkaError]]:
     """Return the answers of a coordinator; if it cannot be read for all groups, each is described alone.
 
-    The clients of a group decide how large its description is: it must not hide the other groups.
-
-    Raises:
-        UnknownRequestError: The broker does not know the request.
-        OSError: The broker does not answer.
+    The clients of a group decide how large its description is: it must not hide the other groups. Raises
+    `UnknownRequestError` if the broker does not know the request, and `OSError` if it does not answer.
     """
     version = connected.version(DESCRIBE_STREAMS_GROUPS)
     body = describe_streams_groups(version, ids, with_nodes=with_nodes)

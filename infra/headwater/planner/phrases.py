@@ -62,9 +62,8 @@ def few(names: Sequence[str]) -> str:
 def lines_of_problems(problems: Iterable[tuple[str, str, str]], most: int | None = None) -> Iterator[str]:
     """Yield a line for each problem; a fix that several of them have is a line of its own after them.
 
-    Args:
-        problems: code, text and fix of each problem. The text names the problem without its fix.
-        most: how many problems with the same fix have a line. The others are counted.
+    `problems` are code, text and fix of each; the text names the problem without its fix. At most `most`
+    problems with the same fix have a line; the others are counted.
     """
     found: dict[tuple[str, str], list[str]] = {}
     for code, text, fix in problems:

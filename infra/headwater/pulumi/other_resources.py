@@ -19,11 +19,8 @@ def relevant_resources(
 ) -> list[OtherResource]:
     """Return the resources that Pulumi deletes, or whose topic or ACL the plan manages, too.
 
-    Args:
-        others: The resources in the state that Headwater has not registered.
-        plan: The plan of this run.
-        is_only_program: Whether no other code registers resources in this run. Otherwise the program may
-            declare resources itself, so only resources of topics and ACLs of the plan are relevant.
+    `others` are the resources in the state that Headwater has not registered. Without `is_only_program`,
+    other code may declare resources itself, so only resources of topics and ACLs of the plan are relevant.
     """
     managed = {action.name for action in plan.actions if action.kind not in _ENDED}
     acls = {

@@ -146,9 +146,7 @@ def registered_twice(registrations: Mapping[str, Registration]) -> Iterator[Prob
 
     The engine refuses the second registration of a URN when it has made earlier changes already. The planner
     yields problems for all plans that contain a topic twice, so this check finds only its mistakes.
-
-    Args:
-        registrations: application id → all resources that the run registers for it.
+    `registrations` is application id → all resources that the run registers for it.
     """
     owners: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for application, registration in registrations.items():

@@ -358,8 +358,7 @@ class UntranslatablePatternError(Exception):
 class JavaPattern:
     """The regular expression of a pattern source (`java.util.regex.Pattern`).
 
-    Raises:
-        UntranslatablePatternError: when it is created, or at a match that needs too many states.
+    Raises `UntranslatablePatternError` when it is created, or at a match that needs too many states.
     """
 
     def __init__(self, text: str) -> None:
@@ -376,8 +375,7 @@ class JavaPattern:
     def matches(self, topic: str) -> bool:
         """Return whether the whole name `topic` matches.
 
-        Raises:
-            UntranslatablePatternError: the match needs too many states.
+        Raises `UntranslatablePatternError` if the match needs too many states.
         """
         try:
             return self._algebra.matches(self._language, topic)
