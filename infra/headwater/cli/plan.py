@@ -105,7 +105,7 @@ def _with_other_resources(inputs: StackContext, result: "Plan") -> "Plan":
     """Return the plan with the resources in the state that Headwater has not registered, as problems."""
     if inputs.state is None or not inputs.state.others:
         return result
-    from headwater.pulumi.other_resources import other_resources  # noqa: PLC0415 - only if there are some
+    from headwater.pulumi.planning import other_resources  # noqa: PLC0415 - only if there are some
 
     found = other_resources(inputs.state.others, result, is_only_program=inputs.is_only_program)
     return attrs.evolve(result, problems=(*result.problems, *found))
