@@ -100,7 +100,7 @@ class Document:
 
     def _remember(self, alias: str, handle: Handle | None) -> None:
         if alias in self._handles:
-            self._builder.reject(_alias_taken(alias, self._builder.at))
+            self._builder.reject(_alias_taken(alias))
             return
         self._handles[alias] = handle if handle is not None else Nothing("split")
 
@@ -119,7 +119,7 @@ class Document:
     def _named(self, name: str) -> Handle:
         if name in self._handles:
             return self._handles[name]
-        return self._builder.reject(_alias_unknown(name, self._handles, self._builder.at))
+        return self._builder.reject(_alias_unknown(name, self._handles))
 
 
 _NO_CALLS = {
@@ -148,24 +148,22 @@ def _follows_nothing(step: Step, call: str) -> Problem:
     )
 
 
-def _alias_taken(alias: str, at: Location | None) -> Problem:
+def _alias_taken(alias: str) -> Problem:
     return unsupported_call(
         f"Two results are named {alias}.",
         expected="each `as` once",
         found=alias,
-        at=at,
         fix="Rename one of them.",
     )
 
 
-def _alias_unknown(name: str, known: Iterable[str], at: Location | None) -> Problem:
+def _alias_unknown(name: str, known: Iterable[str]) -> Problem:
     aliases = sorted(known)
     near = difflib.get_close_matches(name, aliases, n=1)
     return unsupported_call(
         f"No result is named {name}.",
         expected=f"one of: {', '.join(aliases) or 'none'}",
         found=name,
-        at=at,
         fix=f"Did you mean {near[0]}?" if near else f"Give an earlier step `as: {name}`.",
     )
 

@@ -81,7 +81,6 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
                 topic=call.topic,
                 expected="a store that is not versioned",
                 found=f"versioned store {store_name}",
-                at=builder.at,
                 fix="Give it a plain key-value store, or read the topic as a `table`.",
             )
         )
@@ -109,7 +108,6 @@ def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
                 topic=call.topic,
                 expected="no `materialized`, or one with a store's name",
                 found="materialized without a name",
-                at=builder.at,
                 fix="Name the store, or remove `materialized`.",
             )
         )

@@ -43,7 +43,6 @@ def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
             unsupported_call(
                 f"`{call.kind.value}` of a stream has no store.",
                 found="materialized",
-                at=builder.at,
                 fix="Remove `materialized`, or call `toTable` first.",
             )
         )
@@ -120,7 +119,6 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
             unsupported_call(
                 f"`merge` needs another stream, and `{call.other}` is not a stream.",
                 found=call.other,
-                at=builder.at,
                 fix="Name a stream in `with` (a table becomes one by `toStream`).",
             )
         )
@@ -180,7 +178,6 @@ def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
                 node=call.name,
                 expected="at least 1",
                 found=str(call.partitions),
-                at=builder.at,
                 fix="Set `partitions` to 1 or more, or omit it: then the count follows the source topics.",
             )
         )

@@ -92,7 +92,7 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
     made = _Result.of(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
-        builder.reject(_ignored_option(builder, name, call))
+        builder.reject(_ignored_option(name, call))
     parent = on.view.values
     behavior = does.TableTransformValues(call.processor_class, parent, call.stores, made.store_name)
     declares = attrs.evolve(
@@ -102,7 +102,7 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
     return _derive_table(builder, on, call, made, declares, TransformedView(parent, name))
 
 
-def _ignored_option(builder: Builder, name: str, call: op.TransformValues) -> Problem:
+def _ignored_option(name: str, call: op.TransformValues) -> Problem:
     return lint(
         ProblemCode.UNUSED_STORE,
         f"`transformValues` of a table ignores the stores of its supplier ({name}).",
@@ -111,7 +111,6 @@ def _ignored_option(builder: Builder, name: str, call: op.TransformValues) -> Pr
         found="stores of the supplier: " + ", ".join(store.name for store in call.connected),
         why="Kafka Streams does not call `stores()` of the supplier: the stores get no changelog, and "
         "the transformer does not find them when it starts.",
-        at=builder.at,
         fix="Add the stores with `addStateStore` and name them in `stores`.",
     )
 
@@ -169,13 +168,13 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     The sources of the result are the suppressed node, which is not a source (facts 2.4).
     """
     if on.node.is_versioned:
-        builder.reject(_versioned_table(builder, on))
+        builder.reject(_versioned_table(on))
     name = call.name if call.name is not None else builder.names.processor(PREFIX)
     if call.until is SuppressUntil.WINDOW_CLOSES:
         if on.node.window_grace_ms is None:
-            return builder.reject(_not_windowed(builder, name, on.node))
+            return builder.reject(_not_windowed(name, on.node))
         if (call.max_records is not None or call.max_bytes is not None) and not call.shut_down_when_full:
-            builder.reject(_not_strict(builder, name))
+            builder.reject(_not_strict(name))
     logging = call.logging or Logging()
     if call.name is not None:
         store_name = f"{call.name}-store"
@@ -210,18 +209,17 @@ def _suppress_behavior(on: Table, call: op.Suppress, store: str) -> TableSuppres
     )
 
 
-def _versioned_table(builder: Builder, on: Table) -> Problem:
+def _versioned_table(on: Table) -> Problem:
     return topology_error(
         f"`suppress` is called on a versioned table, {on.name}.",
         node=on.name,
         expected="a table that is not versioned (nor derived from one)",
         found="a versioned table",
-        at=builder.at,
         fix="Give the table a plain key-value store, or remove `suppress`.",
     )
 
 
-def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
+def _not_windowed(name: str, node: GraphNode) -> Problem:
     """Return the problem with the path of nodes from the root, as in Kafka Streams' exception."""
     chain = [node.name]
     while node.parents:
@@ -232,17 +230,15 @@ def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
         node=name,
         expected="a windowed aggregation upstream",
         found="->".join(reversed(chain)),
-        at=builder.at,
         fix="Window the upstream aggregation (`windowedBy`), or suppress `until: timeLimit`.",
     )
 
 
-def _not_strict(builder: Builder, name: str) -> Problem:
+def _not_strict(name: str) -> Problem:
     return unsupported_call(
         f"{name} waits for a window to close, but its buffer emits early when it is full.",
         node=name,
         expected="no limit, or whenFull: shutDown",
         found="a limit with whenFull: emitEarly",
-        at=builder.at,
         fix="Remove maxRecords and maxBytes, or set `whenFull: shutDown`.",
     )

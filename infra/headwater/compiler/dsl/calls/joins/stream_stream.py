@@ -47,7 +47,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     """
     window = call.window
     if window is None:
-        return builder.reject(_missing_window(call, builder.at))
+        return builder.reject(_missing_window(call))
     builder.problems.extend(_join_window_problems(call, window, builder.at))
     this, that = _copartition_sides(builder, on, call, other)
     names = _take_names(builder, call)
@@ -188,13 +188,12 @@ def _shared_name(call: op.Join, this_generated: str) -> str:
     return f"{SHARED}{this_generated.removeprefix(OUTER_THIS if outer else THIS)}-store"
 
 
-def _missing_window(call: op.Join, at: Location | None) -> Problem:
+def _missing_window(call: op.Join) -> Problem:
     return unsupported_call(
         "A stream-stream join needs a window.",
         node=call.name,
         expected="window: {difference: …} or {before: …, after: …}",
         found="none",
-        at=at,
         fix="Set how far apart in time two joined records may be.",
     )
 

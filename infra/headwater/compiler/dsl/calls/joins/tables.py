@@ -103,7 +103,6 @@ def _buffer_stores(
                 node=name,
                 expected="a versioned table",
                 found="a table that is not versioned",
-                at=builder.at,
                 fix="Give the table a supplier of a versionedKeyValue store, or drop `grace`.",
             )
         )
