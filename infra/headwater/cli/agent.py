@@ -52,8 +52,6 @@ agent = LazyGroup(
     },
     help=_HELP,
 )
-
-
 _WIDTH = 120
 _PARALLEL = 16
 _HINT = "  Use the address of `headwater agent run --http HOST:PORT`."

@@ -32,8 +32,6 @@ output_option = click.option(
     type=NamedPath(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
     help="Write to this file instead of standard output. Folders that do not exist are created.",
 )
-
-
 cluster_options = command_line.cluster_options("The cluster to read. It is not changed.")
 
 stack_cluster_options = command_line.cluster_options(

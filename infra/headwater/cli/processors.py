@@ -50,8 +50,6 @@ processors = LazyGroup(
     },
     help=_HELP,
 )
-
-
 _LINE_SECONDS = 5.0
 
 

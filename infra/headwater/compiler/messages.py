@@ -107,8 +107,6 @@ _PURGED = {
     "retention.ms": " The setting does apply to repartition topics, which lose records that are older.",
     "min.compaction.lag.ms": "",
 }
-
-
 _INSTEAD = {
     "retention.ms": "Remove it. Set `retention` of the store, "
     "`windowstore.changelog.additional.retention.ms`, or the store's own `logging: {retention.ms: …}`.",

@@ -105,8 +105,6 @@ KINDS = {
     "windowed": ChangelogKind.WINDOWED,
 }
 """The values of `describe.stores.<name>.kind`."""
-
-
 _CERTAIN = (ChangelogKind.WINDOWED, ChangelogKind.WINDOWED_DUPLICATES)
 """The kinds of the stores of stream-stream joins, which the text shows."""
 

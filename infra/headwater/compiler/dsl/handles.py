@@ -184,8 +184,6 @@ CALLS_ON: dict[type, tuple[str, ...]] = {
     GlobalTable: (),
     Branches: (),
 }  # fmt: skip
-
-
 _CALL_NAMES: dict[type, str] = {
     op.ReadStream: "stream",
     op.ReadTable: "table",

@@ -258,8 +258,6 @@ _WRITERS: Mapping[type, Callable[[TopologyUnderConstruction, GraphNode, Any], No
     SelfJoinDeclaration: _self_join,
     TableJoinDeclaration: _table_join,
 }
-
-
 _SENDS_OLD = (
     does.StreamAggregate,
     does.TableSource,

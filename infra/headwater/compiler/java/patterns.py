@@ -33,8 +33,6 @@ from headwater.compiler.java.regular_languages import (
 _LONGEST = 65_536
 _DEEPEST = 50
 _MOST_REPEATS = 1_000
-
-
 _SIGNS: dict[str, Tree] = {".": Chars(ALPHABET), "^": Begin(), "$": End()}
 _LOOKS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
 """Start of a look-around group → whether it is a look-ahead, whether it is negative."""
