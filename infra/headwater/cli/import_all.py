@@ -27,7 +27,7 @@ from headwater.model.topology import UnknownDetails
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.adoption import FoundApplication, Recognized, SkipReason, recognize
 from headwater.planner.evidence.names import INTERNAL_NAMES
-from headwater.planner.phrases import counted
+from headwater.planner.phrases import counted, first_names
 from headwater.report.markdown import printable
 from headwater.spec import load_documents
 from headwater.spec.files import find, read
@@ -294,8 +294,7 @@ def _summary_lines(
     by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
     for text, group in groupby(by_text, key=lambda each: each.text):
         names = [each.topic for each in group]
-        shown = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW:,} more" if len(names) > _FEW else "")
-        yield f"Skipped {shown}: {text}."
+        yield f"Skipped {first_names(names, _FEW)}: {text}."
     reasons = {each.reason for each in found.skipped}
     if SkipReason.NO_GROUP in reasons:
         yield "To import an application without a group, use --application-id."

@@ -21,6 +21,7 @@ from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.connection import read_properties
 from headwater.model.problems import Problem, ProblemCode, Severity, errors, shorten_text
+from headwater.planner.phrases import first_names
 from headwater.spec import load_text
 from headwater.spec.misspelled_configs import find_passed_config
 from headwater.toolchain.machine import JAVA
@@ -103,8 +104,7 @@ _OF_CONNECTIONS = ("bootstrap.servers", "sasl.", "security.", "ssl.")
 
 
 def _list_keys(keys: Sequence[str]) -> str:
-    listed = ", ".join(f"`{shorten_text(key)}`" for key in keys[:_MOST_KEYS])
-    return listed + (f" and {len(keys) - _MOST_KEYS:,} more" if len(keys) > _MOST_KEYS else "")
+    return first_names([f"`{shorten_text(key)}`" for key in keys], _MOST_KEYS)
 
 
 def _check_document(text: str, arguments: JarImport) -> tuple[Problem, ...]:

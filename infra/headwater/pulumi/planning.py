@@ -16,7 +16,7 @@ from headwater.model.records import StackIdentity
 from headwater.operations.observation import observe_cluster
 from headwater.operations.planning import plan_documents
 from headwater.planner import AclActionKind, ActionKind, Plan
-from headwater.planner.phrases import listed
+from headwater.planner.phrases import first_names, listed
 from headwater.planner.run import Run
 from headwater.planner.upgrade import with_recorded_versions
 from headwater.pulumi.registration import Registration, TopicResource
@@ -124,9 +124,7 @@ def _list_differences(approved: ApprovedPlan, plan: Plan) -> str:
     names = topic_differences(approved, plan)
     if not names:
         return ""
-    more = len(names) - _MOST_TOPICS
-    listed = ", ".join(names[:_MOST_TOPICS]) + (f" and {more:,} more" if more > 0 else "")
-    return f" Different: {listed}."
+    return f" Different: {first_names(names, _MOST_TOPICS)}."
 
 
 def _not_approved(summary: str, *, expected: str, found: str) -> Problem:

@@ -5,6 +5,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from html import escape
 from typing import TypeVar
 
+from headwater.planner.phrases import first_names
+
+_Item = TypeVar("_Item")
 _Reason = TypeVar("_Reason", bound=Hashable)
 _MOST_NAMES = 3
 
@@ -56,6 +59,17 @@ def block(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
 
 
+def table(
+    head: str, items: Sequence[_Item], row_of: Callable[[_Item], str], most: int | None = None
+) -> Iterator[str]:
+    """Yield the parts of a table with a row for each of the first items, and how many more there are."""
+    yield f"{head}\n{'|---' * (head.count('|') - 1)}|"
+    yield from map(row_of, items[:most])
+    if more := len(items) - len(items[:most]):
+        yield f"\n… and {more:,} more"
+    yield ""
+
+
 def grouped_names(pairs: Iterable[tuple[_Reason, str]]) -> Iterator[tuple[_Reason, str]]:
     """Yield each reason once, with the rows of a table that it is about: ` (`a`, `b` and 2 more)`.
 
@@ -65,9 +79,7 @@ def grouped_names(pairs: Iterable[tuple[_Reason, str]]) -> Iterator[tuple[_Reaso
     for reason, name in pairs:
         names.setdefault(reason, []).append(code(name))
     for reason, found in names.items():
-        more = len(found) - _MOST_NAMES
-        text = ", ".join(found[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
-        yield reason, f" ({text})" if len(names) > 1 else ""
+        yield reason, f" ({first_names(found, _MOST_NAMES)})" if len(names) > 1 else ""
 
 
 LIMIT = 65_536

@@ -24,7 +24,7 @@ from headwater.model.policies import (
     TopicPartitions,
 )
 from headwater.model.problems import Problem, Severity
-from headwater.planner.phrases import counted
+from headwater.planner.phrases import counted, first_names
 from headwater.planner.policies.limits import (
     application_partitions,
     blast_radius,
@@ -155,15 +155,14 @@ def _group_existing(
 
 def _for_all(group: Sequence[Problem], policy: Policy, subject: Subject) -> Problem:
     first = group[0]
-    more = f" and {len(group) - _SHOWN:,} more" if len(group) > _SHOWN else ""
-    topics = ", ".join(f"{problem.topic} ({problem.found})" for problem in group[:_SHOWN])
+    topics = [f"{problem.topic} ({problem.found})" for problem in group]
     return Problem(
         code=first.code,
         summary=f"{counted(len(group), 'existing topic')} of {subject.application.id} "
         f"do not follow the policy {policy.key}.",
         application=first.application,
         expected=first.expected,
-        found=f"{topics}{more}",
+        found=first_names(topics, _SHOWN),
         why=first.why,
         fix=first.fix,
         location=subject.application.at,
