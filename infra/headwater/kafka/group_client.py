@@ -9,6 +9,7 @@ from headwater.kafka import group_messages as messages
 from headwater.kafka.broker_connection import BrokerConnection, UnknownRequestError, UnreadableAnswerError
 from headwater.kafka.broker_session import BrokerSession
 from headwater.kafka.connection_settings import ConnectionSettings
+from headwater.kafka.group_messages import describe_cluster
 from headwater.kafka.kafka_errors import is_moving
 from headwater.kafka.login import Login
 from headwater.kafka.streams_group_messages import (
@@ -245,7 +246,7 @@ def _listing(session: BrokerSession) -> Sequence[messages.GroupListing] | KafkaE
 def _cluster(
     session: BrokerSession, *, with_operations: bool = False
 ) -> messages.ClusterDescription | KafkaError:
-    body = messages.describe_cluster(with_operations=with_operations)
+    body = describe_cluster(with_operations=with_operations)
     return session.request(
         session.any_broker(), messages.DESCRIBE_CLUSTER, body, messages.cluster_description
     )
