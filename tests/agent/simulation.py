@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from headwater.agent.decide import (
+from headwater.agent.decide.decision import Decision, decide
+from headwater.agent.decide.values import (
     Action,
     AgentPolicy,
     Attempted,
     CallbackCalled,
-    Decision,
     Expand,
     Metadata,
     Moment,
@@ -27,7 +27,6 @@ from headwater.agent.decide import (
     Unconfirmed,
     Unreadable,
     Written,
-    decide,
 )
 from headwater.agent.events import AgentEvent
 from headwater.agent.state import AgentState, ApplicationState, Outcome, TopicResult

@@ -3,7 +3,9 @@
 import attrs
 import pytest
 
-from headwater.agent.decide import (
+from headwater.agent.decide.apply_observation import PendingDecision, apply_observation
+from headwater.agent.decide.expansions import Change, Context
+from headwater.agent.decide.values import (
     AgentPolicy,
     CallbackCalled,
     Deposed,
@@ -17,8 +19,6 @@ from headwater.agent.decide import (
     Unreadable,
     Written,
 )
-from headwater.agent.decide.apply_observation import PendingDecision, apply_observation
-from headwater.agent.decide.expansions import Change, Context
 from headwater.agent.events import (
     AgentEvent,
     AttemptFailed,

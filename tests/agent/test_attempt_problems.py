@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from headwater.agent.decide.attempt_problems import problem_of_result
+from headwater.agent.decide.expansions import problem_of_result
 from headwater.agent.state import Outcome, TopicResult
 from headwater.model.problems import Problem
 from headwater.planner.phrases import failure_texts

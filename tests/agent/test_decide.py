@@ -2,8 +2,8 @@
 
 import attrs
 
-from headwater.agent.decide import AgentPolicy, Expand, Observe, TermObserved
 from headwater.agent.decide.apply_observation import requirements
+from headwater.agent.decide.values import AgentPolicy, Expand, Observe, TermObserved
 from headwater.agent.events import Expanded, ExpansionStarted
 from headwater.agent.state import Outcome, Parallelism, Phase, Requirements
 from headwater.model.expansions import Stage

@@ -7,7 +7,6 @@ import pytest
 
 from headwater.agent.decide.apply_observation import next_confirmation
 from headwater.agent.decide.assessment import Assessment
-from headwater.agent.decide.attempt_problems import problem_of_result
 from headwater.agent.decide.expansions import (
     Change,
     Context,
@@ -17,6 +16,7 @@ from headwater.agent.decide.expansions import (
     finish_expansion,
     follow_up,
     give_up_expansion,
+    problem_of_result,
     resume_expansion,
     schedule_follow_up,
     schedule_retry,

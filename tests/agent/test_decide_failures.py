@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.agent.decide import CallbackCalled, Expand, Unconfirmed, Unreadable
+from headwater.agent.decide.values import CallbackCalled, Expand, Unconfirmed, Unreadable
 from headwater.agent.events import (
     ApplicationRefused,
     AttemptFailed,

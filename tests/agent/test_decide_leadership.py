@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from headwater.agent.decide import Deposed, Metadata, Notify, Observe, TermObserved
+from headwater.agent.decide.values import Deposed, Metadata, Notify, Observe, TermObserved
 from headwater.agent.events import LeadershipGained, Notified
 from headwater.agent.state import AgentState, Outcome, Parallelism, Phase
 from headwater.model.expansions import Stage

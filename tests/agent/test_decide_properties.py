@@ -10,7 +10,8 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.agent.decide import Action, Decision, Observation, TermObserved, Tick
+from headwater.agent.decide.decision import Decision
+from headwater.agent.decide.values import Action, Observation, TermObserved, Tick
 from headwater.agent.events import ApplicationRefused, AttemptEnded, AttemptFailed, ExpansionStarted, GaveUp
 from headwater.agent.state import ApplicationState, Outcome, Phase
 from headwater.model.expansions import Stage

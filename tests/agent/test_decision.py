@@ -5,8 +5,16 @@ from typing import Any
 import attrs
 import pytest
 
-from headwater.agent.decide import AgentPolicy, Expand, Notify, Observe, ReadProcessors, Record, Recover
 from headwater.agent.decide.decision import next_step
+from headwater.agent.decide.values import (
+    AgentPolicy,
+    Expand,
+    Notify,
+    Observe,
+    ReadProcessors,
+    Record,
+    Recover,
+)
 from headwater.agent.state import (
     AgentState,
     ApplicationState,

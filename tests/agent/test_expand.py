@@ -96,7 +96,7 @@ def test_leadership_is_confirmed_before_each_wave() -> None:
 @pytest.mark.parametrize("seconds", [0.001, 0.5, 400])
 def test_timeouts_outside_of_the_limits_of_librdkafka_are_accepted(seconds: float) -> None:
     connection = Connection(bootstrap_servers=("127.0.0.1:1",))
-    KafkaCluster(connection, "agent-1", seconds).close()
+    KafkaCluster(connection, "agent-1", seconds)
 
 
 def callback(given: Callback | None) -> Callable[[str], Callback | None]:

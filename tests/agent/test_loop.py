@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 import pytest
 
-from headwater.agent.decide import AgentPolicy
+from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.documents import SwitchedDocuments
 from headwater.agent.events import AttemptFailed, LeadershipGained, LeadershipLost, Notified
 from headwater.agent.loop import Loop

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.compiler.java.numbers import double_text
+from headwater.compiler.java.config_values import double_text
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """States of an agent for tests, with an example of each field."""
 
-from headwater.agent.decide.attempt_problems import problem_of_result
+from headwater.agent.decide.expansions import problem_of_result
 from headwater.agent.state import (
     AgentState,
     ApplicationState,

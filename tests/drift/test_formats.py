@@ -18,7 +18,7 @@ from headwater.model.problems import Severity
 from headwater.planner.drift import Drift, FindingKind
 from headwater.report.drift.pages import drift_junit, drift_page
 from headwater.report.drift.texts import drift_json, drift_markdown, drift_text
-from headwater.report.markdown_limit import LIMIT
+from headwater.report.markdown import LIMIT
 from tests.drift import drift_cases
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.report.drift.texts import drift_json
-from headwater.report.markdown_limit import LIMIT
+from headwater.report.markdown import LIMIT
 from headwater.report.plan_comment import plan_comment, read_drift, read_preview
 from tests.drift import drift_cases
 

@@ -1,11 +1,11 @@
 """Operators that do something else after an edit."""
 
-from typing import get_args
-
 import attrs
 import pytest
 
-from headwater.model.behaviors import Behavior, SinkSettings, SourceSettings
+from headwater.model import behaviors
+from headwater.model.behaviors import Behavior
+from headwater.model.formats import SinkSettings, SourceSettings
 from headwater.planner.edits.declared import DECLARED
 from tests.edits.sides import changed, of_one
 
@@ -113,11 +113,10 @@ def test_an_edited_window_is_named() -> None:
 
 def test_each_field_is_declared_by_users_or_follows_from_something_else() -> None:
     """A new field is added to `DECLARED` if users declare it, otherwise here."""
-    fields = {
-        field.name
-        for kind in (*get_args(Behavior), SourceSettings, SinkSettings)
-        for field in attrs.fields(kind)
-    }
+    kinds = [
+        each for each in vars(behaviors).values() if isinstance(each, type) and issubclass(each, Behavior)
+    ]
+    fields = {field.name for kind in (*kinds, SourceSettings, SinkSettings) for field in attrs.fields(kind)}
     others = {
         *("parent", "own", "other", "table", "children", "default", "is_left", "values_only"),
         *("store", "stores", "own_store", "other_store", "shared", "buffer", "offset_reset"),

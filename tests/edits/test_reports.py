@@ -14,8 +14,7 @@ from headwater.planner.edits import Verdict
 from headwater.report.edits.page import edit_page
 from headwater.report.edits.texts import edit_markdown, edit_text
 from headwater.report.edits.to_json import edit_json, read_edit
-from headwater.report.escaping import grouped_names
-from headwater.report.markdown_limit import LIMIT
+from headwater.report.markdown import LIMIT, grouped_names
 from headwater.report.plan_comment import plan_comment, read_preview
 from tests.drift.drift_cases import without_style
 from tests.edits.change_command import FILTERED, SCHEMA, headwater, write

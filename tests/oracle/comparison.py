@@ -12,6 +12,7 @@ from headwater.compiler.broker_counts import EQUAL_EXPLICIT_COUNTS
 from headwater.compiler.streams_config import MERGE_REPARTITIONS
 from headwater.describe import read_description, write_description
 from headwater.model import operators as op
+from headwater.model import processor_api
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from headwater.model.nodes import NodeTopology, SourceNode
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
@@ -145,7 +146,7 @@ def _connects_stores_of_tables(document: TopologyDocument) -> bool:
     calls = [step.operator for step in document.steps]
     connected = {name for call in calls for name in getattr(call, "stores", ())}
     built = {store.name for call in calls for store in getattr(call, "connected", ())}
-    added = (op.AddStateStore, op.AddGlobalStore, op.AddReadOnlyStateStore)
+    added = (processor_api.AddStateStore, processor_api.AddGlobalStore, processor_api.AddReadOnlyStateStore)
     return bool(connected - built - {call.store.name for call in calls if isinstance(call, added)})
 
 

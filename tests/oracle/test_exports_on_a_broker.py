@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from headwater.cli.cluster import read_snapshot
 from headwater.cli.import_details import differences_from_cluster, with_owners
+from headwater.cli.inputs import read_snapshot
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.toolchain.broker.local import LocalBroker

@@ -10,7 +10,8 @@ import attrs
 import pytest
 
 from headwater.compiler import build_nodes
-from headwater.model.behaviors import StoreSettings, StreamAggregate
+from headwater.model.behaviors import StreamAggregate
+from headwater.model.formats import StoreSettings
 from headwater.model.nodes import NodeTopology, ProcessorNode, SourceNode, StateStore
 from headwater.model.problems import errors
 from headwater.model.topology import TopologyDocument

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.report.escaping import block
-from headwater.report.markdown_limit import LIMIT, shorten_markdown
+from headwater.report.markdown import LIMIT, block, shorten_markdown
 
 
 def document(rows: int, width: int = 20) -> str:

@@ -10,7 +10,7 @@ import attrs
 
 from headwater.compiler import build_nodes
 from headwater.compiler.topic_groups import NodeGroup, node_groups
-from headwater.model.behaviors import DEFAULT_FORMAT, Format
+from headwater.model.formats import DEFAULT_FORMAT, Format
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
 from headwater.model.problems import Severity
 from headwater.spec import load_text

@@ -15,7 +15,6 @@ import structlog
 from headwater.agent.documents import DocumentFiles, SwitchedDocuments
 from headwater.agent.instruments import AgentInstruments
 from headwater.agent.lag import LagWatch, consumed_topics
-from headwater.agent.leadership import DEFAULT_SESSION_TIMEOUT_MS
 from headwater.agent.manifest import ManifestFile
 from headwater.agent.ports import Documents
 from headwater.agent.run import Agent, AgentSettings, SystemClock, coordination_of
@@ -43,25 +42,6 @@ _MILLISECONDS = click.IntRange(min=1)
 def _default_client_id() -> str:
     """Return a client id that names this host."""
     return f"headwater-agent-{socket.gethostname()}"
-
-
-@attrs.frozen(kw_only=True)
-class AgentOptions(JobOptions):
-    """The options of an agent: either `files` (documents) or a `manifest`. Durations are milliseconds.
-
-    `metadata_max_age_ms` None: the least value of the documents.
-    """
-
-    files: Sequence[Path] = ()
-    manifest: Path | None = None
-    client_id: str = attrs.field(factory=_default_client_id)
-    group: str = "default"
-    metadata_max_age_ms: int | None = None
-    settle_ms: int = 10_000
-    request_timeout_ms: int = 10_000
-    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
-    callback: str | None = None
-    once: bool = False
 
 
 def agent_options(log_format: LogFormat) -> Callable[[F], F]:
@@ -132,74 +112,66 @@ def agent_options(log_format: LogFormat) -> Callable[[F], F]:
 def run_agent(options: Mapping[str, Any]) -> int:
     """Run an agent until it is stopped and return the exit code: 0, or 1 if topics are not expanded.
 
-    `options` are the values of `agent_options` by name. Raises `ProblemsError` and `click.UsageError`.
+    `options` are the values of `agent_options` by name. Raises `click.UsageError`, and `ProblemsError` before
+    any change if documents or settings have errors.
     """
     if bool(options["files"]) == (options["manifest"] is not None):
         raise click.UsageError("Name FILES, or one manifest by --manifest.")
-    succeeded = start(
-        AgentOptions(
-            files=options["files"],
-            manifest=options["manifest"],
-            connection=options["cluster"].connection(),
-            client_id=options["client_id"] or _default_client_id(),
-            group=options["group"],
-            metadata_max_age_ms=options["metadata_max_age_ms"],
-            settle_ms=options["follow_up_ms"],
-            request_timeout_ms=options["request_timeout_ms"],
-            session_timeout_ms=options["session_timeout_ms"],
-            callback=options["callback"],
-            http=options["http"],
-            log_format=options["log_format"],
-            log_level=options["log_level"],
-            stop_timeout_ms=options["stop_timeout_ms"],
-            once=options["once"],
-            policy_files=options["policy_files"],
-        )
+    job = JobOptions(
+        connection=options["cluster"].connection(),
+        http=options["http"],
+        log_format=options["log_format"],
+        log_level=options["log_level"],
+        stop_timeout_ms=options["stop_timeout_ms"],
+        policy_files=options["policy_files"],
     )
-    return 0 if succeeded else 1
-
-
-def start(options: AgentOptions) -> bool:
-    """Run an agent until it is stopped; return whether it succeeded.
-
-    Raises `ProblemsError` before any change if documents or settings have errors.
-    """
-    options.configure_log()
+    client_id = options["client_id"] or f"headwater-agent-{socket.gethostname()}"
+    job.configure_log()
     port = gateway_port_of(os.environ)
     gateway = GatewayWatch(port) if port is not None else None
     succeeded = True  # also if SIGTERM arrives before the agent runs
     with (
-        Termination(options.client_id, options.stop_timeout_ms / 1_000) as termination,
+        Termination(client_id, job.stop_timeout_ms / 1_000) as termination,
         gateway or nullcontext(),
     ):
-        succeeded = _run_until_stopped(options, termination, gateway)
+        settings = _settings_of(options, job, client_id)
+        succeeded = _run_until_stopped(settings, job.access(), termination, gateway, once=options["once"])
     if gateway is not None and gateway.has_ended() and not termination.is_requested():
-        raise ProblemsError([spark_ended(options.client_id, "the connection to its gateway was closed")])
-    _log.info("agent ended", client_id=options.client_id)
-    return succeeded
+        raise ProblemsError([spark_ended(client_id, "the connection to its gateway was closed")])
+    _log.info("agent ended", client_id=client_id)
+    return 0 if succeeded else 1
 
 
-def _run_until_stopped(options: AgentOptions, termination: Termination, gateway: GatewayWatch | None) -> bool:
-    settings = AgentSettings(
-        connection=options.connection,
-        documents=DocumentFiles(options.files)
-        if options.manifest is None
-        else ManifestFile(options.manifest),
-        client_id=options.client_id,
-        group=options.group,
-        metadata_max_age_ms=options.metadata_max_age_ms,
-        settle_ms=options.settle_ms,
-        request_timeout_ms=options.request_timeout_ms,
-        session_timeout_ms=options.session_timeout_ms,
-        callback=options.callback,
-        policies=read_policies(options.policy_files),
+def _settings_of(options: Mapping[str, Any], job: JobOptions, client_id: str) -> AgentSettings:
+    manifest = options["manifest"]
+    return AgentSettings(
+        connection=job.connection,
+        documents=DocumentFiles(options["files"]) if manifest is None else ManifestFile(manifest),
+        client_id=client_id,
+        group=options["group"],
+        metadata_max_age_ms=options["metadata_max_age_ms"],
+        settle_ms=options["follow_up_ms"],
+        request_timeout_ms=options["request_timeout_ms"],
+        session_timeout_ms=options["session_timeout_ms"],
+        callback=options["callback"],
+        policies=read_policies(job.policy_files),
     )
-    access = options.access()
+
+
+def _run_until_stopped(
+    settings: AgentSettings,
+    access: Access | None,
+    termination: Termination,
+    gateway: GatewayWatch | None,
+    *,
+    once: bool,
+) -> bool:
+    """Run the agent and return whether it succeeded."""
     clock, coordination = SystemClock(), coordination_of(settings)
     with serve(
-        options.connection,
+        settings.connection,
         settings.documents,
-        options.client_id,
+        settings.client_id,
         access,
         wake=clock.wake,
         election_error=lambda: coordination.leadership.error,
@@ -212,9 +184,9 @@ def _run_until_stopped(options: AgentOptions, termination: Termination, gateway:
             gateway.on_end(lambda: _end_with_spark(agent, termination))
         with termination.handling(agent.stop), agent.reading_on_sighup():
             _log.info(
-                "agent started", client_id=options.client_id, group=options.group, endpoint=endpoint.url
+                "agent started", client_id=settings.client_id, group=settings.group, endpoint=endpoint.url
             )
-            if options.once:
+            if once:
                 return agent.run_once()
             agent.run()
     return True

@@ -15,7 +15,12 @@ from headwater.planner.phrases import lines_of_problems, summary_phrase
 
 
 @attrs.frozen
-class ApplicationEvent:
+class AgentEvent:
+    """What happened."""
+
+
+@attrs.frozen
+class ApplicationEvent(AgentEvent):
     application: str
 
 
@@ -112,74 +117,51 @@ class ProblemsSolved(ApplicationEvent):
 
 
 @attrs.frozen
-class LeadershipGained:
+class LeadershipGained(AgentEvent):
     """This agent leads and has read the journal."""
 
     term: int
 
 
 @attrs.frozen
-class LeadershipLost:
+class LeadershipLost(AgentEvent):
     term: int
 
 
 @attrs.frozen
-class ClusterUnreadable:
+class ClusterUnreadable(AgentEvent):
     """A read of the cluster failed, the first time or for a new reason."""
 
     problems: tuple[Problem, ...]
 
 
 @attrs.frozen
-class ClusterReadable:
+class ClusterReadable(AgentEvent):
     """The cluster can be read again."""
 
 
 @attrs.frozen
-class JournalUnavailable:
+class JournalUnavailable(AgentEvent):
     """The leader could not read or write the journal, the first time or for a new reason."""
 
     problems: tuple[Problem, ...]
 
 
 @attrs.frozen
-class JournalAvailable:
+class JournalAvailable(AgentEvent):
     """The journal was read or written again."""
 
 
 @attrs.frozen
-class DocumentsChanged:
+class DocumentsChanged(AgentEvent):
     applications: tuple[str, ...]
 
 
 @attrs.frozen
-class DocumentsRefused:
+class DocumentsRefused(AgentEvent):
     """The changed documents have errors; the agent keeps the previous ones."""
 
     problems: tuple[Problem, ...]
-
-
-AgentEvent = (
-    ExpansionStarted
-    | AttemptEnded
-    | AttemptFailed
-    | GaveUp
-    | Expanded
-    | Notified
-    | Cancelled
-    | ApplicationStopped
-    | ApplicationRefused
-    | ApplicationWarned
-    | ProblemsSolved
-    | LeadershipGained
-    | LeadershipLost
-    | ClusterUnreadable
-    | ClusterReadable
-    | JournalUnavailable
-    | JournalAvailable
-    | DocumentsChanged
-    | DocumentsRefused
-)
 
 
 _MESSAGES: Mapping[type[object], tuple[str, str]] = {
@@ -260,11 +242,8 @@ def agent_status(
 ) -> Mapping[str, Any]:
     """Return the JSON object of an agent.
 
-    Args:
-        state: the state of the agent.
-        read_at: when the cluster was last read, as an ISO 8601 time.
-        election_error: why this agent cannot take part in the election, empty if it can.
-        journal_problems: records of the journal that were skipped.
+    `read_at` is when the cluster was last read, as an ISO 8601 time. `election_error` says why this agent
+    cannot take part in the election, `journal_problems` are records of the journal that were skipped.
     """
     return {
         "leader": state.is_leader,

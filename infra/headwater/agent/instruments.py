@@ -106,12 +106,14 @@ class AgentInstruments:
         return FINE
 
 
-class AgentMetrics:
+class AgentMetrics(Collector):
     """Gauges are read from the state on each scrape; events are counted when they are recorded."""
 
     def __init__(self, registry: CollectorRegistry, client_id: str) -> None:
-        self._states = _States(client_id)
-        registry.register(self._states)
+        self._client_id = client_id
+        self._state = AgentState()
+        self._read_at = 0.0
+        registry.register(self)
         self._expanded = Counter(
             "headwater_agent_expanded_topics", "Topics expanded", [_APPLICATION], registry=registry
         )
@@ -143,7 +145,9 @@ class AgentMetrics:
         )
 
     def record_state(self, state: AgentState) -> None:
-        self._states.show(state)
+        if state.observed_at_ms != self._state.observed_at_ms:
+            self._read_at = time.time()
+        self._state = state
 
     def record_event(self, event: AgentEvent) -> None:
         match event:
@@ -161,18 +165,6 @@ class AgentMetrics:
         self._requests.labels(operation).observe(seconds)
         if not succeeded:
             self._failures.labels(operation).inc()
-
-
-class _States(Collector):
-    def __init__(self, client_id: str) -> None:
-        self._client_id = client_id
-        self._state = AgentState()
-        self._read_at = 0.0
-
-    def show(self, state: AgentState) -> None:
-        if state.observed_at_ms != self._state.observed_at_ms:
-            self._read_at = time.time()
-        self._state = state
 
     def collect(self) -> Iterator[Metric]:
         state = self._state

@@ -81,9 +81,6 @@ class KafkaCluster:
         ]
         return tuple(results)
 
-    def close(self) -> None:
-        """Do nothing: the client frees its resources itself."""
-
     def _request(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> Iterator[TopicResult]:
         try:
             futures: Mapping[str, Future[None]] = self._renewed.client.create_partitions(

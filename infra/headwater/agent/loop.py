@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from headwater.agent.callbacks import Callbacks, call_callback
-from headwater.agent.decide import (
+from headwater.agent.decide.decision import decide
+from headwater.agent.decide.values import (
     Action,
     AgentPolicy,
     Attempted,
@@ -29,7 +30,6 @@ from headwater.agent.decide import (
     Unconfirmed,
     Unreadable,
     Written,
-    decide,
 )
 from headwater.agent.events import AgentEvent
 from headwater.agent.expand import expand
@@ -85,7 +85,6 @@ class Loop:
         finally:
             self.leadership.close()
             self.journal.close()
-            self.cluster.close()
 
     def iterate(self, is_over: Callable[[], bool] = lambda: False) -> None:
         """Observe what is new and execute actions until none is due."""

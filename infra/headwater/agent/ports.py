@@ -37,8 +37,6 @@ class Cluster(Protocol):
         """
         ...
 
-    def close(self) -> None: ...
-
 
 class Leadership(Protocol):
     """Which one of several agents expands."""
@@ -70,9 +68,8 @@ class Journal(Protocol):
     def append(self, entry: ExpansionEntry, term: int) -> None:
         """Write an entry durably: the cluster has acknowledged it when this returns.
 
-        Raises:
-            NoLongerLeaderError: an agent leads in a newer term.
-            ProblemsError: the cluster did not answer in time; the entry may have been written.
+        Raises `NoLongerLeaderError` if an agent leads in a newer term, and `ProblemsError` if the cluster did
+        not answer in time; the entry may have been written.
         """
         ...
 

@@ -13,7 +13,7 @@ from typing import Self
 import attrs
 
 from headwater.agent.callbacks import callbacks_of
-from headwater.agent.decide import AgentPolicy
+from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.journal import KafkaJournal, highest_term
 from headwater.agent.kafka_cluster import KafkaCluster
 from headwater.agent.leadership import DEFAULT_SESSION_TIMEOUT_MS, KafkaLeadership

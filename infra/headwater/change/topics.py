@@ -56,11 +56,7 @@ class TopicChange(TopicTarget, Protocol):
 
 
 def admin_client(connection: Connection) -> AdminClient:
-    """Return an admin client that does not write to standard error.
-
-    Raises:
-        ProblemsError: The connection settings are invalid.
-    """
+    """Return an admin client that does not write to standard error; raises `ProblemsError`."""
     return AdminClient(connection.confluent(), logger=client_log())
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from headwater.cli.cluster import NEED_A_CLUSTER, read_counts
 from headwater.cli.console import exit_for, json_text, print_problems, write
+from headwater.cli.inputs import NEED_A_CLUSTER, read_counts
 from headwater.cli.options import Principal, cluster_options, output_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster, NamedPath

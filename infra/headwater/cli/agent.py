@@ -36,7 +36,7 @@ agent = LazyGroup(
             "Expand internal topics when source topics are expanded, until stopped (KIP-878).",
         ),
         "manifest": Lazy(
-            "headwater.cli.agent_manifest",
+            "headwater.cli.agent_run",
             "manifest_",
             "Write documents and their partition counts to one JSON file.",
         ),
@@ -52,8 +52,6 @@ agent = LazyGroup(
     },
     help=_HELP,
 )
-
-
 _WIDTH = 120
 _PARALLEL = 16
 _HINT = "  Use the address of `headwater agent run --http HOST:PORT`."

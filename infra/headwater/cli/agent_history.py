@@ -4,16 +4,15 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from headwater.cli.console import ProblemsExit, print_json, print_problems
+from headwater.cli.console import print_json, print_problems
 from headwater.cli.options import cluster_options
 from headwater.control.logs import configure_log
 from headwater.kafka import KafkaClusterReader
 from headwater.kafka.command_line import AgentGroup, NamedCluster
 from headwater.kafka.expansion_journal import coordination_topic, read_lines, skipped_record
 from headwater.kafka.journal_lines import Change, PastExpansion, expansions, history_json, outcome
-from headwater.model.problems import ProblemsError
 from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 
 @click.command()
@@ -27,13 +26,7 @@ from headwater.report.escaping import printable
     help="The group of the agents.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def history(
-    *,
-    cluster: NamedCluster,
-    application: str | None,
-    group: str,
-    form: str,
-) -> None:
+def history(*, cluster: NamedCluster, application: str | None, group: str, form: str) -> None:
     """Show past expansions: topics, agent, time and reason.
 
     The history is in the topic headwater-agent-GROUP. It begins with the first expansion; nothing is deleted.
@@ -44,14 +37,11 @@ def history(
       headwater agent history --command-config client.properties --application orders-app --format json
     """
     configure_log()  # log lines go to standard error; programs read the output
-    try:
-        unread: list[UnreadRecord] = []
-        connection, journal = cluster.connection(), coordination_topic(group)
-        KafkaClusterReader(connection).partition_counts([journal])  # names what keeps brokers from answering
-        lines = read_lines(connection, journal, "headwater-history", on_unread=unread.append)
-        past = expansions(lines, application)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    unread: list[UnreadRecord] = []
+    connection, journal = cluster.connection(), coordination_topic(group)
+    KafkaClusterReader(connection).partition_counts([journal])  # names what keeps brokers from answering
+    lines = read_lines(connection, journal, "headwater-history", on_unread=unread.append)
+    past = expansions(lines, application)
     if form == "json":
         print_json(history_json(past))
     else:

@@ -1,8 +1,22 @@
-"""`headwater agent run`: run an agent."""
+"""`headwater agent run` and `manifest`: run an agent, and write the file that it can run from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
 from headwater.agent.command import agent_options, run_agent
+from headwater.agent.manifest import build_manifest, inline_document, named_file
+from headwater.cli.console import exit_for, json_text, print_problems, write
+from headwater.cli.inputs import read_counts
+from headwater.cli.options import cluster_options, files_argument, output_option, partitions_option
+from headwater.compiler import compile_documents
+from headwater.kafka.command_line import NamedCluster
+from headwater.model.problems import ProblemsError
+from headwater.spec import load_documents
+from headwater.spec.files import find, read
+from headwater.spec.yaml_text import read_yaml
 
 
 @click.command()
@@ -21,3 +35,56 @@ def run(context: click.Context, /, **options: object) -> None:
       headwater agent run --manifest manifest.json --command-config client.properties --once
     """
     context.exit(run_agent(options))
+
+
+@click.command("manifest")
+@files_argument
+@partitions_option("Partition count of a source topic.")
+@cluster_options
+@output_option
+@click.pass_context
+def manifest_(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    given: Sequence[tuple[str, int]],
+    cluster: NamedCluster,
+    output: Path | None,
+) -> None:
+    """Write documents and their partition counts to one JSON file.
+
+    The manifest contains the files that documents refer to. An agent that runs with --manifest needs no other
+    file, and does not start if it computes other counts than those in the manifest.
+
+    \b
+    Examples:
+      headwater agent manifest topologies/ --partitions orders=6 --output manifest.json
+      headwater agent manifest topologies/ --bootstrap-server localhost:9092 --output manifest.json
+    """
+    loaded = load_documents(files)
+    if exit_for(loaded.problems):
+        print_problems(loaded.problems)
+        context.exit(exit_for(loaded.problems))
+    counts = {**read_counts(loaded.documents, cluster), **dict(given)}
+    compiled = compile_documents(loaded.documents, counts)
+    problems = (*loaded.problems, *(problem for one in compiled for problem in one.problems))
+    print_problems(problems)
+    if not exit_for(problems):
+        write(json_text(dict(build_manifest(list(_read_raw(files)), compiled, counts))), output)
+    context.exit(exit_for(problems))
+
+
+def _read_raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
+    """Yield the data of the documents, which have no errors."""
+    for file in find(paths)[0]:
+        for raw in read_yaml(_read_text(file), str(file))[0]:
+            yield inline_document(
+                raw.data, {name: _read_text(file.parent / name) for name in named_file(raw.data)}
+            )
+
+
+def _read_text(file: Path) -> str:
+    text = read(file)
+    if not isinstance(text, str):
+        raise ProblemsError([text])
+    return text

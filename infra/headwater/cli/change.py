@@ -27,10 +27,9 @@ from headwater.cli.edit_inputs import (
     show_edit,
 )
 from headwater.cli.options import (
-    Count,
     cluster_options,
-    each_once,
     output_option,
+    partitions_option,
     project_option,
     stack_state_option,
 )
@@ -61,14 +60,7 @@ _SUBMODULE, _LINK = b"160000", b"120000"
     help="The application of a text of Topology#describe(). Default: the id in a single document on the "
     f"other side, otherwise `{DEFAULT_ID}`.",
 )
-@click.option(
-    "--partitions",
-    "given",
-    multiple=True,
-    type=Count(),
-    callback=each_once,
-    help="Partition count of an existing topic; overrides the cluster. May be repeated.",
-)
+@partitions_option("Partition count of an existing topic; overrides the cluster. May be repeated.")
 @cluster_options
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @output_option

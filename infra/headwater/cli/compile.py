@@ -6,17 +6,16 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.cluster import read_counts
-from headwater.cli.console import exit_for, json_text, print_problems, write
+from headwater.cli.console import exit_for, json_text, print_problems, print_rich, write
+from headwater.cli.inputs import read_counts, violations, with_problems
 from headwater.cli.options import (
-    Count,
     cluster_options,
-    each_once,
     files_argument,
     output_option,
+    partitions_option,
     policies_option,
+    read_policies,
 )
-from headwater.cli.policies import read_policies, violations, with_problems
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.compiled import CompiledApplication
@@ -29,14 +28,7 @@ _FORMATS = ("text", "json", "dot", "mermaid", "svg", *_TOOL_FORMATS)
 
 @click.command("compile")
 @files_argument
-@click.option(
-    "--partitions",
-    "given",
-    multiple=True,
-    type=Count(),
-    callback=each_once,
-    help="Partition count of an existing topic; overrides the cluster. May be repeated.",
-)
+@partitions_option("Partition count of an existing topic; overrides the cluster. May be repeated.")
 @cluster_options
 @policies_option
 @click.option(
@@ -86,7 +78,9 @@ def compile_(
     compiled = with_problems(compiled, tuple(violations(loaded.documents, compiled, counts, policies)))
     problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))
     if form == "text" and output is None and sys.stdout.isatty():
-        _print_tables(compiled)
+        from headwater.report.compiled import compile_rich  # noqa: PLC0415 - each format imports what it needs
+
+        print_rich(compile_rich(compiled))
     elif form == "json":
         from headwater.report import compile_json  # noqa: PLC0415 - each format imports only what it needs
 
@@ -137,14 +131,6 @@ def _tool_resources(form: str, compiled: Sequence[CompiledApplication], strimzi_
                 return other_tools.exclusions(compiled)
     except other_tools.NotExpressibleError as error:
         raise click.ClickException(str(error)) from None
-
-
-def _print_tables(compiled: Sequence[CompiledApplication]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-
-    from headwater.report.compiled import compile_rich  # noqa: PLC0415
-
-    Console(highlight=False, soft_wrap=True).print(compile_rich(compiled))
 
 
 def _note_unused(given: Sequence[tuple[str, int]], compiled: Sequence[CompiledApplication]) -> None:

@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.problems import Problem, errors
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 class ExitCode(IntEnum):
@@ -74,6 +77,13 @@ def showing(what: str) -> Iterator[None]:
         yield
 
 
+def print_rich(result: "RenderableType") -> None:
+    """Print a result, in colors on a terminal; lines are not wrapped."""
+    from rich.console import Console  # noqa: PLC0415 - slow, only on a terminal
+
+    Console(highlight=False, soft_wrap=True).print(result)
+
+
 def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:
     """Return `code` if one of the problems is an error, otherwise 0."""
     return code if errors(problems) else ExitCode.DONE
@@ -90,12 +100,9 @@ def json_text(document: Mapping[str, Any]) -> str:
 def write(text: str, output: Path | None) -> None:
     """Write exactly `text` to standard output or to a file, as UTF-8 whatever the locale is.
 
-    The folder of the file is created if it does not exist.
-    File names that are not UTF-8 are written with escapes. If the reader of standard output is gone, the
-    output is discarded: the exit code still says what the command found.
-
-    Raises:
-        click.ClickException: The text cannot be written.
+    The folder of the file is created if it does not exist. File names that are not UTF-8 are written with
+    escapes. If the reader of standard output is gone, the output is discarded: the exit code still says what
+    the command found. Raises `click.ClickException` if the text cannot be written.
     """
     if output is None or str(output) == "-":
         _write_standard_output(text)
@@ -139,20 +146,6 @@ def _write_standard_output(text: str) -> None:
         if error.errno != errno.EPIPE:
             raise unwritable_output(error) from None
         discard_output()
-
-
-class ProblemsExit(click.ClickException):
-    """Ends a command and prints problems."""
-
-    exit_code = ExitCode.PROBLEMS
-
-    def __init__(self, error: ProblemsError) -> None:
-        super().__init__(str(error))
-        self.problems = error.problems
-
-    def show(self, file: IO[str] | None = None) -> None:
-        del file
-        print_problems(self.problems)
 
 
 def repeat(interval: float) -> Iterator[None]:

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, showing, write
+from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, showing, write
 from headwater.cli.options import (
     files_argument,
     output_option,
     project_option,
+    read_policies,
     stack_cluster_options,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context, read_policy_files
+from headwater.cli.stack_context import StackContext, StackOptions, load_context
 from headwater.kafka.command_line import NamedCluster
-from headwater.model.problems import ProblemsError, errors
+from headwater.model.problems import errors
 
 if TYPE_CHECKING:
     from headwater.model.policies import Policy
@@ -76,17 +77,16 @@ def drift(
       headwater drift topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
     """
     options = StackOptions(name=stack, project=project, state=stack_state)
-    try:
-        policies = read_policy_files(policy_files)
-        inputs = load_context(files, cluster, options)
-        with showing("Reading the cluster, and comparing"):
-            found = _find_drift(inputs, policies)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    policies = read_policies(policy_files)
+    inputs = load_context(files, cluster, options)
+    with showing("Reading the cluster, and comparing"):
+        found = _find_drift(inputs, policies)
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)
     print_problems((*inputs.document_problems, *others))
     if form == "text" and output is None and sys.stdout.isatty():
-        _print_summary(found)
+        from headwater.report.drift.texts import drift_rich  # noqa: PLC0415 - see `_import_comparison`
+
+        print_rich(drift_rich(found))
     else:
         write(_render_drift(form, found), output)
     context.exit(_exit_code(found))
@@ -121,14 +121,6 @@ def _exit_code(found: "Drift") -> ExitCode:
     if found.problems:
         return ExitCode.REFUSED
     return ExitCode.DONE if found.is_clean else ExitCode.DRIFT
-
-
-def _print_summary(found: "Drift") -> None:
-    from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
-
-    from headwater.report.drift.texts import drift_rich  # noqa: PLC0415
-
-    Console(highlight=False, soft_wrap=True).print(drift_rich(found))
 
 
 def _render_drift(form: str, found: "Drift") -> str:

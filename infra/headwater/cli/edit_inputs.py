@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.cluster import read_snapshot
-from headwater.cli.console import ExitCode, ProblemsExit, json_text, write
+from headwater.cli.console import ExitCode, json_text, print_rich, write
+from headwater.cli.inputs import read_named_cluster
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.problems import OFFLINE, PLAN, ProblemsError, errors
@@ -30,7 +30,7 @@ _OF_DOCUMENTS = (".yaml", ".yml", ".json")
 
 
 def load_side(paths: Sequence[Path], id_: str | None = None, *, is_empty_allowed: bool = False) -> Documents:
-    """Read documents or texts. Raises `ProblemsExit` if they have errors."""
+    """Read documents or texts. Raises `ProblemsError` if they have errors."""
     if not paths and is_empty_allowed:
         return Documents()
     if len(paths) == 1 and (text := _description(paths[0])) is not None:
@@ -42,7 +42,7 @@ def load_side(paths: Sequence[Path], id_: str | None = None, *, is_empty_allowed
     else:
         loaded = load_documents(paths)
     if errors(loaded.problems):
-        raise ProblemsExit(ProblemsError(loaded.problems))
+        raise ProblemsError(loaded.problems)
     return loaded
 
 
@@ -50,7 +50,7 @@ def load_sides(old: Sequence[Path], new: Sequence[Path], id_: str | None) -> tup
     """Read both sides; without `id_`, a text has the application id of a single document on the other side.
 
     Raises:
-        ProblemsExit: A document has errors.
+        ProblemsError: A document has errors.
         click.UsageError: It is not known which application a text describes.
     """
     require_text((old, new), id_)
@@ -87,8 +87,7 @@ def _id_of_text(text: Sequence[Path], other: Documents, id_: str | None) -> str 
 def id_in_records(paths: Sequence[Path], records: Collection[str], id_: str | None) -> str | None:
     """Return the application id of a text that is compared with setup records; None for documents.
 
-    Raises:
-        click.UsageError: It is not known which application a text describes.
+    Raises `click.UsageError` if it is not known which application a text describes.
     """
     require_text((paths,), id_)
     if not _is_text(paths) or id_ is not None:
@@ -123,27 +122,20 @@ class EditInputs:
         self._given = given
 
     def compare(self, old: Sequence[TopologyDocument], new: Sequence[TopologyDocument]) -> Edit:
-        """Return the edit from `old` to `new`. Raises `ProblemsExit` if the cluster cannot be read."""
+        """Return the edit from `old` to `new`. Raises `ProblemsError` if the cluster cannot be read."""
         old, new = with_same_versions(old, new)
-        snapshot = self._snapshot((*old, *new))
+        snapshot = read_named_cluster((*old, *new), self._cluster)
         before, after, assumed = self._compiled(old, new, snapshot)
         return find_edit(before, after, snapshot=snapshot, assumed=assumed)
 
     def since_setup(self, records: Mapping[str, SetupRecord], new: Sequence[TopologyDocument]) -> Edit:
-        """Return the edit since the last setup. Raises `ProblemsExit` if the cluster cannot be read."""
+        """Return the edit since the last setup. Raises `ProblemsError` if the cluster cannot be read."""
         from headwater.planner.upgrade import with_recorded_versions  # noqa: PLC0415 - only for a stack
 
         documents = with_recorded_versions(new, records)
-        snapshot = self._snapshot(documents)
+        snapshot = read_named_cluster(documents, self._cluster)
         _, after, assumed = self._compiled((), documents, snapshot)
         return find_edit_since_setup(records, after, snapshot=snapshot, assumed=assumed)
-
-    def _snapshot(self, documents: Sequence[TopologyDocument]) -> ClusterSnapshot | None:
-        try:
-            connection = self._cluster.named_connection()
-            return read_snapshot(documents, connection) if connection else None
-        except ProblemsError as error:
-            raise ProblemsExit(error) from None
 
     def _compiled(
         self,
@@ -203,11 +195,9 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
 
             write(edit_page(found), output)
         case _ if output is None and sys.stdout.isatty():
-            from rich.console import Console  # noqa: PLC0415
-
             from headwater.report.edits.texts import edit_rich  # noqa: PLC0415
 
-            Console(highlight=False, soft_wrap=True).print(edit_rich(found))
+            print_rich(edit_rich(found))
         case _:
             from headwater.report.edits.texts import edit_text  # noqa: PLC0415
 

@@ -8,14 +8,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from headwater.cli.console import ExitCode, ProblemsExit, exit_for, print_problems
+from headwater.cli.console import ExitCode, exit_for, print_problems
 from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_described import ImportOptions, import_described, import_group
 from headwater.cli.import_jar import JarImport, import_jar
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.cli.options import Count, Seconds, Setting, StoreDetails, Version, cluster_options, each_once
 from headwater.kafka.command_line import NamedCluster, NamedPath
-from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.problems import Problem, ProblemCode
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 
 _OF_ALL = ("--topic", "--force", "--strimzi")
@@ -222,7 +222,7 @@ def import_(
             cluster=cluster,
             output=output,
         )
-        _print_and_exit(context, _import_jar(arguments))
+        _print_and_exit(context, import_jar(arguments))
     options = ImportOptions(
         config=dict(config),
         kafka_streams=kafka_streams,
@@ -258,13 +258,6 @@ def _check_method(topology: str | None, ids: Sequence[str]) -> str:
     return topology
 
 
-def _import_jar(arguments: JarImport) -> tuple[Problem, ...]:
-    try:
-        return import_jar(arguments)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
-
-
 def _import_all(request: ImportRequest) -> ExitCode:
     if request.strimzi and request.cluster.is_named:
         raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
@@ -272,10 +265,7 @@ def _import_all(request: ImportRequest) -> ExitCode:
         raise click.BadParameter(
             f"'{request.folder}' is a file; --all requires a folder.", param_hint="--output"
         )
-    try:
-        return ExitCode.DONE if import_all(request) else ExitCode.PROBLEMS
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    return ExitCode.DONE if import_all(request) else ExitCode.PROBLEMS
 
 
 def _refuse_options(imported: str, context: click.Context) -> None:

@@ -27,8 +27,8 @@ from headwater.model.topology import UnknownDetails
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.adoption import FoundApplication, Recognized, SkipReason, recognize
 from headwater.planner.evidence.names import INTERNAL_NAMES
-from headwater.planner.phrases import counted
-from headwater.report.escaping import printable
+from headwater.planner.phrases import counted, first_names
+from headwater.report.markdown import printable
 from headwater.spec import load_documents
 from headwater.spec.files import find, read
 from headwater.spec.locations import mapping_of
@@ -113,10 +113,8 @@ def _strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]
     """Return topics and groups of the resources in files and folders, such as `kubectl get -o yaml` writes.
 
     A user with permission to read a group belongs to an application, which reads the user's topics. Resources
-    of other kinds are skipped. A `KafkaTopic` without a partition count is a warning, and is left out.
-
-    Raises:
-        ProblemsError: A file cannot be read.
+    of other kinds are skipped. A `KafkaTopic` without a partition count is a warning, and is left out. Raises
+    `ProblemsError` if a file cannot be read.
     """
     files, found = find(paths)
     problems = list(found)
@@ -263,11 +261,7 @@ def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> 
 
 
 def _declared_files(folder: Path) -> Mapping[str, Path]:
-    """Return application id → file for the documents below the folder.
-
-    Raises:
-        ProblemsError: A document has errors.
-    """
+    """Return application id → file for the documents below the folder; raises `ProblemsError` for errors."""
     if not folder.is_dir() or not find([folder])[0]:
         return {}
     loaded = load_documents([folder])
@@ -300,8 +294,7 @@ def _summary_lines(
     by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
     for text, group in groupby(by_text, key=lambda each: each.text):
         names = [each.topic for each in group]
-        shown = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW:,} more" if len(names) > _FEW else "")
-        yield f"Skipped {shown}: {text}."
+        yield f"Skipped {first_names(names, _FEW)}: {text}."
     reasons = {each.reason for each in found.skipped}
     if SkipReason.NO_GROUP in reasons:
         yield "To import an application without a group, use --application-id."

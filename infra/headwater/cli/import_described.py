@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from headwater.cli.console import ProblemsExit, write
+from headwater.cli.console import write
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.describe import (
@@ -91,10 +91,7 @@ def _add_existing(
     imported: DescribedApplication, nodes: NodeTopology, output: Path | None
 ) -> DescribedApplication:
     """Return the import with what the document at `output` says in addition, if there is one."""
-    try:
-        existing = _read_existing(output, imported.application_id)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    existing = _read_existing(output, imported.application_id)
     return imported if existing is None else _with_existing(imported, existing, nodes)
 
 
@@ -102,13 +99,11 @@ def _read_pushed_topology(id_: str, options: ImportOptions) -> tuple[DescribedAp
     """Return the application whose clients have sent their topology to the brokers, and this topology."""
     from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
 
+    found = read_streams_group(id_, options.cluster.connection())
     try:
-        found = read_streams_group(id_, options.cluster.connection())
         nodes = pushed_topology(found)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
     except UnusableTopologyError as error:
-        raise ProblemsExit(ProblemsError([unusable(id_, error.reason)])) from None
+        raise ProblemsError([unusable(id_, error.reason)]) from None
     described = DescribedApplication(
         application_id=id_, text=write_description(nodes), uses_streams_protocol=True
     )
@@ -132,14 +127,11 @@ def _choose_version(given: KafkaStreamsVersion | None, logged: str | None) -> st
 
 def _write_document(imported: DescribedApplication, options: ImportOptions) -> tuple[Problem, ...]:
     """Write the document with its open questions, unless there are other errors; return all problems."""
-    try:
-        connection = options.cluster.named_connection()
-        file = str(options.output or "document")
-        imported, found = complete_description(
-            imported, connection, file, assume_defaults=options.assume_defaults
-        )
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    connection = options.cluster.named_connection()
+    file = str(options.output or "document")
+    imported, found = complete_description(
+        imported, connection, file, assume_defaults=options.assume_defaults
+    )
     if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
         write(imported.document(missing_details(found)), options.output)
     return found

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from headwater.cli.cluster import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.imported_documents import DescribedApplication, group_sentence, store_options
+from headwater.cli.inputs import NEED_A_CLUSTER, read_snapshot
 from headwater.compiler import compile_documents
 from headwater.compiler.described import (
     compare_with_cluster,
@@ -39,10 +39,8 @@ def complete_description(
 ) -> tuple[DescribedApplication, tuple[Problem, ...]]:
     """Add the details that the live topics have, list the unknown ones; return the problems that remain.
 
-    `connection` None = no cluster is read. `file` is the location of problems.
-
-    Raises:
-        ProblemsError: The cluster could not be read.
+    `connection` None = no cluster is read. `file` is the location of problems. Raises `ProblemsError` if the
+    cluster could not be read.
     """
     loaded = load_text(imported.document(), file)
     if not loaded.documents:

@@ -6,25 +6,26 @@ from pathlib import Path
 
 import attrs
 
-from headwater.cli.cluster import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.console import write
 from headwater.cli.import_details import differences_from_cluster, with_owners
+from headwater.cli.inputs import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.java_export import (
     ExportRequest,
     absolute_class_path,
     export_problem,
     no_java,
     run_export,
-    streams_library,
     unreadable,
 )
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.connection import read_properties
 from headwater.model.problems import Problem, ProblemCode, Severity, errors, shorten_text
+from headwater.planner.phrases import first_names
 from headwater.spec import load_text
 from headwater.spec.misspelled_configs import find_passed_config
 from headwater.toolchain.machine import JAVA
+from headwater.toolchain.streams_library import ensure_streams_library
 
 
 @attrs.frozen(kw_only=True)
@@ -61,7 +62,7 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
     )
     try:
         existing = _read_existing(arguments.output)
-        result = run_export(java, streams_library(), request, existing)
+        result = run_export(java, ensure_streams_library(), request, existing)
     except (OSError, zipfile.BadZipFile) as error:
         return (unreadable(str(arguments.jar), str(error)),)
     ignored = framework_problems(arguments.properties) if arguments.properties else ()
@@ -103,8 +104,7 @@ _OF_CONNECTIONS = ("bootstrap.servers", "sasl.", "security.", "ssl.")
 
 
 def _list_keys(keys: Sequence[str]) -> str:
-    listed = ", ".join(f"`{shorten_text(key)}`" for key in keys[:_MOST_KEYS])
-    return listed + (f" and {len(keys) - _MOST_KEYS:,} more" if len(keys) > _MOST_KEYS else "")
+    return first_names([f"`{shorten_text(key)}`" for key in keys], _MOST_KEYS)
 
 
 def _check_document(text: str, arguments: JarImport) -> tuple[Problem, ...]:

@@ -17,7 +17,7 @@ from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from headwater.planner.adoption import FoundApplication
 from headwater.planner.evidence.names import is_created_by_streams
 from headwater.planner.phrases import counted, listed
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 from headwater.spec.scalars import plain_scalar
 from headwater.spec.yaml_text import DocumentDumper, document_yaml
 

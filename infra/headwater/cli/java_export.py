@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 import attrs
-import click
 
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.versions import SUPPORTED
@@ -98,17 +97,6 @@ def run_export(
         )
 
 
-def streams_library() -> Path:
-    """Return the jar of the library; raises `click.ClickException` if it cannot be built."""
-    from headwater.toolchain import ToolchainError  # noqa: PLC0415 - slow
-    from headwater.toolchain.streams_library import ensure_streams_library  # noqa: PLC0415
-
-    try:
-        return ensure_streams_library()
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from None
-
-
 def absolute_class_path(entry: str) -> str:
     """Return an entry of a class path for a process with another working folder; `*` stands for all jars."""
     return str(Path(entry).absolute())
@@ -117,8 +105,7 @@ def absolute_class_path(entry: str) -> str:
 def unpacked(jar: Path, folder: Path) -> Iterable[str]:
     """Return the class path of an application; Java does not read jars inside a jar.
 
-    Raises:
-        OSError, zipfile.BadZipFile: The jar cannot be read.
+    Raises `OSError` and `zipfile.BadZipFile` if the jar cannot be read.
     """
     if jar.is_dir():
         return (str(jar),)

@@ -2,12 +2,10 @@
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 
-from headwater.toolchain import ToolchainError, ensure_kafka
+from headwater.toolchain import ensure_kafka
 from headwater.toolchain.broker import Settings
 from headwater.toolchain.broker import local as broker
 from headwater.toolchain.broker.launch import TOOLS, command
@@ -45,8 +43,7 @@ def up(port: int, heap_mb: int) -> None:
       headwater local up --port 19092
     """
     settings = Settings(heap_mb=heap_mb, sustained_load=True)
-    with _toolchain_errors():
-        started = broker.up(ensure_kafka(), port=port, settings=settings)
+    started = broker.up(ensure_kafka(), port=port, settings=settings)
     click.echo(_summary_of(started))
     click.echo("Stop it: headwater local down")
 
@@ -61,8 +58,7 @@ def down(*, delete_data: bool) -> None:
       headwater local down
       headwater local down --delete-data
     """
-    with _toolchain_errors():
-        was_running = broker.down(delete_data=delete_data)
+    was_running = broker.down(delete_data=delete_data)
     click.echo("The local broker is stopped." if was_running else "No local broker was running.")
     if delete_data:
         click.echo("Its data is deleted.")
@@ -112,17 +108,8 @@ def kafka(tool: str, arguments: tuple[str, ...]) -> None:
     running = broker.status()
     if running is None:
         raise click.ClickException(_not_running())
-    with _toolchain_errors():
-        line = command(ensure_kafka(), tool, running.bootstrap_servers, arguments)
+    line = command(ensure_kafka(), tool, running.bootstrap_servers, arguments)
     os.execv(line[0], list(map(str, line)))  # noqa: S606 - the tool gets Ctrl-C and sets the exit code
-
-
-@contextmanager
-def _toolchain_errors() -> Iterator[None]:
-    try:
-        yield
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _summary_of(running: broker.LocalBroker) -> str:

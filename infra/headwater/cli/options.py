@@ -3,9 +3,9 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,9 @@ from headwater.model.versions import (
     read_version,
 )
 
+if TYPE_CHECKING:
+    from headwater.model.policies import Policy
+
 files_argument = click.argument(
     "files", nargs=-1, required=True, type=NamedPath(path_type=Path), metavar="FILES..."
 )
@@ -29,8 +32,6 @@ output_option = click.option(
     type=NamedPath(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
     help="Write to this file instead of standard output. Folders that do not exist are created.",
 )
-
-
 cluster_options = command_line.cluster_options("The cluster to read. It is not changed.")
 
 stack_cluster_options = command_line.cluster_options(
@@ -58,6 +59,20 @@ policies_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Also check the policies of this file. May be repeated.",
 )
+
+
+def partitions_option(text: str) -> Callable[[command_line.F], command_line.F]:
+    """Return the option for the partition counts of topics, with `text` as its help."""
+    return click.option("--partitions", "given", multiple=True, type=Count(), callback=each_once, help=text)
+
+
+def read_policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
+    """Return the policies of `--policies`; raises `ProblemsError` if a file has errors."""
+    if not files:
+        return ()
+    from headwater.spec.policies import read_policies as load_all  # noqa: PLC0415 - only for policies
+
+    return load_all(files)
 
 
 class Principal(click.ParamType["str", object]):

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, ProblemsExit, exit_for, json_text, print_problems, showing, write
+from headwater.cli.console import ExitCode, exit_for, json_text, print_problems, print_rich, showing, write
 from headwater.cli.options import (
     files_argument,
     output_option,
     policies_option,
     project_option,
+    read_policies,
     stack_cluster_options,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context, read_policy_files
+from headwater.cli.stack_context import StackContext, StackOptions, load_context
 from headwater.kafka.command_line import NamedCluster
-from headwater.model.problems import ProblemsError
 
 if TYPE_CHECKING:
     from headwater.model.policies import Policy
@@ -69,14 +69,10 @@ def plan(
       headwater plan topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
       headwater plan topologies/ --stack production --stack-state records.json --format json -o plan.json
     """
-    policies = read_policy_files(policy_files)
-    options = StackOptions(name=stack, project=project, state=stack_state)
-    try:
-        inputs = load_context(files, cluster, options)
-        with showing("Reading the cluster, and planning"):
-            result = _validate_plan(inputs, _make_plan(inputs, policies))
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    policies = read_policies(policy_files)
+    inputs = load_context(files, cluster, StackOptions(name=stack, project=project, state=stack_state))
+    with showing("Reading the cluster, and planning"):
+        result = _validate_plan(inputs, _make_plan(inputs, policies))
     if form == "json":
         from headwater.report.plan_json import plan_json  # noqa: PLC0415 - only for this format
 
@@ -86,7 +82,9 @@ def plan(
 
         write(f"{plan_text(result)}\n", output)
     else:
-        _print_plan(result)
+        from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - imported after the slow part
+
+        print_rich(plan_rich(result))
     print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems), after_result=True)
     context.exit(exit_for((*inputs.stack_problems, *result.problems), ExitCode.REFUSED))
 
@@ -107,7 +105,7 @@ def _with_other_resources(inputs: StackContext, result: "Plan") -> "Plan":
     """Return the plan with the resources in the state that Headwater has not registered, as problems."""
     if inputs.state is None or not inputs.state.others:
         return result
-    from headwater.pulumi.other_resources import other_resources  # noqa: PLC0415 - only if there are some
+    from headwater.pulumi.planning import other_resources  # noqa: PLC0415 - only if there are some
 
     found = other_resources(inputs.state.others, result, is_only_program=inputs.is_only_program)
     return attrs.evolve(result, problems=(*result.problems, *found))
@@ -126,14 +124,6 @@ def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":
 
     refused = refusals(inputs.reader.connection, result, with_permissions=False)
     return attrs.evolve(result, problems=(*result.problems, *refused))
-
-
-def _print_plan(result: "Plan") -> None:
-    from rich.console import Console  # noqa: PLC0415 - imported after the slow part
-
-    from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - imported after the slow part
-
-    Console(highlight=False, soft_wrap=True).print(plan_rich(result))
 
 
 def _now_ms() -> int:

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -17,7 +17,7 @@ from headwater.control.access import control_token
 from headwater.control.client import NotAnsweredError, ask
 from headwater.model.problems import Severity
 from headwater.planner.phrases import count_phrase, counted, seconds_phrase
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 from headwater.report.runtime_table import problem_line
 
 if TYPE_CHECKING:
@@ -50,23 +50,11 @@ processors = LazyGroup(
     },
     help=_HELP,
 )
-
-
 _LINE_SECONDS = 5.0
 
 
-class ExpansionProgress(Protocol):
-    def show(self, status: Mapping[str, Any]) -> None:
-        """Show the status of an expansion."""
-        ...
-
-    def note(self, line: str) -> None:
-        """Print a line above the progress."""
-        ...
-
-
 @contextmanager
-def expansion_progress(application: str) -> Iterator[ExpansionProgress]:
+def expansion_progress(application: str) -> Iterator["_Bar | _Lines"]:
     """Show the progress inside the block."""
     from rich.console import Console  # noqa: PLC0415 - only to wait
 
@@ -95,25 +83,21 @@ class _Phase:
 
     name: str = ""
     remaining: int = 0
-    _most: int = 0
+    total: int = 0
     _began: float = 0.0
 
     def update(self, status: Mapping[str, Any]) -> bool:
         """Take over a status; return whether a new phase has begun."""
         is_new = bool(status["phase"] != self.name)
         if is_new:
-            self.name, self._most, self._began = status["phase"], 0, time.monotonic()
+            self.name, self.total, self._began = status["phase"], 0, time.monotonic()
         self.remaining = status["remaining"]
-        self._most = max(self._most, self.remaining)
+        self.total = max(self.total, self.remaining)
         return is_new
 
     @property
-    def total(self) -> int:
-        return self._most
-
-    @property
     def done(self) -> int:
-        return self._most - self.remaining
+        return self.total - self.remaining
 
     def seconds_left(self) -> float | None:
         """Return about how long the rest takes; None if it is not known yet."""
@@ -287,13 +271,13 @@ class _Waiting:
                     self._answered_at = time.monotonic()
         raise AssertionError("`repeat` ends with an exception only")
 
-    def _show(self, found: Mapping[str, Any], progress: ExpansionProgress) -> None:
+    def _show(self, found: Mapping[str, Any], progress: _Bar | _Lines) -> None:
         if found["target"] is not None:
             progress.show(found)
         lines = [f"{problem_line(found, problem)} {problem['fix']}" for problem in found["problems"]]
         self._note([printable(f"{self._application}: {line}") for line in lines], progress)
 
-    def _note(self, lines: Iterable[str], progress: ExpansionProgress) -> None:
+    def _note(self, lines: Iterable[str], progress: _Bar | _Lines) -> None:
         """Print the lines that were not current at the poll before."""
         current = frozenset(lines)
         for line in sorted(current - self._noted):

@@ -20,7 +20,7 @@ _MOST_ANSWERED_BYTES = 32 << 20
 Entry = Mapping[str, Any]
 
 
-class ForgeError(Exception):
+class ForgeError(click.ClickException):
     """A request failed or a setting is missing; the text is for the operator and contains no token."""
 
 
@@ -87,15 +87,10 @@ class Forge:
         )
 
     def publish(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
-        """Update the first entry of this user that `is_same`, or create one.
+        """Update the first entry of this user that `is_same`, or create one; return what was done.
 
-        Entries of others are never changed: everyone can write a comment that looks like ours.
-
-        Returns:
-            `created`, `updated` or `unchanged`.
-
-        Raises:
-            ForgeError: A request failed.
+        The result is `created`, `updated` or `unchanged`. Entries of others are never changed: everyone can
+        write a comment that looks like ours. Raises `ForgeError`.
         """
         found = next(self._own_entries(endpoints, is_same), None)
         if found is None:
@@ -107,13 +102,9 @@ class Forge:
         return "updated"
 
     def close(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
-        """Update all entries of this user that are `is_same` and close them.
+        """Update all entries of this user that are `is_same` and close them; return what was done.
 
-        Returns:
-            `closed` or `nothing to close`.
-
-        Raises:
-            ForgeError: A request failed.
+        The result is `closed` or `nothing to close`. Raises `ForgeError`.
         """
         found = [*self._own_entries(endpoints, is_same)]
         for each in found:
@@ -296,15 +287,11 @@ def publish(*, file: Path, pull_request: int | None, issue: str | None, close: b
     if close and issue is None:
         raise click.UsageError("--close requires --issue TITLE.")
     text = _read_report(file)
-    try:
-        forge = Forge.from_environment(os.environ)
-        if pull_request is not None:
-            done = _publish_comment(forge, pull_request, text)
-        else:
-            done = _publish_issue(forge, str(issue), text, close=close)
-    except ForgeError as error:
-        raise click.ClickException(str(error)) from None
-    click.echo(done)
+    forge = Forge.from_environment(os.environ)
+    if pull_request is not None:
+        click.echo(_publish_comment(forge, pull_request, text))
+    else:
+        click.echo(_publish_issue(forge, str(issue), text, close=close))
 
 
 def _read_report(file: Path) -> str:
@@ -320,12 +307,9 @@ def _read_report(file: Path) -> str:
 
 
 def _read_content(file: Path) -> bytes:
-    """Return the content of a regular file of limited size.
+    """Return the content of a regular file of limited size; raises `OSError` and `ValueError`.
 
     A repository may contain a link in the place of the file, for example to the environment of this process.
-
-    Raises:
-        OSError, ValueError: It cannot be read, or must not be published.
     """
     here, target = Path.cwd().resolve(), file.resolve(strict=True)
     is_link = file.is_symlink() or not file.is_absolute()

@@ -25,7 +25,7 @@ from headwater.pulumi.stack_state import (
 )
 from headwater.spec.files import STACK_FILE, read
 from headwater.spec.yaml_text import read_yaml
-from headwater.toolchain import PulumiToolchain, ToolchainError, ensure_pulumi
+from headwater.toolchain import PulumiToolchain, ensure_pulumi
 from headwater.toolchain.sessions import Finished, run_in_session
 
 _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"  # noqa: S105 - the key of encrypted values in a state
@@ -69,29 +69,17 @@ _OF_OTHERS = ("custom", "external", "retainOnDelete")
 
 
 def read_state(stack: str, project: Path) -> StackState:
-    """Return the state of a stack.
-
-    Raises:
-        click.ClickException: Pulumi cannot show the state.
-    """
+    """Return the state of a stack; raises `click.ClickException` if Pulumi cannot show it."""
     return parse_state(_exported_state(stack, project), f"stack {stack}")
 
 
 def _exported_state(stack: str, project: Path) -> str:
-    """Return the output of `pulumi stack export`, in which secrets are encrypted.
-
-    Raises:
-        click.ClickException: Pulumi cannot show the state.
-    """
+    """Return the output of `pulumi stack export`, in which secrets are encrypted."""
     return _pulumi_output(project, stack, "state", "stack", "export")
 
 
 def read_config(stack: str, project: Path, *, with_secrets: bool = False) -> StackConfig:
-    """Return the stack's settings, by default without the values of secrets.
-
-    Raises:
-        click.ClickException: Pulumi cannot show the settings.
-    """
+    """Return the stack's settings, by default without values of secrets; raises `click.ClickException`."""
     options = ("--show-secrets",) if with_secrets else ()
     shown = json.loads(_pulumi_output(project, stack, "settings", "config", "--json", *options))
     settings = select_own_keys(shown)
@@ -101,12 +89,10 @@ def read_config(stack: str, project: Path, *, with_secrets: bool = False) -> Sta
 
 
 def read_config_file(stack: str, project: Path) -> StackConfig:
-    """Return the settings in the file of a stack, without its secrets. Pulumi is not run.
+    """Return the settings in the file of a stack, without its secrets; raises `ProblemsError`.
 
-    Pulumi would load what the project names: its backend, its secrets provider and its plugins.
-
-    Raises:
-        ProblemsError: The file cannot be read.
+    Pulumi is not run, because it would load what the project names: its backend, its secrets provider and its
+    plugins.
     """
     project_file = project / "Pulumi.yaml"
     defaults = _settings_in(project_file) if project_file.exists() else {}
@@ -162,11 +148,7 @@ def _file_name(stack: str) -> str:
 def run_pulumi(
     pulumi: PulumiToolchain, project: Path, *arguments: str, timeout_seconds: float | None = None
 ) -> Finished:
-    """Run the CLI with the login of the user, not with the login of the toolchain.
-
-    Raises:
-        subprocess.TimeoutExpired: It did not end in time.
-    """
+    """Run the CLI with the login of the user, not of the toolchain; raises `subprocess.TimeoutExpired`."""
     return run_in_session(
         [pulumi.cli, *arguments],
         folder=project,
@@ -176,11 +158,7 @@ def run_pulumi(
 
 
 def _pulumi_output(project: Path, stack: str, what: str, *arguments: str) -> str:
-    try:
-        pulumi = ensure_pulumi()
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from error
-    answer = run_pulumi(pulumi, project, *arguments, "--stack", stack)
+    answer = run_pulumi(ensure_pulumi(), project, *arguments, "--stack", stack)
     if answer.code:
         shown = answer.error.strip()
         advice = _EMPTY_ATTRIBUTES if "failed to load checkpoint: EOF" in shown else _LOG_IN
@@ -200,8 +178,7 @@ _EMPTY_ATTRIBUTES = (
 def parse_state(text: str, origin: str) -> StackState:
     """Return the state in the output of `pulumi stack export`.
 
-    Raises:
-        click.ClickException: `text` is not an exported state; the message names `origin`.
+    Raises `click.ClickException` if `text` is not an exported state; the message names `origin`.
     """
     try:
         return StackState.of(exported_resources(text))
@@ -215,9 +192,7 @@ def setup_records(text: str, origin: str) -> dict[str, Any]:
     """Return the part of an exported state that a plan needs, in the same form; it contains no secret.
 
     Only the outputs that Headwater itself wrote are kept, and of those no value that Pulumi has encrypted.
-
-    Raises:
-        click.ClickException: `text` is not an exported state; the message names `origin`.
+    Raises as `parse_state` does.
     """
     state = parse_state(text, origin)
     others = {other.urn: other for other in state.others}

@@ -87,20 +87,7 @@ class StackContext:
         )
 
 
-def read_policy_files(files: Sequence[Path]) -> "tuple[Policy, ...]":
-    """Return the policies of `files`; raises `ProblemsExit`. Without files, the compiler is not imported."""
-    if not files:
-        return ()
-    from headwater.cli.policies import read_policies  # noqa: PLC0415 - imports the compiler
-
-    return read_policies(files)
-
-
-def load_context(
-    files: Sequence[Path],
-    cluster: NamedCluster,
-    stack: StackOptions,
-) -> StackContext:
+def load_context(files: Sequence[Path], cluster: NamedCluster, stack: StackOptions) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
 
     The cluster is named by the command line, otherwise by the stack, otherwise by the environment, as for

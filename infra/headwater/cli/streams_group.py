@@ -3,7 +3,7 @@
 import click
 from confluent_kafka import KafkaError
 
-from headwater.cli.console import ProblemsExit, print_json
+from headwater.cli.console import print_json
 from headwater.kafka import Connection
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.group_admin import GroupAdmin
@@ -18,13 +18,9 @@ _SECONDS = 15.0
 def print_group(id_: str, cluster: NamedCluster, *, as_json: bool) -> None:
     """Print a streams group: state, epochs, sub-topologies with their topics, members with their tasks.
 
-    Raises:
-        ProblemsExit: The group could not be read, or is no streams group.
+    Raises `ProblemsError` as `read_streams_group` does.
     """
-    try:
-        group = read_streams_group(id_, cluster.connection())
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    group = read_streams_group(id_, cluster.connection())
     if as_json:
         print_json(streams_group_json(group))
     else:

@@ -34,8 +34,6 @@ threads = LazyGroup(
     },
     help=_HELP,
 )
-
-
 PATH = "/control/threads"
 _HINT = "  Use the address of `headwater run --http HOST:PORT`."
 _ANSWER_SECONDS = 30.0

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from headwater.kafka.command_line import NamedPath
-from headwater.toolchain import ToolchainError
 from headwater.toolchain.preparation import PARTS, needs_exports, prepare, shell_exports
 from headwater.toolchain.streams_library import ensure_streams_library
 
@@ -32,17 +31,14 @@ def toolchain(part: str) -> None:
       headwater toolchain pulumi
       eval "$(headwater toolchain env)"
     """
-    try:
-        if part == "env":
-            for line in shell_exports():
-                click.echo(line)
-            return
-        prepare(PARTS if part == "all" else (part,))
-        click.echo("Complete.")
-        if part in ("pulumi", "all") and needs_exports():
-            click.echo(_IN_A_SHELL)
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from None
+    if part == "env":
+        for line in shell_exports():
+            click.echo(line)
+        return
+    prepare(PARTS if part == "all" else (part,))
+    click.echo("Complete.")
+    if part in ("pulumi", "all") and needs_exports():
+        click.echo(_IN_A_SHELL)
 
 
 @click.command("streams-library")
@@ -66,10 +62,7 @@ def streams_library(output: Path) -> None:
       headwater streams-library
       headwater streams-library -o orders/libs/
     """
-    try:
-        jar = ensure_streams_library()
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from None
+    jar = ensure_streams_library()
     try:
         output.mkdir(parents=True, exist_ok=True)
         shutil.copy2(jar, output)

@@ -7,10 +7,10 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.cluster import read_snapshot
-from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
+from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, write
 from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_before, load_side, show_edit
-from headwater.cli.options import Count, Version, cluster_options, each_once, files_argument, output_option
+from headwater.cli.inputs import read_named_cluster
+from headwater.cli.options import Version, cluster_options, files_argument, output_option, partitions_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.cluster import ClusterSnapshot
@@ -27,14 +27,7 @@ _FORMATS = ("text", "json", "markdown")
 @click.command()
 @files_argument
 @click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.4.")
-@click.option(
-    "--partitions",
-    "given",
-    multiple=True,
-    type=Count(),
-    callback=each_once,
-    help="Partition count of an existing topic; overrides the cluster. May be repeated.",
-)
+@partitions_option("Partition count of an existing topic; overrides the cluster. May be repeated.")
 @click.option(
     "--before",
     type=click.Path(exists=True, path_type=Path),
@@ -81,23 +74,17 @@ def upgrade(
         context.exit(edit_exit_code(edit))
     loaded = load_documents(files)
     if errors(loaded.problems):
-        raise ProblemsExit(ProblemsError(loaded.problems))
-    snapshot = _read_cluster(loaded.documents, cluster)
+        raise ProblemsError(loaded.problems)
+    snapshot = read_named_cluster(loaded.documents, cluster)
     found = _find_changes(loaded.documents, to, snapshot, dict(given))
     print_problems(loaded.problems)
     if form == "text" and output is None and sys.stdout.isatty():
-        _print_upgrade(found)
+        from headwater.report.upgrade import upgrade_rich  # noqa: PLC0415 - slow
+
+        print_rich(upgrade_rich(found))
     else:
         write(_render_upgrade(form, found), output)
     context.exit(_exit_code(found))
-
-
-def _read_cluster(documents: Sequence[TopologyDocument], cluster: NamedCluster) -> ClusterSnapshot | None:
-    try:
-        connection = cluster.named_connection()
-        return read_snapshot(documents, connection) if connection else None
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
 
 
 def _find_changes(
@@ -131,14 +118,6 @@ def _exit_code(found: Upgrade) -> ExitCode:
     if found.problems:
         return ExitCode.REFUSED
     return ExitCode.DRIFT if any(found.changes) else ExitCode.DONE
-
-
-def _print_upgrade(found: Upgrade) -> None:
-    from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
-
-    from headwater.report.upgrade import upgrade_rich  # noqa: PLC0415
-
-    Console(highlight=False, soft_wrap=True).print(upgrade_rich(found))
 
 
 def _render_upgrade(form: str, found: Upgrade) -> str:

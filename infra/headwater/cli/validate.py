@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.cluster import NEED_A_CLUSTER
 from headwater.cli.console import exit_for, print_json, print_problems, write
-from headwater.cli.options import Count, each_once, files_argument, policies_option
-from headwater.cli.policies import read_policies, violations
+from headwater.cli.inputs import NEED_A_CLUSTER, violations
+from headwater.cli.options import files_argument, partitions_option, policies_option, read_policies
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
@@ -23,13 +22,8 @@ _MOST_IDS = 20
 @click.command()
 @files_argument
 @policies_option
-@click.option(
-    "--partitions",
-    "given",
-    multiple=True,
-    type=Count(),
-    callback=each_once,
-    help="Partition count of a source topic. Applications whose counts are all given are checked with them.",
+@partitions_option(
+    "Partition count of a source topic. Applications whose counts are all given are checked with them."
 )
 @click.option(
     "--run",

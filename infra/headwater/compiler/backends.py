@@ -10,19 +10,15 @@ from collections.abc import Sequence
 import attrs
 
 from headwater.compiler.native_sql import Kind, kind_of
-from headwater.model.behaviors import (
+from headwater.model.behaviors import Filter, MapRecord, MapValues, NonNullKeyFilter, PassThrough
+from headwater.model.compiled import Backend
+from headwater.model.formats import (
     DEFAULT_FORMAT,
-    Filter,
     Format,
-    MapRecord,
-    MapValues,
-    NonNullKeyFilter,
-    PassThrough,
     RecordFormat,
     SinkSettings,
     SourceSettings,
 )
-from headwater.model.compiled import Backend
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater.model.topology import Application
 

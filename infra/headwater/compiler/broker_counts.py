@@ -137,10 +137,8 @@ def _undersized_topic(topic: str, count: int, tasks: int) -> Problem:
         topic=topic,
         expected=f"{tasks} partitions, the largest count among the sub-topology's sources",
         found=f"{count}",
-        why=(
-            "The broker requires one changelog partition for each task, also where a source topic is "
-            f"reused as changelog. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
-        ),
+        why="The broker requires one changelog partition for each task, also where a source topic is "
+        f"reused as changelog. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}",
         fix="Remove reuse.ktable.source.topics from topology.optimization, give the sources equal counts, "
         "or use `protocol: classic`.",
     )
@@ -157,9 +155,7 @@ def _explicit_counts_differ(topic: str, explicit: Mapping[str, int]) -> Problem:
         topic=topic,
         expected=EQUAL_EXPLICIT_COUNTS,
         found=counts,
-        why=(
-            "Brokers up to 4.3.1 check a join of repartition topics against all explicit counts of the "
-            f"topology, including unrelated ones. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}"
-        ),
+        why="Brokers up to 4.3.1 check a join of repartition topics against all explicit counts of the "
+        f"topology, including unrelated ones. {status_text(ProblemCode.CONFLICTING_PARTITIONS)}",
         fix="Give all repartition() calls the same `partitions`, or use `protocol: classic`.",
     )

@@ -3,19 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from headwater.compiler import messages
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.internal_topics import changelog_config
-from headwater.compiler.messages import (
-    LONGEST_NAME,
-    computed_setting,
-    invalid_topic_name,
-    lags_conflict,
-    not_exactly_once,
-    not_executable,
-    restored_from_source,
-    unlogged_store,
-    without_state,
-)
 from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH, LONGEST_MS, Guarantee
 from headwater.compiler.topic_groups import TopicGroup
 from headwater.model.compiled import InternalTopic
@@ -39,14 +29,18 @@ def check_names(compilation: Compilation) -> Compilation:
     }
     if topics and not _LEGAL.fullmatch(prefix):
         return compilation.with_problems(
-            [invalid_topic_name(min(topics), f"the application id {prefix!r} has invalid characters", None)]
+            [
+                messages.invalid_topic_name(
+                    min(topics), f"the application id {prefix!r} has invalid characters", None
+                )
+            ]
         )
     problems = []
     for topic, at in sorted(topics.items()):
         if not _LEGAL.fullmatch(topic):
-            problems.append(invalid_topic_name(topic, "it has invalid characters", at))
-        elif len(topic) > LONGEST_NAME:
-            problems.append(invalid_topic_name(topic, f"it has {len(topic)} characters", at))
+            problems.append(messages.invalid_topic_name(topic, "it has invalid characters", at))
+        elif len(topic) > messages.LONGEST_NAME:
+            problems.append(messages.invalid_topic_name(topic, f"it has {len(topic)} characters", at))
     return compilation.with_problems(problems)
 
 
@@ -119,7 +113,7 @@ def check_computed_settings(compilation: Compilation) -> Compilation:
             if computed != given and key not in store.overrides
         }
         if passed_by:
-            problems.append(computed_setting(key, given, passed_by))
+            problems.append(messages.computed_setting(key, given, passed_by))
     return compilation.with_problems(problems)
 
 
@@ -135,7 +129,7 @@ def compaction_lag_problems(topics: Iterable[InternalTopic], sinks: Iterable[Sin
     for name, config, at in located:
         least, most = (config.get(key, "") for key in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
         if least.strip().isdecimal() and most.strip().isdecimal() and int(least) > int(most):
-            yield lags_conflict(name, least, most, at)
+            yield messages.lags_conflict(name, least, most, at)
 
 
 _COMPUTED = {
@@ -154,19 +148,19 @@ def processor_problems(document: TopologyDocument, compilation: Compilation) -> 
     if application.processors is None:
         return
     if document.described is not None:
-        yield not_executable(application, "the text of Topology#describe()")
+        yield messages.not_executable(application, "the text of Topology#describe()")
         return
     if document.exported is not None:
-        yield not_executable(application, "an exported topology")
+        yield messages.not_executable(application, "an exported topology")
         return
     if compilation.config.guarantee is not Guarantee.EXACTLY_ONCE_V2:
-        yield not_exactly_once(application, compilation.config.guarantee)
+        yield messages.not_exactly_once(application, compilation.config.guarantee)
     stateful = [group for group in compilation.groups if group.stores and not group.is_global]
     for group in stateful:
         yield from _store_problems(group, compilation)
         yield from _partitioner_problems(group, compilation)
     if not stateful and not errors(compilation.topology.problems):
-        yield without_state(application)
+        yield messages.without_state(application)
 
 
 def _other_linear_hash(application: Application, initial: int | None) -> Iterator[Problem]:
@@ -197,9 +191,9 @@ def _store_problems(group: TopicGroup, compilation: Compilation) -> Iterator[Pro
         if store is None or store.is_global:
             continue
         if store.changelog_topic is not None:
-            yield restored_from_source(store, store.changelog_topic)
+            yield messages.restored_from_source(store, store.changelog_topic)
         elif name not in logged:
-            yield unlogged_store(store)
+            yield messages.unlogged_store(store)
 
 
 def _partitioner_problems(group: TopicGroup, compilation: Compilation) -> Iterator[Problem]:

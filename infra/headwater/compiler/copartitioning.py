@@ -123,10 +123,8 @@ def not_copartitioned(external: Mapping[str, int], *, by_broker: bool = False) -
         if by_broker
         else 'Kafka Streams throws TopologyException ("Topics not co-partitioned") and the application '
         "stops.",
-        fix=(
-            "Expand the smaller topics to the largest count (keys then move between partitions), or put "
-            "repartition() before the join or cogroup."
-        ),
+        fix="Expand the smaller topics to the largest count (keys then move between partitions), or put "
+        "repartition() before the join or cogroup.",
     )
 
 
@@ -142,22 +140,16 @@ def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tu
             problems.append(
                 Problem(
                     code=ProblemCode.UNCHECKED_COPARTITIONING,
-                    summary=(
-                        "Topics that must be co-partitioned have different partition counts, "
-                        f"{listed(found)}, and Kafka Streams does not check them."
-                    ),
+                    summary="Topics that must be co-partitioned have different partition counts, "
+                    f"{listed(found)}, and Kafka Streams does not check them.",
                     topic=next(iter(found)),
                     expected="equal partition counts",
                     found=listed(found),
-                    why=(
-                        "Kafka Streams checks co-partitioning only if the topology has a repartition topic. "
-                        "This one has none: it starts, and tasks beyond the smallest count do not read all "
-                        "topics. Joins silently miss records, and cogroups aggregate a key in two tasks."
-                    ),
-                    fix=(
-                        "Expand the smaller topics to the largest count, or put repartition() before the "
-                        "join or cogroup."
-                    ),
+                    why="Kafka Streams checks co-partitioning only if the topology has a repartition topic. "
+                    "This one has none: it starts, and tasks beyond the smallest count do not read all "
+                    "topics. Joins silently miss records, and cogroups aggregate a key in two tasks.",
+                    fix="Expand the smaller topics to the largest count, or put repartition() before the "
+                    "join or cogroup.",
                     severity=Severity.WARNING,
                 )
             )
@@ -208,10 +200,8 @@ def _explicit_count_mismatch(
     against = listed(external) or f"{required} partitions of the topics it is joined with"
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=(
-            f"Repartition topic {topic} has {count} partitions by its explicit count but must be "
-            f"co-partitioned with {against}."
-        ),
+        summary=f"Repartition topic {topic} has {count} partitions by its explicit count but must be "
+        f"co-partitioned with {against}.",
         topic=topic,
         expected=str(required),
         found=str(count),

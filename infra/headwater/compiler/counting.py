@@ -134,21 +134,17 @@ def _depends_on_application_id(
             problems.append(
                 Problem(
                     code=ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID,
-                    summary=(
-                        f"{topic} gets {alternatives} partitions depending on the application id; with "
-                        f"{compilation.application.id} Kafka Streams makes {made[topic]}."
-                    ),
+                    summary=f"{topic} gets {alternatives} partitions depending on the application id; with "
+                    f"{compilation.application.id} Kafka Streams makes {made[topic]}.",
                     topic=topic,
                     expected=(
                         f"{others[0].get(topic, max(counts))}, the count if all inputs are counted first"
                     ),
                     found=f"{made[topic]} with this application id",
-                    why=(
-                        "The sub-topology that writes it reads several topics, and Kafka Streams "
-                        "iterates over the sub-topologies in an order that depends on a hash of the "
-                        "application id. Renaming the "
-                        "application changes the count."
-                    ),
+                    why="The sub-topology that writes it reads several topics, and Kafka Streams "
+                    "iterates over the sub-topologies in an order that depends on a hash of the "
+                    "application id. Renaming the "
+                    "application changes the count.",
                     fix="Set an explicit count: repartition() with `partitions` before the operation.",
                     location=details.at,
                     severity=Severity.WARNING,

@@ -118,10 +118,8 @@ def _unsized_sink(
             topic=topic,
             expected="a managed sink topic whose count follows another topic",
             found=" → ".join(path),
-            why=(
-                "A topic that takes its count from a sub-topology that reads it, directly or through "
-                "other topics, has no initial count."
-            ),
+            why="A topic that takes its count from a sub-topology that reads it, directly or through "
+            "other topics, has no initial count.",
             fix="Declare the partitions of one managed sink topic in the cycle as a number.",
         )
     return Problem(

@@ -29,10 +29,8 @@ def unsupported_pattern(node: SourceNode, reason: UntranslatablePatternError) ->
         node=node.name,
         expected="a Java regular expression without unsupported constructs",
         found=str(node.pattern),
-        why=(
-            "The topics that it reads are not known, so the partition counts downstream of it are not "
-            "known either."
-        ),
+        why="The topics that it reads are not known, so the partition counts downstream of it are not "
+        "known either.",
         fix="Rewrite the pattern without it, or list the topics.",
         location=node.at,
     )
@@ -62,10 +60,8 @@ def reads_itself(topic: str, node: SourceNode) -> Problem:
         node=node.name,
         expected="a pattern that matches no internal topic of the application",
         found=str(node.pattern),
-        why=(
-            "Once the topic exists Kafka Streams reads it as input, which changes the partition counts after "
-            "the first start."
-        ),
+        why="Once the topic exists Kafka Streams reads it as input, which changes the partition counts after "
+        "the first start.",
         fix="Narrow the pattern.",
         location=node.at,
         severity=Severity.WARNING,
@@ -111,8 +107,6 @@ _PURGED = {
     "retention.ms": " The setting does apply to repartition topics, which lose records that are older.",
     "min.compaction.lag.ms": "",
 }
-
-
 _INSTEAD = {
     "retention.ms": "Remove it. Set `retention` of the store, "
     "`windowstore.changelog.additional.retention.ms`, or the store's own `logging: {retention.ms: …}`.",
@@ -243,16 +237,12 @@ def scattered_group(group: frozenset[str]) -> Problem:
 def unwritten_sink(sink: Sink) -> Problem:
     return Problem(
         code=ProblemCode.UNDECIDABLE_PARTITIONS,
-        summary=(
-            f"The managed sink topic {sink.topic} follows the sub-topology that writes it, but no "
-            "sub-topology writes it."
-        ),
+        summary=f"The managed sink topic {sink.topic} follows the sub-topology that writes it, but no "
+        "sub-topology writes it.",
         topic=sink.topic,
         expected="a sink that writes the topic by name",
         found="no such sink",
-        why=(
-            "Without a writer there is no partition count to follow. Topics chosen by a topic name extractor "
-            "are not known."
-        ),
+        why="Without a writer there is no partition count to follow. Topics chosen by a topic name extractor "
+        "are not known.",
         fix="Correct the topic's name, or declare its partitions as a number.",
     )

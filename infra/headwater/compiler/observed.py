@@ -27,13 +27,10 @@ def compile_observed(
     following: frozenset[str] = frozenset(),
     caller: Caller = PLAN,
 ) -> CompiledApplication:
-    """Return exactly the observed topics.
+    """Return exactly the observed topics; raises `ValueError` if the document has none.
 
     `partitions`: topic → partition count on the cluster, empty = not read. A source topic whose count has
     changed is an error, because it is unknown which internal topics follow it.
-
-    Raises:
-        ValueError: the document has no observed topics.
     """
     application, observed = document.application, document.observed
     if observed is None:
@@ -160,10 +157,8 @@ def _changed_counts(observed: ObservedTopology, partitions: Mapping[str, int]) -
                 topic=topic,
                 expected=f"{count} partitions, or a document with the topology",
                 found=f"{now} partitions",
-                why=(
-                    "An internal topic that follows it now has the wrong count, and the application "
-                    "stops at its next rebalance."
-                ),
+                why="An internal topic that follows it now has the wrong count, and the application "
+                "stops at its next rebalance.",
                 fix="Replace `observed` by the text of Topology#describe(): `headwater import --describe`. "
                 f"If no internal topic follows it, set it to {now} in `observed.sources`.",
                 location=observed.locations.get(topic, observed.at),

@@ -26,10 +26,7 @@ def partitioned_sinks(
 ) -> tuple[PartitionedSink, ...]:
     """Return these sinks in the order of the nodes; none is known for a text of `Topology#describe()`.
 
-    Args:
-        topology: the nodes, with settings of sinks if the document has calls.
-        partitioners: sink node → class of its partitioner, of an exported document.
-        naming: the full names of internal topics.
+    `partitioners` is sink node → class of its partitioner, of an exported document.
     """
     return tuple(_find_sinks(topology, partitioners, naming))
 
@@ -39,10 +36,7 @@ def static_partitioning_problems(
 ) -> Iterator[Problem]:
     """Yield warnings if an application on the JVM chooses the partitions of some records in another way.
 
-    Args:
-        application: the application, whose config says whether it uses the library.
-        config: its typed config.
-        sinks: the sinks that choose partitions themselves; None = not known.
+    `sinks` are the sinks that choose partitions themselves; None = not known.
     """
     if config.library_function is None:
         if config.without_partitioner and config.static_partitioner is not None:

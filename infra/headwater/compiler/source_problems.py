@@ -265,10 +265,8 @@ def _undecided_count(compilation: Compilation, topic: str, reason: str, at: Loca
             if by_broker
             else "Every instance throws TaskAssignmentException; no internal topic is created."
         ),
-        fix=(
-            "Create the input topics (a pattern must match at least one), or give the repartition() call "
-            "explicit `partitions`."
-        ),
+        fix="Create the input topics (a pattern must match at least one), or give the repartition() call "
+        "explicit `partitions`.",
         location=at,
     )
 
@@ -280,10 +278,8 @@ def _explicit_zero(topic: str, at: Location | None) -> Problem:
         topic=topic,
         expected="at least 1",
         found="0",
-        why=(
-            "Kafka Streams throws IllegalArgumentException at the first rebalance; building the topology "
-            "does not fail."
-        ),
+        why="Kafka Streams throws IllegalArgumentException at the first rebalance; building the topology "
+        "does not fail.",
         fix="Set `partitions` to at least 1, or leave it out.",
         location=at,
     )

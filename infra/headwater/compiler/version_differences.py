@@ -11,6 +11,7 @@ import attrs
 
 from headwater.compiler.configs.table import Owner, config_names, find_config
 from headwater.model import operators as op
+from headwater.model import processor_api
 from headwater.model.operators import Step
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.versions import KafkaStreamsVersion
@@ -256,7 +257,7 @@ def missing_options(steps: Sequence[Step], version: KafkaStreamsVersion) -> Iter
         if isinstance(operator, op.Split):
             branches = (*operator.branches, *((operator.default,) if operator.default else ()))
             pending += [inner for branch in reversed(branches) for inner in reversed(branch.then)]
-        if isinstance(operator, op.AddReadOnlyStateStore) and not READ_ONLY_STORES.is_in(version):
+        if isinstance(operator, processor_api.AddReadOnlyStateStore) and not READ_ONLY_STORES.is_in(version):
             yield _not_in_version(
                 "addReadOnlyStateStore",
                 READ_ONLY_STORES,

@@ -33,9 +33,7 @@ _SHORTEST_LINE = 8
 def redacted_texts(secrets: Iterable[str | None], environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the texts to redact, longest first: secrets as given and as encoded on their way to a server.
 
-    Args:
-        secrets: secrets of the connection (`Connection.secrets`); None and empty texts are skipped.
-        environment: the process's environment variables.
+    `secrets` are secrets of the connection (`Connection.secrets`); None and empty texts are skipped.
     """
     known = [secret for secret in secrets if secret]
     known += [environment[name] for name in SECRET_VARIABLES if environment.get(name)]
@@ -84,10 +82,8 @@ _SECRET_NAMES = ("password", "secret", "token", "authorization", "private_key", 
 def configure_log(form: LogFormat = "console", level: str = "info", secrets: Sequence[str] = ()) -> None:
     """Set structlog up for the process.
 
-    Args:
-        form: lines for people or JSON objects.
-        level: the lowest level that is logged, one of `LEVELS`.
-        secrets: texts that never show (`redaction.redacted_texts`), wherever in a line they are.
+    `level` is the lowest level that is logged, one of `LEVELS`. `secrets` are texts that never show
+    (`redacted_texts`), wherever in a line they are.
     """
     render: structlog.typing.Processor = (
         structlog.processors.JSONRenderer(ensure_ascii=False)

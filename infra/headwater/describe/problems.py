@@ -54,10 +54,8 @@ class TextProblems:
                 summary="The description text is too large.",
                 expected=f"at most {limit} characters",
                 found=f"{size} characters",
-                why=(
-                    "A text of that size is not the description of a topology; reading it would only "
-                    "cost time and memory."
-                ),
+                why="A text of that size is not the description of a topology; reading it would only "
+                "cost time and memory.",
                 fix="Remove the text around the description.",
                 location=Location(self._file),
             )

@@ -45,10 +45,8 @@ class UnusableTopologyError(Exception):
 def pushed_topology(group: StreamsGroup) -> NodeTopology:
     """Return the topology of a group, as `read_description` returns it for the text of the application.
 
-    Lists of nodes may have another order than in that text, which depends on the order of calls.
-
-    Raises:
-        UnusableTopologyError: The brokers do not have it, or not all that decides internal topics.
+    Lists of nodes may have another order than in that text, which depends on the order of calls. Raises
+    `UnusableTopologyError` if the brokers do not have it, or not all that decides internal topics.
     """
     if group.nodes is None:
         raise UnusableTopologyError(_REASONS.get(group.status, _REASONS[DescriptionStatus.NOT_STORED]))

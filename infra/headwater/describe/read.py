@@ -265,8 +265,6 @@ def _build_node(raw: RawNode, lists: Lists) -> Node:
 
 
 _LONGEST_TEXT = 8 * 1024 * 1024
-
-
 _MOST_LISTED = 10
 
 

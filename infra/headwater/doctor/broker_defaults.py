@@ -39,10 +39,8 @@ def broker_default_findings(
 ) -> Iterator[Finding]:
     """Yield a warning for each setting of the brokers that harms internal topics.
 
-    Args:
-        settings: settings of one broker; None = not known. Settings that it does not show are missing or
-            empty.
-        declared: application → what its document declares.
+    `settings` are settings of one broker, None = not known; what it does not show is missing or empty.
+    `declared` is application → what its document declares.
     """
     if settings is None:
         yield _CHECK.unknown(

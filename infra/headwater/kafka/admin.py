@@ -335,17 +335,13 @@ class Admin:
         )
 
     def _answer(self, future: Future[V], what: str) -> V | KafkaError:
-        answer: V | KafkaError = self._outcome(future, what)
-        if isinstance(answer, KafkaError) and answer.code() in NO_ANSWER:
-            raise ProblemsError([self._unreachable(what)])
-        return answer
-
-    def _outcome(self, future: Future[V], what: str) -> V | KafkaError:
         try:
             return self._awaited(future, what)
         except KafkaException as error:
             reason: KafkaError = error.args[0]
-            return reason
+        if reason.code() in NO_ANSWER:
+            raise ProblemsError([self._unreachable(what)])
+        return reason
 
     def _awaited(self, future: Future[V], what: str) -> V:
         """Wait for the answer to the request `what`, and poll the client: it reports errors in callbacks."""

@@ -34,13 +34,8 @@ def no_answer(
     """Return the problem for a request without an answer, of a client that has had none before.
 
     Takes 12 seconds at most: the brokers are asked whether they answer. Messages of the client library alone
-    do not show it.
-
-    Args:
-        settings: The connection of the request.
-        what: The request, such as "describe topics".
-        messages: The messages of the client library.
-        timeout_seconds: How long the answer was awaited.
+    do not show it. `what` is the request, such as "describe topics", `timeout_seconds` how long the answer
+    was awaited.
     """
     answering: Answering | None = None
     failures: Sequence[ClientMessage] = ()
@@ -58,13 +53,10 @@ def find_answering(
 ) -> tuple[Answering | None, Sequence[ClientMessage]]:
     """Ask all bootstrap servers at the same time, and connect to the other brokers that one of them names.
 
-    Args:
-        settings: The connection of the request that had no answer.
-        timeout_seconds: How long each connection and each answer may take; three seconds at most.
-
-    Return the first server that answers, None if none does, and the failures as librdkafka's log has them.
-    Takes 12 seconds at most, also if a token or the address of a host name is not found: such a request
-    continues in the background, and its server counts as silent.
+    Each connection and each answer may take `timeout_seconds`, three seconds at most. Return the first server
+    that answers, None if none does, and the failures as librdkafka's log has them. Takes 12 seconds at most,
+    also if a token or the address of a host name is not found: such a request continues in the background,
+    and its server counts as silent.
     """
     login, seconds = Login(settings), min(timeout_seconds, _MOST_SECONDS)
     end = time.monotonic() + _STEPS * _MOST_SECONDS

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from headwater.kafka.broker_connection import BrokerConnection, Message, UnknownRequestError, failure_text
 from headwater.kafka.connection_settings import ConnectionSettings
-from headwater.kafka.group_messages import FIND_COORDINATOR, Coordinator, coordinators, find_coordinator
+from headwater.kafka.group_messages import FIND_COORDINATOR, coordinators, find_coordinator
 from headwater.kafka.kafka_errors import ClientMessage, is_moving
 from headwater.kafka.login import Login, LoginRefusedError
 from headwater.kafka.wire import LateResponseError, ResponseReader
@@ -149,8 +149,8 @@ class BrokerSession:
         answered = self.request(self.any_broker(), FIND_COORDINATOR, find_coordinator(ids), coordinators)
         self._is_answered = True
         for id_, coordinator in answered:
-            if isinstance(coordinator, Coordinator):
-                by_address[coordinator.address].append(id_)
+            if isinstance(coordinator, str):
+                by_address[coordinator].append(id_)
             elif not is_moving(coordinator):
                 found[id_] = coordinator
         failure: OSError | None = None

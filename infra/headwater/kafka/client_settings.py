@@ -42,8 +42,6 @@ _NOT_INSTALLED = setting_problem(
     found="not installed",
     fix="Run `pip install aws-msk-iam-sasl-signer-python`, or use SCRAM-SHA-512, which MSK also offers.",
 )
-
-
 _PROVIDER_MECHANISMS = {
     "PLAIN": "plain",
     "SCRAM-SHA-256": "scram-sha256",

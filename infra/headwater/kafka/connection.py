@@ -133,10 +133,8 @@ def pem_text(value: str, what: str) -> str:
                     f"The file that {what} names cannot be read.",
                     expected="a PEM text or the path of a PEM file",
                     found=reason,  # not the value: it may be a key without its first line
-                    fix=(
-                        f"Set {what} to the whole PEM text, with its line `-----BEGIN`, or to the path of a "
-                        "PEM file."
-                    ),
+                    fix=f"Set {what} to the whole PEM text, with its line `-----BEGIN`, or to the path of a "
+                    "PEM file.",
                 )
             ]
         ) from None

@@ -153,11 +153,7 @@ def _sees_all_groups(admin: GroupAdmin) -> bool:
 
 
 def _unread_group(id_: str, error: KafkaError) -> Sequence[str]:
-    """Return a phrase for a group that may not be read.
-
-    Raises:
-        ProblemsError: Another failure.
-    """
+    """Return a phrase for a group that may not be read; raises `ProblemsError` for another failure."""
     if error.code() in _NO_SUCH_GROUP:
         return ()
     if is_denial(error):

@@ -5,35 +5,11 @@ from functools import partial
 
 from confluent_kafka import KafkaError
 
+from headwater.kafka import group_messages as messages
 from headwater.kafka.broker_connection import BrokerConnection, UnknownRequestError, UnreadableAnswerError
 from headwater.kafka.broker_session import BrokerSession
 from headwater.kafka.connection_settings import ConnectionSettings
-from headwater.kafka.group_messages import (
-    COMMIT_OFFSETS,
-    DEAD,
-    DESCRIBE_BROKERS,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_CONSUMER_GROUPS,
-    DESCRIBE_GROUPS,
-    FETCH_OFFSETS,
-    LIST_GROUPS,
-    ClusterDescription,
-    GroupDescription,
-    GroupListing,
-    classic_groups,
-    cluster_description,
-    commit_offsets,
-    committed_topics,
-    consumer_groups,
-    describe_brokers,
-    describe_cluster,
-    describe_groups,
-    fetch_offsets,
-    list_groups,
-    listed_groups,
-    refused_commits,
-    registered_brokers,
-)
+from headwater.kafka.group_messages import describe_cluster
 from headwater.kafka.kafka_errors import is_moving
 from headwater.kafka.login import Login
 from headwater.kafka.streams_group_messages import (
@@ -51,7 +27,7 @@ from headwater.kafka.topic_settings import (
 from headwater.model.cluster import RegisteredBrokers
 from headwater.model.streams_groups import StreamsGroup
 
-Groups = Mapping[str, GroupDescription | KafkaError]
+Groups = Mapping[str, messages.GroupDescription | KafkaError]
 
 
 class GroupClient:
@@ -78,11 +54,13 @@ class GroupClient:
 
             def ask(
                 connected: BrokerConnection, asked: Sequence[str]
-            ) -> Sequence[tuple[str, GroupDescription | KafkaError]]:
-                body = describe_groups(asked, with_operations=with_operations)
-                answers = dict(session.request(connected, DESCRIBE_GROUPS, body, classic_groups))
+            ) -> Sequence[tuple[str, messages.GroupDescription | KafkaError]]:
+                body = messages.describe_groups(asked, with_operations=with_operations)
+                answers = dict(
+                    session.request(connected, messages.DESCRIBE_GROUPS, body, messages.classic_groups)
+                )
                 unknown = [id_ for id_, answer in answers.items() if _is_dead(answer)]
-                body = describe_groups(unknown, with_operations=with_operations)
+                body = messages.describe_groups(unknown, with_operations=with_operations)
                 found = _described_consumers(session, connected, body) if unknown else {}
                 return tuple({**answers, **found}.items())
 
@@ -116,7 +94,12 @@ class GroupClient:
             def ask(
                 connected: BrokerConnection, asked: Sequence[str]
             ) -> Sequence[tuple[str, frozenset[str] | KafkaError]]:
-                return session.request(connected, FETCH_OFFSETS, fetch_offsets(asked), committed_topics)
+                return session.request(
+                    connected,
+                    messages.FETCH_OFFSETS,
+                    messages.fetch_offsets(asked),
+                    messages.committed_topics,
+                )
 
             return session.at_coordinators(ids, ask)
 
@@ -126,7 +109,7 @@ class GroupClient:
         librdkafka's clients in Python append a null byte to each text: Java's Base64 decoder, and with it
         Kafka Streams, refuses the text.
         """
-        body = commit_offsets(id_, commits)
+        body = messages.commit_offsets(id_, commits)
         with self._session() as session:
 
             def ask(
@@ -135,7 +118,7 @@ class GroupClient:
                 refused = [
                     KafkaError(error.code(), f"{topic}, partition {partition}: {error.str()}")
                     for topic, partition, error in session.request(
-                        connected, COMMIT_OFFSETS, body, refused_commits
+                        connected, messages.COMMIT_OFFSETS, body, messages.refused_commits
                     )
                 ]
                 first = next((each for each in refused if is_moving(each)), next(iter(refused), True))
@@ -144,12 +127,12 @@ class GroupClient:
             answer = session.at_coordinators([id_], ask)[id_]
         return answer if isinstance(answer, KafkaError) else None
 
-    def listing(self) -> Sequence[GroupListing] | KafkaError:
+    def listing(self) -> Sequence[messages.GroupListing] | KafkaError:
         """Return all groups that the user may describe, of every broker that is alive."""
         with self._session() as session:
             return session.retry(lambda: _listing(session))
 
-    def cluster(self) -> ClusterDescription | KafkaError:
+    def cluster(self) -> messages.ClusterDescription | KafkaError:
         """Return the brokers that are alive, and the operations that the user may perform on the cluster."""
         with self._session() as session:
             return session.retry(lambda: _cluster(session, with_operations=True))
@@ -207,7 +190,9 @@ def _topic_configs(
 def _described_consumers(session: BrokerSession, connected: BrokerConnection, body: bytes) -> Groups:
     """Return those groups that have the consumer protocol."""
     try:
-        answers = session.request(connected, DESCRIBE_CONSUMER_GROUPS, body, consumer_groups)
+        answers = session.request(
+            connected, messages.DESCRIBE_CONSUMER_GROUPS, body, messages.consumer_groups
+        )
     except UnknownRequestError:
         return {}
     is_other = (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION)
@@ -223,11 +208,8 @@ def described_streams_groups(
 ) -> Sequence[tuple[str, StreamsGroup | KafkaError]]:
     """Return the answers of a coordinator; if it cannot be read for all groups, each is described alone.
 
-    The clients of a group decide how large its description is: it must not hide the other groups.
-
-    Raises:
-        UnknownRequestError: The broker does not know the request.
-        OSError: The broker does not answer.
+    The clients of a group decide how large its description is: it must not hide the other groups. Raises
+    `UnknownRequestError` if the broker does not know the request, and `OSError` if it does not answer.
     """
     version = connected.version(DESCRIBE_STREAMS_GROUPS)
     body = describe_streams_groups(version, ids, with_nodes=with_nodes)
@@ -243,35 +225,39 @@ def described_streams_groups(
     return found
 
 
-def _listing(session: BrokerSession) -> Sequence[GroupListing] | KafkaError:
+def _listing(session: BrokerSession) -> Sequence[messages.GroupListing] | KafkaError:
     cluster = _cluster(session)
     if isinstance(cluster, KafkaError):
         return cluster
     if not cluster.brokers:  # all are fenced, for example after a pause
         return KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE)
-    groups: dict[str, GroupListing] = {}
+    groups: dict[str, messages.GroupListing] = {}
     for address in cluster.brokers:
         connected = session.broker(address)
-        version = connected.version(LIST_GROUPS)
-        read = partial(listed_groups, version)
-        answer = session.request(connected, LIST_GROUPS, list_groups(version), read)
+        version = connected.version(messages.LIST_GROUPS)
+        read = partial(messages.listed_groups, version)
+        answer = session.request(connected, messages.LIST_GROUPS, messages.list_groups(version), read)
         if isinstance(answer, KafkaError):
             return answer
         groups |= {group.id: group for group in answer}
     return tuple(groups.values())
 
 
-def _cluster(session: BrokerSession, *, with_operations: bool = False) -> ClusterDescription | KafkaError:
+def _cluster(
+    session: BrokerSession, *, with_operations: bool = False
+) -> messages.ClusterDescription | KafkaError:
     body = describe_cluster(with_operations=with_operations)
-    return session.request(session.any_broker(), DESCRIBE_CLUSTER, body, cluster_description)
+    return session.request(
+        session.any_broker(), messages.DESCRIBE_CLUSTER, body, messages.cluster_description
+    )
 
 
 def _registered(session: BrokerSession, at: str) -> RegisteredBrokers | KafkaError:
     connected = session.broker(at)
-    version = connected.version(DESCRIBE_BROKERS)
-    read = partial(registered_brokers, version)
-    return session.request(connected, DESCRIBE_BROKERS, describe_brokers(version), read)
+    version = connected.version(messages.DESCRIBE_BROKERS)
+    read = partial(messages.registered_brokers, version)
+    return session.request(connected, messages.DESCRIBE_BROKERS, messages.describe_brokers(version), read)
 
 
-def _is_dead(answer: GroupDescription | KafkaError) -> bool:
-    return isinstance(answer, GroupDescription) and answer.state == DEAD
+def _is_dead(answer: messages.GroupDescription | KafkaError) -> bool:
+    return isinstance(answer, messages.GroupDescription) and answer.state == messages.DEAD

@@ -67,13 +67,6 @@ _TYPES = {
 }
 
 
-@attrs.frozen
-class Coordinator:
-    """The broker (host:port) that coordinates a group."""
-
-    address: str
-
-
 @attrs.frozen(kw_only=True)
 class GroupMember:
     """A member of a group: its client, and the topics that it subscribes to and is assigned."""
@@ -124,17 +117,18 @@ def find_coordinator(ids: Iterable[str]) -> bytes:
     return b"\x00" + compact_array(map(compact_text, ids)) + NO_TAGS
 
 
-def coordinators(reader: ResponseReader) -> Sequence[tuple[str, Coordinator | KafkaError]]:
+def coordinators(reader: ResponseReader) -> Sequence[tuple[str, str | KafkaError]]:
+    """Read groups, each with the address of the broker that coordinates it."""
     reader.skip(4)  # throttle time
 
-    def read() -> tuple[str, Coordinator | KafkaError]:
+    def read() -> tuple[str, str | KafkaError]:
         id_ = reader.compact_text()
         reader.skip(4)  # id of the broker
         host, port = reader.compact_text(), reader.number(4)
         code = reader.number(2)
         reader.compact_text()  # message
         reader.tagged_fields()
-        return id_, KafkaError(code) if code else Coordinator(address(host, port))
+        return id_, KafkaError(code) if code else address(host, port)
 
     return tuple(reader.compact_array(read))
 

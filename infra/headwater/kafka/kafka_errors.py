@@ -116,11 +116,9 @@ _OTHERWISE = " If they do, check that the token URL answers: without a token, no
 def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage], seconds: float) -> Problem:
     """Return the problem for a request without an answer, of a cluster of which a broker answers.
 
-    Args:
-        what: the request, such as "describe the group orders".
-        answering: the broker that answers, and all that the cluster regards as alive.
-        messages: the messages of the client library since the last answer, and the failures of connections.
-        seconds: how long the answer was awaited.
+    `what` is the request, such as "describe the group orders". `messages` are the messages of the client
+    library since the last answer, and the failures of connections; `seconds` is how long the answer was
+    awaited.
     """
     # A broker answers, so the security protocol is right: a closed connection is no cause.
     unclosed = [item for item in messages if not _CLOSED.search(item.text)]

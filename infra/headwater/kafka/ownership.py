@@ -88,8 +88,8 @@ class LatestRecords:
     def add(self, record: ReadRecord | UnreadRecord) -> None:
         """Add the next record of the log.
 
-        Raises:
-            ProblemsError: UnreadableRecord: there are more keys or bytes than the stacks of a cluster need.
+        Raises `ProblemsError` (UnreadableRecord) if there are more keys or bytes than the stacks of a cluster
+        need.
         """
         if isinstance(record, UnreadRecord):
             if len(self._without_key) < MOST_UNREAD:
@@ -166,9 +166,7 @@ def encode_record(record: OwnershipRecord) -> bytes:
 def decode_record(value: bytes) -> OwnershipRecord:
     """Return the record.
 
-    Raises:
-        LaterFormatError: A later version of Headwater has written it.
-        ValueError: The value has another format.
+    Raises `LaterFormatError` if a later version of Headwater has written it, `ValueError` for another format.
     """
     fields = json_object(value, _FORMAT, "format")
     stack = mapping(fields.get("stack"))

@@ -8,14 +8,8 @@ import attrs
 from headwater.model.cluster import ClusterSnapshot, GroupFacts
 from headwater.model.expansions import AgentExpansions
 from headwater.model.nodes import SourceNode
-from headwater.model.operators import (
-    AddGlobalStore,
-    AddReadOnlyStateStore,
-    AddSource,
-    GlobalTable,
-    ReadStream,
-    ReadTable,
-)
+from headwater.model.operators import GlobalTable, ReadStream, ReadTable
+from headwater.model.processor_api import AddGlobalStore, AddReadOnlyStateStore, AddSource
 from headwater.model.records import OwnershipLog, SetupRecord
 from headwater.model.topology import Application, TopologyDocument
 from headwater.model.topology import Protocol as GroupProtocol

@@ -41,11 +41,9 @@ def topic_configs(names: Collection[str], reader: ResponseReader) -> TopicConfig
     """Return the answer to DescribeConfigs for these topics.
 
     Topics have about 35 settings, and most topics have equal settings. So the bytes of a setting are first
-    compared with the settings of the topics before: reading each would take fifty times as long.
-
-    Raises:
-        ValueError: It is no answer, or names other topics: a topic that is missing in it would look as if it
-            did not exist.
+    compared with the settings of the topics before: reading each would take fifty times as long. Raises
+    `ValueError` if it is no answer, or names other topics: a topic that is missing in it would look as if it
+    did not exist.
     """
     reader.skip(4)  # throttle time
     entries = _Entries(reader)

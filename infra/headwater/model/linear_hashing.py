@@ -11,10 +11,8 @@ def bucket(number: int, initial: int, count: int) -> int:
     """Return the bucket of `number` (0 or more) in a table that has grown from `initial` to `count` buckets.
 
     A table grows by splitting one bucket after the other: round k splits the first `initial * 2**k` buckets
-    in order. It never has fewer than `initial` buckets.
-
-    Raises:
-        ValueError: `initial` is less than 1, or `count` less than `initial`.
+    in order. It never has fewer than `initial` buckets. Raises `ValueError` if `initial` is less than 1, or
+    `count` less than `initial`.
     """
     if not 1 <= initial <= count:
         raise ValueError(f"a table of initially {initial} buckets cannot have {count}")

@@ -13,7 +13,8 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.behaviors import Behavior, SinkSettings, SourceSettings, StoreSettings
+from headwater.model.behaviors import Behavior
+from headwater.model.formats import SinkSettings, SourceSettings, StoreSettings
 from headwater.model.problems import Location, Problem
 
 

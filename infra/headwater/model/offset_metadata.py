@@ -136,13 +136,12 @@ class OffsetMetadata:
         the number of processors, None = as many as the changelog topics have partitions.
         """
         read = {f"{_POSITION_KEY}{writer}": offset for writer, offset in positions.items()}
-        owner = {} if processor is None else {_PROCESSOR_KEY: processor}
         move = (
             {} if mark is None else {_MOVED_FROM: mark.before, f"{_MOVE_KEY}{mark.phase.value}": mark.after}
         )
-        first = {} if initial is None else {_INITIAL_KEY: initial}
-        number = {} if count is None else {_COUNT_KEY: count}
-        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner, **first, **number, **move}
+        given = {_PROCESSOR_KEY: processor, _INITIAL_KEY: initial, _COUNT_KEY: count}
+        numbers = {key: number for key, number in given.items() if number is not None}
+        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **numbers, **move}
         body = _COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries.items()))
         plain = _encode_base64(_HEAD.pack(_FORMAT, partition_time) + body)
         if len(plain) <= MAX_METADATA_BYTES:

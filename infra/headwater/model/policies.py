@@ -54,7 +54,20 @@ class Bounds:
 
 
 @attrs.frozen
-class Naming:
+class PolicyRule:
+    """What a policy requires."""
+
+
+@attrs.frozen
+class BoundedRule(PolicyRule):
+    """A rule about a number, for topics of some classes."""
+
+    bounds: Bounds
+    classes: frozenset[TopicClass] = EVERY_CLASS
+
+
+@attrs.frozen
+class Naming(PolicyRule):
     """Names fully match `pattern`, a Java regular expression."""
 
     of: Named
@@ -62,47 +75,32 @@ class Naming:
 
 
 @attrs.frozen
-class TopicPartitions:
+class TopicPartitions(BoundedRule):
     """Partitions of each topic."""
 
-    bounds: Bounds
-    classes: frozenset[TopicClass] = EVERY_CLASS
-
 
 @attrs.frozen
-class ApplicationPartitions:
+class ApplicationPartitions(BoundedRule):
     """Partitions of all topics of an application together."""
 
-    bounds: Bounds
-    classes: frozenset[TopicClass] = EVERY_CLASS
-
 
 @attrs.frozen
-class ReplicationFactor:
+class ReplicationFactor(BoundedRule):
     """Replicas of each partition."""
 
-    bounds: Bounds
-    classes: frozenset[TopicClass] = EVERY_CLASS
-
 
 @attrs.frozen
-class MinInsyncReplicas:
+class MinInsyncReplicas(BoundedRule):
     """Replicas that have a record before it counts as written."""
 
-    bounds: Bounds
-    classes: frozenset[TopicClass] = EVERY_CLASS
-
 
 @attrs.frozen
-class Retention:
+class Retention(BoundedRule):
     """Retention in milliseconds of topics whose cleanup policy deletes; unlimited exceeds every bound."""
 
-    bounds: Bounds
-    classes: frozenset[TopicClass] = EVERY_CLASS
-
 
 @attrs.frozen
-class TopicConfig:
+class TopicConfig(PolicyRule):
     """Settings that topics must have, with these values (None = any), and those that they must not set."""
 
     required: Mapping[str, str | None] = attrs.field(factory=dict)
@@ -111,19 +109,19 @@ class TopicConfig:
 
 
 @attrs.frozen
-class NamedResources:
+class NamedResources(PolicyRule):
     """No internal topic has a generated name."""
 
 
 @attrs.frozen
-class BlastRadius:
+class BlastRadius(PolicyRule):
     """The number of changes that one run may make, over all selected applications."""
 
     limits: Mapping[Effect, int]
 
 
 @attrs.frozen
-class DriftTolerance:
+class DriftTolerance(PolicyRule):
     """Which differences of `headwater drift` are not reported, or do not count.
 
     `ignored_settings` are names of topic settings, or beginnings of names and `*`. Findings below the
@@ -135,20 +133,6 @@ class DriftTolerance:
     least: Severity = Severity.INFO
     tolerated: int = 0
     classes: frozenset[TopicClass] = EVERY_CLASS
-
-
-PolicyRule = (
-    Naming
-    | TopicPartitions
-    | ApplicationPartitions
-    | ReplicationFactor
-    | MinInsyncReplicas
-    | Retention
-    | TopicConfig
-    | NamedResources
-    | BlastRadius
-    | DriftTolerance
-)
 
 
 @attrs.frozen(kw_only=True)

@@ -25,11 +25,8 @@ _REPLICAS = 3
 def record_topic_changes(settings: Mapping[str, str], replication_factor: int) -> Mapping[str, str]:
     """Return the settings that a topic of records must get, none if its settings are not known.
 
-    With three replicas or more, a record survives the loss of a broker only if two have it.
-
-    Args:
-        settings: all settings of the topic that have an effect.
-        replication_factor: the number of replicas of the topic.
+    `settings` are all settings of the topic that have an effect. With three replicas or more, a record
+    survives the loss of a broker only if two have it.
     """
     if not settings:
         return {}

@@ -65,9 +65,7 @@ class LaterFormatError(ValueError):
 def json_object(value: bytes, latest_format: int, format_key: str) -> Mapping[str, Any]:
     """Return the JSON object of a record whose format is known.
 
-    Raises:
-        LaterFormatError: Its `format_key` is a number beyond `latest_format`.
-        ValueError: Anything else.
+    Raises `LaterFormatError` if its `format_key` is a number beyond `latest_format`, otherwise `ValueError`.
     """
     if len(value) > LARGEST_VALUE:
         raise ValueError("too large")

@@ -33,10 +33,7 @@ def change_before(plan: Plan, ownership: Ownership) -> OwnershipChange:
 def change_after(plan: Plan, ownership: Ownership, recorded: Mapping[str, SetupRecord]) -> OwnershipChange:
     """Return what to write when the run has finished.
 
-    Args:
-        plan: the plan of the run.
-        ownership: the records before the run.
-        recorded: application id → setup record with the ids of all topics.
+    `recorded` is application id → setup record with the ids of all topics.
     """
     written, deleted = [], []
     for part in plan.applications:

@@ -53,6 +53,12 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
+def first_names(names: Sequence[str], most: int) -> str:
+    """Return the first names in their order, separated by commas, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def few(names: Sequence[str]) -> str:
     """Return the first names, separated by commas, and how many more there are."""
     more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
@@ -62,9 +68,8 @@ def few(names: Sequence[str]) -> str:
 def lines_of_problems(problems: Iterable[tuple[str, str, str]], most: int | None = None) -> Iterator[str]:
     """Yield a line for each problem; a fix that several of them have is a line of its own after them.
 
-    Args:
-        problems: code, text and fix of each problem. The text names the problem without its fix.
-        most: how many problems with the same fix have a line. The others are counted.
+    `problems` are code, text and fix of each; the text names the problem without its fix. At most `most`
+    problems with the same fix have a line; the others are counted.
     """
     found: dict[tuple[str, str], list[str]] = {}
     for code, text, fix in problems:

@@ -35,18 +35,13 @@ class ClusterWriter(Protocol):
         ...
 
     def repair(self, repairs: Sequence[Repair]) -> None:
-        """Make all repairs.
-
-        Raises:
-            pulumi.RunError: Repairs failed; the message names each topic and ACL with the reason.
-        """
+        """Make all repairs; raises `pulumi.RunError`, which names each topic and ACL with the reason."""
         ...
 
     def delete_topics(self, ids: Mapping[str, str]) -> None:
         """Delete the topics with these ids; `ids` is name → id.
 
-        Raises:
-            pulumi.RunError: Some remain; the message names each with the reason.
+        Raises `pulumi.RunError` if some remain; the message names each with the reason.
         """
         ...
 

@@ -47,8 +47,8 @@ class TopicParent:
     def register(self, resource: TopicResource | AclResource) -> bool:
         """Register a resource, block until the engine has answered, and return whether it succeeded.
 
-        Raises:
-            pulumi.RunError: The engine is shutting down (the SDK may also raise `Exception` with its text).
+        Raises `pulumi.RunError` if the engine is shutting down (the SDK may also raise `Exception` with its
+        text).
         """
         monitor: Any = get_monitor()
         try:
@@ -163,10 +163,7 @@ class TopicRecheck:
     def current(self, topic: TopicResource) -> TopicResource:
         """Return how `topic` is registered now. If it was expanded, make its other changes as repairs.
 
-        Blocks on requests to the cluster.
-
-        Raises:
-            pulumi.RunError: A repair failed.
+        Blocks on requests to the cluster. Raises `pulumi.RunError` if a repair failed.
         """
         partitions = self._partitions(topic.name)
         if partitions < topic.inputs["partitions"]:

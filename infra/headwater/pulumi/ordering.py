@@ -41,8 +41,7 @@ class _Pending:
     def register(self) -> None:
         """Register the resource and wait for the engine; check a topic that expands again before.
 
-        Raises:
-            pulumi.RunError: The registration failed.
+        Raises `pulumi.RunError` if the registration failed.
         """
         if not self.parent.register(self._current()):
             raise pulumi.RunError(

@@ -310,10 +310,8 @@ def _delete_topics(planned: Planned, writer: ClusterWriter, new_reader: Callable
     """Delete retired topics by their ids, after the evidence was read again.
 
     Their resources leave the state afterwards, when the program has ended. If it ends before, the next run
-    does the same.
-
-    Raises:
-        pulumi.RunError: Another client uses a topic since the plan was made, or a deletion failed.
+    does the same. Raises `pulumi.RunError` if another client uses a topic since the plan was made, or if a
+    deletion failed.
     """
     ids = {} if planned.plan is None else _retired_ids(planned.plan)
     if not ids:

@@ -126,8 +126,7 @@ def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
 def register_expanded(action: TopicAction, live_partitions: int, state: StackState) -> Registration:
     """Return how a topic is registered that another client has expanded to `live_partitions`.
 
-    Raises:
-        ValueError: The topic did not exist when the plan was made.
+    Raises `ValueError` if the topic did not exist when the plan was made.
     """
     if action.live is None:
         raise ValueError(action.name)

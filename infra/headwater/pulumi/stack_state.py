@@ -205,9 +205,8 @@ def _outputs_of(
 def _read_others(resources: Mapping[str, Properties]) -> Iterator[OtherResource]:
     """Yield the resources that neither Headwater nor Pulumi itself has registered.
 
-    Args:
-        resources: URN → `type` and `outputs`; in an exported state also `custom`, `external` and
-            `retainOnDelete`.
+    `resources` is URN → `type` and `outputs`; in an exported state also `custom`, `external`,
+    `retainOnDelete`.
     """
     for urn, resource in resources.items():
         type_ = resource["type"]

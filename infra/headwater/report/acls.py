@@ -14,7 +14,7 @@ from headwater.model.problems import Problem
 from headwater.planner.acls import Need
 from headwater.planner.phrases import counted
 from headwater.report.compiled import problem_json
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 _OPTIONS = {
     ResourceKind.TOPIC: "--topic",

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headwater.planner.phrases import counted, lines_of_problems, seconds_phrase, summary_phrase
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 _STYLES = {
     "refused": "bold red",

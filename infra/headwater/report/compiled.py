@@ -9,8 +9,8 @@ from rich.text import Text
 from headwater.model.compiled import Backend, CompiledApplication, InternalTopic, SubTopology
 from headwater.model.problems import Location, Problem, ProblemCode, errors
 from headwater.planner.phrases import counted
-from headwater.report.escaping import printable
 from headwater.report.graph import parallelism
+from headwater.report.markdown import printable
 
 
 def compile_json(compiled: Sequence[CompiledApplication], problems: Iterable[Problem] = ()) -> dict[str, Any]:

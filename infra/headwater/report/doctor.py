@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from headwater.doctor import Finding, Section, Status, has_errors
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.ERROR: "bold red", Status.UNKNOWN: "cyan"}
 _NOUNS = {Status.ERROR: "error", Status.WARNING: "warning", Status.UNKNOWN: "check not made"}

@@ -10,7 +10,7 @@ import attrs
 
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from headwater.planner.phrases import counted
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 
 class Role(Enum):

@@ -19,8 +19,6 @@ from headwater.planner.acls import acls_of, application_needs
 _NOT_DNS = re.compile(r"[^a-z0-9.-]|^[^a-z0-9]|[^a-z0-9]$|\.[-.]|-\.")
 _USER, _COMMON_NAME = "User:", "CN="
 _DIGITS = 8
-
-
 _INTERNAL = (
     ".+-(changelog|repartition|subscription-registration-topic|subscription-response-topic)"
     "|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-[0-9]+-topic"

@@ -77,11 +77,7 @@ def values_digest(values: Mapping[str, Any]) -> str:
 
 
 def read_approved(text: str) -> ApprovedPlan:
-    """Read a digest, or the JSON of a plan, whose digest is computed again.
-
-    Raises:
-        ValueError: The text is neither.
-    """
+    """Read a digest, or the JSON of a plan, whose digest is computed again; raises `ValueError`."""
     if _DIGEST.fullmatch(text.strip()):
         return ApprovedPlan(text.strip())
     try:

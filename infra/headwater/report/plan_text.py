@@ -19,7 +19,7 @@ from headwater.planner import (
     TopicAction,
 )
 from headwater.planner.phrases import counted, setting_text
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 NOT_LISTED = "  … not listed here; `headwater plan` shows them all"
 """The last line of the message that counts the changes of applications without a message of their own."""
@@ -65,10 +65,7 @@ def plan_messages(plan: Plan, repairs: Mapping[str, Sequence[str]]) -> Iterator[
     """Yield the messages of a Pulumi run: the plan of each application, and last how many are not listed.
 
     Applications with nothing to report have no message. Topics to be deleted are always listed completely.
-
-    Args:
-        plan: The plan of the run.
-        repairs: Application id → lines about what changed outside Pulumi, and is repaired.
+    `repairs` is application id → lines about what changed outside Pulumi, and is repaired.
     """
     listed = 0
     others: list[ApplicationPlan] = []

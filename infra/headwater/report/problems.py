@@ -12,7 +12,7 @@ from rich.text import Text
 
 from headwater.model.problems import Problem, Severity
 from headwater.planner.phrases import counted
-from headwater.report.escaping import block, printable
+from headwater.report.markdown import block, printable
 
 WIDTH = 100
 _LABEL_WIDTH = 10

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headwater.planner.phrases import count_phrase, seconds_phrase
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 
 def _processors_line(status: Mapping[str, Any]) -> str:

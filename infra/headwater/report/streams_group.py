@@ -6,7 +6,7 @@ from typing import Any
 from headwater.describe import UnusableTopologyError, pushed_topology, write_description
 from headwater.model.streams_groups import GroupTopic, StreamsGroup, StreamsMember
 from headwater.planner.phrases import counted
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 _NONE = "-"
 

@@ -4,7 +4,7 @@ import re
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from headwater.report.escaping import printable
+from headwater.report.markdown import printable
 
 
 def template(name: str) -> Template:

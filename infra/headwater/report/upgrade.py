@@ -12,8 +12,7 @@ from rich.text import Text
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from headwater.report.compiled import location_json, problem_json
-from headwater.report.escaping import code, grouped_names, printable, prose
-from headwater.report.markdown_limit import LIMIT, shorten_markdown
+from headwater.report.markdown import LIMIT, code, grouped_names, printable, prose, shorten_markdown, table
 from headwater.report.problems import (
     SIGNS,
     entry_rich,
@@ -154,12 +153,7 @@ def _application_markdown(part: ApplicationUpgrade, rows: int | None) -> Iterato
     for data in part.data:
         yield f"- *Data*: {prose(data.text)}\n"
     if part.changes:
-        yield "| | change | before | after |\n|---|---|---|---|"
-        for change in part.changes[:rows]:
-            yield _change_row(change)
-        if more := len(part.changes) - len(part.changes[:rows]):
-            yield f"\n… and {more:,} more"
-        yield ""
+        yield from table("| | change | before | after |", part.changes, _change_row, rows)
         reasons = (
             ((change.why, change.first), change.topic or change.kind) for change in part.changes[:rows]
         )

@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any
 
 from headwater.model import operators as model
+from headwater.model import processor_api
 from headwater.model.durations import parse_duration
-from headwater.model.operators.streams import SuppressUntil
+from headwater.model.operators import SuppressUntil
 from headwater.model.windows import (
     HoppingWindow,
     JoinWindow,
@@ -256,12 +257,12 @@ def _to_stream(options: Options) -> model.ToStream:
     )
 
 
-def _add_state_store(options: Options) -> model.AddStateStore:
-    return model.AddStateStore(stores.build_store(options), tuple(options.get("processors", ())))
+def _add_state_store(options: Options) -> processor_api.AddStateStore:
+    return processor_api.AddStateStore(stores.build_store(options), tuple(options.get("processors", ())))
 
 
-def _add_global_store(options: Options) -> model.AddGlobalStore:
-    return model.AddGlobalStore(
+def _add_global_store(options: Options) -> processor_api.AddGlobalStore:
+    return processor_api.AddGlobalStore(
         stores.build_topic_store(options["store"]),
         options["topic"],
         name=options.get("name"),
@@ -271,12 +272,12 @@ def _add_global_store(options: Options) -> model.AddGlobalStore:
     )
 
 
-def _add_source(options: Options) -> model.AddSource:
-    return model.AddSource(topics=topics(options), **_consumed(options))
+def _add_source(options: Options) -> processor_api.AddSource:
+    return processor_api.AddSource(topics=topics(options), **_consumed(options))
 
 
-def _add_processor(options: Options) -> model.AddProcessor:
-    return model.AddProcessor(
+def _add_processor(options: Options) -> processor_api.AddProcessor:
+    return processor_api.AddProcessor(
         options["name"],
         tuple(options["parents"]),
         stores.inline_stores(options.get("stores", [])),
@@ -284,8 +285,8 @@ def _add_processor(options: Options) -> model.AddProcessor:
     )
 
 
-def _add_sink(options: Options) -> model.AddSink:
-    return model.AddSink(
+def _add_sink(options: Options) -> processor_api.AddSink:
+    return processor_api.AddSink(
         options["name"],
         tuple(options["parents"]),
         topic=options.get("topic"),
@@ -296,8 +297,8 @@ def _add_sink(options: Options) -> model.AddSink:
     )
 
 
-def _add_read_only_state_store(options: Options) -> model.AddReadOnlyStateStore:
-    return model.AddReadOnlyStateStore(
+def _add_read_only_state_store(options: Options) -> processor_api.AddReadOnlyStateStore:
+    return processor_api.AddReadOnlyStateStore(
         stores.build_topic_store(options["store"]),
         options["topic"],
         source_name=options["sourceName"],
@@ -308,8 +309,8 @@ def _add_read_only_state_store(options: Options) -> model.AddReadOnlyStateStore:
     )
 
 
-def _connect(options: Options) -> model.ConnectStores:
-    return model.ConnectStores(options["processor"], tuple(options["stores"]))
+def _connect(options: Options) -> processor_api.ConnectStores:
+    return processor_api.ConnectStores(options["processor"], tuple(options["stores"]))
 
 
 BUILDERS: dict[str, Callable[[Options], model.Operator]] = {

@@ -19,8 +19,6 @@ from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import broker_text
 
 Options = Mapping[str, Any]
-
-
 _TOPIC_PREFIX = "topic."
 
 

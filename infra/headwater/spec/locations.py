@@ -15,8 +15,6 @@ MAX_NODES = 200_000
 """Number of scalars, mappings and lists in one file."""
 MAX_PROBLEMS = 100
 """Problems of one document; the others are not shown."""
-
-
 PathPart = str | int
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 

@@ -14,7 +14,7 @@ import attrs
 
 from headwater.compiler.configs.values import ConfigType, parse_value
 from headwater.compiler.configs.values import allowed_values as describe_values
-from headwater.compiler.java.numbers import double_text
+from headwater.compiler.java.config_values import double_text
 from headwater.model.cluster_profiles import RELIED_ON
 from headwater.model.policies import matches_any
 from headwater.model.problems import Problem, ProblemCode, shorten_text

@@ -133,11 +133,7 @@ class _TreeBuilder:
         self._anchors: set[str] = set()
 
     def read(self, events: Iterable[Event]) -> None:
-        """Build until the last event.
-
-        Raises:
-            _ReadingStopped: a limit was reached; the last of `problems` names it.
-        """
+        """Build until the last event; raises `_ReadingStopped` at a limit: see the last of `problems`."""
         for event in events:
             if isinstance(event, ScalarEvent):
                 refused = self._enter(event, event.tag)

@@ -47,10 +47,8 @@ class Cache:
     def ensure(self, name: str, make: Callable[[Path, Progress], None], progress: Progress) -> Path:
         """Return the folder `name`; `make` fills it if it does not exist yet.
 
-        Of several processes one fills it and the others wait. If `make` raises, the folder is removed.
-
-        Raises:
-            ToolchainError: The cache cannot be written.
+        Of several processes one fills it and the others wait. If `make` raises, the folder is removed. Raises
+        `ToolchainError` if the cache cannot be written.
         """
         if found := self.find(name):
             return found

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
+import click
 from rich.console import Console
 from rich.markup import escape
 
 
-class ToolchainError(Exception):
+class ToolchainError(click.ClickException):
     """A program could not be obtained or started. The text is for the operator and says what to do."""
 
 

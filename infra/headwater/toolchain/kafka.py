@@ -62,8 +62,7 @@ def ensure_kafka(
 ) -> KafkaDistribution:
     """Return Kafka, downloaded on first use.
 
-    Raises:
-        ToolchainError: Programs are missing (all are named), or the version is not pinned.
+    Raises `ToolchainError` if programs are missing (all are named), or if the version is not pinned.
     """
     cache, jars = cache or Cache(), _jars_of(version)
     programs = machine.require(_needed_programs(cache, jars))

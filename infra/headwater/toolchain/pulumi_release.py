@@ -41,11 +41,7 @@ def release_entry(version: str) -> str:
 
 
 def given_hash(variable: str) -> str | None:
-    """Return the SHA-256 in an environment variable, None if it is not set.
-
-    Raises:
-        ToolchainError: The value is no SHA-256.
-    """
+    """Return the SHA-256 in an environment variable, None if it is not set; raises `ToolchainError`."""
     text = os.environ.get(variable, "").strip().lower()
     if text and not _HASH.fullmatch(text):
         raise ToolchainError(f"{variable} is not a SHA-256.\n  Set it to 64 hexadecimal digits.")

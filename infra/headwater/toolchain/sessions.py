@@ -121,8 +121,7 @@ def _wait_for_end(process: "subprocess.Popen[bytes]", timeout_seconds: float | N
 def kill_session(leader: int) -> None:
     """Kill all processes of the session that the process `leader` started, and wait until they have ended.
 
-    Raises:
-        TimeoutError: Some are still there after half a minute.
+    Raises `TimeoutError` if some are still there after half a minute.
     """
     deadline = time.monotonic() + _KILL_SECONDS
     while members := session_members(leader):

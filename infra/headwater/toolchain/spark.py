@@ -102,8 +102,7 @@ def spark_java_options(cache: Cache | None = None) -> tuple[str, ...]:
 def ensure_spark_classes(cache: Cache, progress: Progress) -> None:
     """Record the archive on first use; without PySpark there is nothing to do.
 
-    Raises:
-        ToolchainError: Spark does not start.
+    Raises `ToolchainError` if Spark does not start.
     """
     entry, home = _cache_entry(), _spark_home()
     if entry is None or home is None:

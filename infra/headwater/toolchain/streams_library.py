@@ -16,10 +16,8 @@ _SOURCE = _IN_WHEEL if _IN_WHEEL.is_dir() else Path(__file__).parents[3] / "stre
 def ensure_streams_library(cache: Cache | None = None, progress: Progress | None = None) -> Path:
     """Return the jar of the wheel; in a checkout, the jar that Maven builds on first use.
 
-    A wheel that was built without Maven has no jar. A jar of other sources is not used.
-
-    Raises:
-        ToolchainError: The jar has to be built, and Maven or a JDK is missing, or Maven failed.
+    A wheel that was built without Maven has no jar. A jar of other sources is not used. Raises
+    `ToolchainError` if Maven or a JDK is missing for a build, or if Maven failed.
     """
     if belongs_to(_IN_WHEEL / JAR, _SOURCE):
         return _IN_WHEEL / JAR

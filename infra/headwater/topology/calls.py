@@ -179,8 +179,7 @@ class Result:
     def handle(self) -> str:
         """Return the name by which a later step refers to the result.
 
-        Raises:
-            ValueError: It has none: the records of a branch within its `then`.
+        Raises `ValueError` if it has none: the records of a branch within its `then`.
         """
         if self.is_start:
             raise ValueError(

@@ -28,16 +28,16 @@ from headwater.cli.java_export import (
     keep_last,
     kill_group,
     no_java,
-    streams_library,
     unpacked,
     unreadable,
 )
 from headwater.compiler import build_nodes
-from headwater.model.behaviors import DEFAULT_FORMAT
+from headwater.model.formats import DEFAULT_FORMAT
 from headwater.model.nodes import SourceNode
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.toolchain.machine import JAVA
+from headwater.toolchain.streams_library import ensure_streams_library
 from headwater_spark.commands.java_code import JavaCode
 from headwater_spark.engine.partitioners.hashing import (
     PartitionerEndedError,
@@ -227,7 +227,7 @@ def java_partitioners(
     java = JAVA.locate()
     if java is None:
         raise ProblemsError([no_java()])
-    library = streams_library()
+    library = ensure_streams_library()
     with ExitStack() as stack:
         temporary = TemporaryDirectory(prefix="headwater-partitioner-", ignore_cleanup_errors=True)
         folder = Path(stack.enter_context(temporary))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headwater.cli.console import ExitCode, print_json, print_problems
-from headwater.cli.options import cluster_options, files_argument, policies_option
-from headwater.cli.policies import read_policies
+from headwater.cli.options import cluster_options, files_argument, policies_option, read_policies
 from headwater.kafka import command_line
 from headwater.kafka.command_line import NamedCluster, NamedPath
 from headwater.model.offset_metadata import MovePhase

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headwater.cli.console import ExitCode
-from headwater.cli.options import Count, Setting, each_once, policies_option
-from headwater.cli.policies import read_policies
+from headwater.cli.options import Count, Setting, each_once, policies_option, read_policies
 from headwater.kafka.command_line import NamedCluster, NamedPath, cluster_options
 from headwater.toolchain import spark_java_options
 from headwater_spark.commands.console import (

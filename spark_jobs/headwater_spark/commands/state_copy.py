@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from headwater.cli.console import ExitCode
-from headwater.cli.options import Setting, policies_option
-from headwater.cli.policies import read_policies
+from headwater.cli.options import Setting, policies_option, read_policies
 from headwater.compiler import StreamsConfig
 from headwater.kafka.command_line import NamedCluster, NamedPath, cluster_options
 from headwater_spark.commands.console import Progress, interrupted_by_sigterm, read_single_document

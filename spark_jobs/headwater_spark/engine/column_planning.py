@@ -12,13 +12,13 @@ from headwater.model.behaviors import (
     Aggregation,
     AggregationKind,
     RunProcessor,
-    StoreView,
     StreamAggregate,
     StreamTableJoin,
     TableSource,
     TableTableJoin,
     TableTransformValues,
 )
+from headwater.model.formats import StoreView
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater_spark.engine.column_operators.aggregates import KeyTotals
 from headwater_spark.engine.column_operators.rows import ColumnProcess, NotInColumnsError, Rows

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from headwater.model.behaviors import AggregationKind, RunProcessor, SourceSettings, StreamAggregate
+from headwater.model.behaviors import AggregationKind, RunProcessor, StreamAggregate
+from headwater.model.formats import SourceSettings
 from headwater.model.nodes import Node, ProcessorNode, SourceNode
 from headwater_spark.engine.records import InputRecord, Value
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES

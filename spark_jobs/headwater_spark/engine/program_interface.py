@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import attrs
 
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater.model.nodes import Node, StateStore
 from headwater_spark.engine.records import CurrentRecord, Value
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import attrs
 
-from headwater.model.behaviors import SinkSettings, SourceSettings
+from headwater.model.formats import SinkSettings, SourceSettings
 from headwater.model.nodes import SinkNode, SourceNode
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.error_handlers import ErrorHandlers

@@ -13,7 +13,7 @@ import attrs
 
 from headwater.compiler import compile_document
 from headwater.compiler.java.collections import JavaQueue
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater.model.nodes import NodeTopology, SinkNode, SourceNode
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.preflight import RunnableDocument

@@ -7,6 +7,15 @@ from hypothesis import strategies as st
 
 from headwater.compiler import build_nodes
 from headwater.model import behaviors as does
+from headwater.model.formats import (
+    FilteredView,
+    JoinedView,
+    MappedView,
+    StoreView,
+    SuppressedView,
+    TableView,
+    TransformedView,
+)
 from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from headwater.model.problems import errors
 from headwater.spec import parse_document
@@ -62,16 +71,16 @@ def _named(behavior: object) -> Iterator[str]:
         yield from _read_stores(behavior.other)
 
 
-def _read_stores(view: does.TableView) -> Iterator[str]:
+def _read_stores(view: TableView) -> Iterator[str]:
     match view:
-        case does.StoreView(store):
+        case StoreView(store):
             yield store
-        case does.FilteredView(parent) | does.MappedView(parent) | does.TransformedView(parent):
+        case FilteredView(parent) | MappedView(parent) | TransformedView(parent):
             yield from _read_stores(parent)
-        case does.SuppressedView(parent, store):
+        case SuppressedView(parent, store):
             yield store
             yield from _read_stores(parent)
-        case does.JoinedView(_, left, right):
+        case JoinedView(_, left, right):
             yield from _read_stores(left)
             yield from _read_stores(right)
 

@@ -5,9 +5,9 @@ import pytest
 from headwater.compiler.dsl import build_dsl
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model import operators as op
+from headwater.model import processor_api
 from headwater.model.nodes import NodeTopology
-from headwater.model.operators import JoinType, Operator, Step, TransformKind
-from headwater.model.operators.streams import SuppressUntil
+from headwater.model.operators import JoinType, Operator, Step, SuppressUntil, TransformKind
 from headwater.model.problems import Location
 from headwater.model.topology import Application, TopologyDocument
 from headwater.model.windows import TumblingWindow
@@ -87,7 +87,7 @@ def test_the_alias_of_a_branch_with_calls_names_the_last_result() -> None:
 
 
 def test_calls_on_the_topology_are_not_valid_in_branches() -> None:
-    source = step(op.AddSource("s", op.Topics(("b",))))
+    source = step(processor_api.AddSource("s", op.Topics(("b",))))
     split = step(op.Split(branches=(op.Branch(then=(source,)),)))
     summary, _, fix = only_problem(step(STREAM), split)
     assert summary == "`addSource` is a call on the whole topology, not on a branch."

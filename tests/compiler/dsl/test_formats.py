@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.model.behaviors import Format, RecordFormat
+from headwater.model.formats import Format, RecordFormat
 from headwater.model.nodes import SinkNode
 from headwater.model.problems import errors
 from tests.compiler.dsl.documents import built_calls

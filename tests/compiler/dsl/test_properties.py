@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from headwater.compiler.dsl import build_dsl
 from headwater.compiler.streams_config import OPTIMIZATIONS, StreamsConfig
 from headwater.model import operators as op
-from headwater.model.operators import JoinType, Operator, Step, TransformKind
-from headwater.model.operators.streams import SuppressUntil
+from headwater.model import processor_api
+from headwater.model.operators import JoinType, Operator, Step, SuppressUntil, TransformKind
 from headwater.model.problems import Location
 from headwater.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
 from headwater.model.topology import Application, TopologyDocument
@@ -75,11 +75,18 @@ simple = st.one_of(
     named(op.ReadTable, topic=topics, materialized=materializations),
     named(op.GlobalTable, topic=topics, materialized=materializations),
     named(
-        op.AddGlobalStore, store=builders, topic=topics, source_name=st.none() | st.sampled_from(["n", "m"])
+        processor_api.AddGlobalStore,
+        store=builders,
+        topic=topics,
+        source_name=st.none() | st.sampled_from(["n", "m"]),
     ),
-    st.builds(op.AddStateStore, store=builders, processors=parents),
+    st.builds(processor_api.AddStateStore, store=builders, processors=parents),
     st.builds(
-        op.AddReadOnlyStateStore, builders, topics, st.sampled_from(["n", "m"]), st.sampled_from(["n", "o"])
+        processor_api.AddReadOnlyStateStore,
+        builders,
+        topics,
+        st.sampled_from(["n", "m"]),
+        st.sampled_from(["n", "o"]),
     ),
     named(op.Transform, kind=st.sampled_from(TransformKind), materialized=materializations),
     named(op.Process, stores=stores, connected=inline),
@@ -109,10 +116,12 @@ simple = st.one_of(
         is_foreign_key=st.booleans(),
         materialized=materializations,
     ),
-    st.builds(op.AddSource, name=st.sampled_from(["n", "m"]), topics=sets),
-    st.builds(op.AddProcessor, name=st.sampled_from(["n", "m"]), parents=parents, connected=inline),
-    st.builds(op.AddSink, name=st.sampled_from(["n", "m"]), parents=parents, topic=topics),
-    st.builds(op.ConnectStores, processor=st.sampled_from(["n", "m"]), stores=stores),
+    st.builds(processor_api.AddSource, name=st.sampled_from(["n", "m"]), topics=sets),
+    st.builds(
+        processor_api.AddProcessor, name=st.sampled_from(["n", "m"]), parents=parents, connected=inline
+    ),
+    st.builds(processor_api.AddSink, name=st.sampled_from(["n", "m"]), parents=parents, topic=topics),
+    st.builds(processor_api.ConnectStores, processor=st.sampled_from(["n", "m"]), stores=stores),
 )
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from headwater.model.cluster import LiveTopic
 from headwater.model.records import OwnershipRecord, StackIdentity
-from headwater.planner.evidence.deletion import Claim, deletion_obstacles
-from headwater.planner.evidence.topics import TopicEvidence
+from headwater.planner.evidence.topics import Claim, TopicEvidence, deletion_obstacles
 from headwater.planner.ownership import Ownership
 from tests.planner.evidence_values import CHANGELOG
 from tests.planner.simulated_cluster import COMPACTED, SimulatedCluster

@@ -3,12 +3,11 @@
 Each function takes the state of an application and returns a `Change`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
 from headwater.agent.decide.assessment import Assessment
-from headwater.agent.decide.attempt_problems import problem_of_result
 from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.events import (
     AgentEvent,
@@ -21,8 +20,9 @@ from headwater.agent.events import (
     Notified,
 )
 from headwater.agent.state import ApplicationState, Expansion, Outcome, Phase, TopicResult
+from headwater.model.acls import Operation
 from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
-from headwater.model.problems import Problem
+from headwater.model.problems import Problem, ProblemCode
 from headwater.planner.phrases import counted, failure_texts, seconds_phrase
 
 
@@ -314,3 +314,66 @@ def _reason_of(assessment: Assessment, state: ApplicationState) -> str:
     if state.settled:
         return "partitions are missing"
     return "partitions were missing when the agent first read the cluster"
+
+
+_WHY = (
+    "Internal topics have too few partitions: do not produce to the new partitions of the source topics yet."
+)
+_THEN = "The agent retries. If it has given up, restart the leader or run `pulumi up`."
+_DENIED = "TOPIC_AUTHORIZATION_FAILED"
+_SHOW_QUOTAS = (
+    "`kafka-configs.sh --bootstrap-server BROKER --describe --entity-type users` shows the quota "
+    "`controller_mutation_rate` of users"
+)
+_REFUSALS: Mapping[str, str] = {
+    "POLICY_VIOLATION": "Have the policy or the limit of the brokers changed.",
+    "INVALID_REPLICATION_FACTOR": "Start the brokers that are stopped: too few answer for the replicas of "
+    "new partitions.",
+    "THROTTLING_QUOTA_EXCEEDED": f"Have the quota raised: {_SHOW_QUOTAS}.",
+}
+"""Kafka's errors with which brokers refuse new partitions → what to do."""
+_NOT_CONFIRMED = "LEADERSHIP_NOT_CONFIRMED"
+_WITHOUT_ANSWER = frozenset({"_TIMED_OUT", "_TRANSPORT", "REQUEST_TIMED_OUT"})
+_LISTS_PERMISSIONS = (
+    "`headwater acls FILES --self --for agent --principal User:NAME` prints all permissions that the "
+    "agent needs."
+)
+
+
+def problem_of_result(application: str, result: TopicResult) -> Problem:
+    """Return the problem of a topic that an attempt for `application` could not expand."""
+    topic, partitions = result.topic, f"{result.partitions} partitions"
+    if result.error == _DENIED:
+        code, expected = ProblemCode.NOT_AUTHORIZED, f"permission {Operation.ALTER} on topic {topic}"
+        summary = f"The Kafka brokers do not let the agent add partitions to topic {topic}."
+        fix = f"Grant the agent's user {Operation.ALTER} on the topic: {_LISTS_PERMISSIONS}"
+    elif result.error in _REFUSALS:
+        code, expected, fix = ProblemCode.REFUSED_BY_BROKERS, partitions, _REFUSALS[result.error]
+        summary = f"The Kafka brokers refuse to add partitions to topic {topic}."
+    elif result.error == _NOT_CONFIRMED:
+        code, expected = ProblemCode.REQUEST_NOT_ANSWERED, "an agent that leads"
+        summary = f"The agent did not request partitions for topic {topic}: its leadership was not confirmed."
+        fix = (
+            "Check that the brokers answer, and whether `headwater agent status` says why the agent cannot "
+            "take part in the election."
+        )
+    elif result.error in _WITHOUT_ANSWER:
+        code, expected = ProblemCode.REQUEST_NOT_ANSWERED, partitions
+        summary = f"The Kafka brokers did not answer the request for partitions of topic {topic}."
+        fix = (
+            "Check that the brokers and the controller answer, and whether a quota delays the request: "
+            f"{_SHOW_QUOTAS}."
+        )
+    else:
+        code, expected, fix = ProblemCode.REFUSED_BY_BROKERS, partitions, "Check the log of the controller."
+        summary = f"The Kafka brokers did not add partitions to topic {topic}."
+    return Problem(
+        code=code,
+        application=application,
+        summary=summary,
+        topic=topic,
+        expected=expected,
+        found=": ".join(word for word in (result.error, result.message) if word) or None,
+        why=_WHY,
+        fix=f"{fix} {_THEN}",
+    )

@@ -29,13 +29,8 @@ def update_application(
 ) -> Change:
     """Return the application with its current phase.
 
-    Args:
-        before: the application before the observation.
-        assessment: the comparison of the application with the cluster.
-        context: time, random number and policy of the decision.
-        leads: whether this agent leads and has read the journal.
-        is_held: whether another application must first expand a source topic of this one.
-        is_confirmed: whether the last metadata shows every count that the agent uses.
+    `leads`: this agent leads and has read the journal. `is_held`: another application must first expand a
+    source topic of this one. `is_confirmed`: the last metadata shows every count that the agent uses.
     """
     state = attrs.evolve(
         _with_progress(before, assessment),

@@ -24,7 +24,6 @@ from headwater.kafka.command_line import NamedPath
 from headwater.toolchain import (
     KafkaDistribution,
     PulumiToolchain,
-    ToolchainError,
     ensure_kafka,
     ensure_pulumi,
     ensure_spark_jars,
@@ -178,8 +177,6 @@ def demo(context: click.Context, keep: Path | None) -> None:
         else:
             with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
                 is_expected = _run_demo(Path(folder), kafka, pulumi, jars, console)
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from error
     except FileExistsError:
         raise click.UsageError(f"{keep} exists. Choose a folder that does not exist.") from None
     context.exit(ExitCode.DONE if is_expected else ExitCode.PROBLEMS)

@@ -71,8 +71,7 @@ def first_hour() -> int:
 def produce_payments(servers: str, topic: str, records: Iterable[Payment], start: int) -> None:
     """Produce payments to partition 0, to keep their order; `start` is the start of the first hour.
 
-    Raises:
-        RuntimeError: The broker did not accept all of them in time.
+    Raises `RuntimeError` if the broker did not accept all of them in time.
     """
     producer = Producer({"bootstrap.servers": servers}, logger=client_log())
     for record in records:
@@ -83,11 +82,7 @@ def produce_payments(servers: str, topic: str, records: Iterable[Payment], start
 
 
 def _read_revenue(servers: str, topic: str, partitions: int, start: int) -> Mapping[str, float]:
-    """Return `CATEGORY, hour N` → revenue, from all committed records.
-
-    Raises:
-        RuntimeError: The broker does not answer.
-    """
+    """Return `CATEGORY, hour N` → revenue, from committed records; raises `RuntimeError` without answer."""
     settings = {"bootstrap.servers": servers, "group.id": "demo", "isolation.level": "read_committed"}
     consumer = Consumer({**settings, "enable.partition.eof": True}, logger=client_log())
     found = {}

@@ -77,14 +77,8 @@ def observe_permissions(
 ) -> PermissionFacts:
     """Return what the brokers permit; raises `ProblemsError` if they do not answer.
 
-    Args:
-        connection: The connection of the user.
-        admin: A client with this connection.
-        documents: The documents of the applications; without any, an example name is checked.
-        purpose: What the user is for.
-        with_groups: Whether groups can be described.
-        existing: The topics of the cluster.
-        with_ownership: Whether the stack has ownership records.
+    Without `documents`, an example name is checked. `with_groups`: groups can be described. `existing` are
+    the topics of the cluster. `with_ownership`: the stack has ownership records.
     """
     names, required = _Names.of(documents, existing, with_ownership=with_ownership), REQUIRED[purpose]
     denied: dict[Right, Sequence[str]] = {}

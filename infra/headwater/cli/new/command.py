@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from click.core import ParameterSource
 
-from headwater.cli.console import ProblemsExit, json_text
+from headwater.cli.console import json_text
 from headwater.cli.new.project import (
     EXAMPLES,
     Forge,
@@ -25,7 +25,6 @@ from headwater.cli.new.project import (
 from headwater.kafka.command_line import NamedPath
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.spec.schema import published_schema
-from headwater.toolchain import ToolchainError
 from headwater.toolchain.streams_library import ensure_streams_library
 
 if TYPE_CHECKING:
@@ -82,23 +81,22 @@ def new(
     """
     chosen = folder.absolute().resolve().name if name is None else name
     url = ""
-    try:
-        check_name(chosen)
-        contents: Mapping[str, str | bytes]
-        if streams:
-            _refuse_with_streams(click.get_current_context())
-            contents = streams_project_files(chosen, Forge(forge), read_template, _read_library())
-        else:
-            installed = distribution("headwater").read_text(_DIRECT_URL) or ""
-            url = _wheel_url(wheel) if wheel else wheel_of(installed)
-            project = Project(
-                name=chosen, wheel=url or _no_wheel(), forge=Forge(forge), example=EXAMPLES[example]
-            )
-            schema = {"topologies/.schema.json": json_text(published_schema("topology.v1"))}
-            contents = {**project_files(project, read_template), **schema}
-        write_project(folder, contents)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
+    check_name(chosen)
+    contents: Mapping[str, str | bytes]
+    if streams:
+        _refuse_with_streams(click.get_current_context())
+        contents = streams_project_files(
+            chosen, Forge(forge), read_template, ensure_streams_library().read_bytes()
+        )
+    else:
+        installed = distribution("headwater").read_text(_DIRECT_URL) or ""
+        url = _wheel_url(wheel) if wheel else wheel_of(installed)
+        project = Project(
+            name=chosen, wheel=url or _no_wheel(), forge=Forge(forge), example=EXAMPLES[example]
+        )
+        schema = {"topologies/.schema.json": json_text(published_schema("topology.v1"))}
+        contents = {**project_files(project, read_template), **schema}
+    write_project(folder, contents)
     click.echo(f"Created {len(contents)} files in {folder}:")
     for path in contents:
         click.echo(f"  {path}")
@@ -112,13 +110,6 @@ def _refuse_with_streams(context: click.Context) -> None:
     for option in ("example", "wheel"):
         if context.get_parameter_source(option) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{option} cannot be combined with --streams.")
-
-
-def _read_library() -> bytes:
-    try:
-        return ensure_streams_library().read_bytes()
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _wheel_url(text: str) -> str:

@@ -157,13 +157,9 @@ _WORKFLOWS = {
 def streams_project_files(
     name: str, forge: Forge, template: Callable[[str], str], jar: bytes
 ) -> Mapping[str, str | bytes]:
-    """Return path → content.
+    """Return path → content of a project for the Maven artifact `name`; `template` reads a file of `files/`.
 
-    Args:
-        name: the name of the Maven artifact.
-        forge: where the repository is hosted.
-        template: reads a file of `files/`.
-        jar: Headwater's library. It is part of the project, as a repository of Maven: no public one has it.
+    `jar` is Headwater's library. It is part of the project, as a repository of Maven: no public one has it.
     """
     kafka_streams = {"KAFKA_STREAMS_VERSION": KAFKA_STREAMS}
     versions = {**kafka_streams, "LIBRARY_VERSION": VERSION}

@@ -9,24 +9,13 @@ from typing import TypeAlias
 
 import attrs
 
-from headwater.compiler.java.config_values import (
-    INT,
-    LONG,
-    SHORT,
-    is_duration,
-    may_be_class,
-    parse_boolean,
-    parse_decimal,
-    parse_whole,
-    split_list,
-    trim_text,
-)
+from headwater.compiler.java import config_values as java
 from headwater.model.problems import Problem, ProblemCode, shorten_text
 
 Value: TypeAlias = str | int | float | bool | list[str]
 
 _MORE_BITS = 512
-_BITS = {"short": SHORT, "int": INT, "long": LONG}
+_BITS = {"short": java.SHORT, "int": java.INT, "long": java.LONG}
 _REPLICAS = re.compile(r"(?:[0-9]+:[0-9]+)?")
 _BY_DURATION = "by_duration:"
 _LARGE = 1_000_000
@@ -59,7 +48,7 @@ class ConfigType:
 
 def parse_value(config: ConfigType, text: str) -> Value | None:
     """Return the value that Kafka reads, None if it refuses the text."""
-    value = _PARSERS[config.type](config, text if config.form in _UNTRIMMED else trim_text(text))
+    value = _PARSERS[config.type](config, text if config.form in _UNTRIMMED else java.trim_text(text))
     return value if value is not None and _is_valid(config, value) else None
 
 
@@ -96,7 +85,7 @@ def _allowed_lists(config: ConfigType) -> str:
 def _allowed_numbers(config: ConfigType, text: str) -> str:
     kind = "a number" if config.type == "double" else "a whole number"
     least, most = config.least, config.most
-    found = parse_whole(trim_text(text), _MORE_BITS) if config.type in _BITS else None
+    found = java.parse_whole(java.trim_text(text), _MORE_BITS) if config.type in _BITS else None
     bound = 2 ** (_BITS.get(config.type, 1) - 1)
     if found is not None and not -bound <= found < bound:  # the type has the limits, not the validator
         least, most = -bound if least is None else least, bound - 1 if most is None else most
@@ -129,16 +118,16 @@ _FORMS = {
 
 
 def _parse_class(_: ConfigType, text: str) -> str | None:
-    return text if may_be_class(text) else None
+    return text if java.may_be_class(text) else None
 
 
 _PARSERS: Mapping[str, Callable[[ConfigType, str], Value | None]] = {
-    "boolean": lambda _, text: parse_boolean(text),
-    **dict.fromkeys(_BITS, lambda config, text: parse_whole(text, _BITS[config.type])),
-    "double": lambda _, text: parse_decimal(text),
+    "boolean": lambda _, text: java.parse_boolean(text),
+    **dict.fromkeys(_BITS, lambda config, text: java.parse_whole(text, _BITS[config.type])),
+    "double": lambda _, text: java.parse_decimal(text),
     "string": lambda _, text: text,
     "password": lambda _, text: text,
-    "list": lambda _, text: split_list(text),
+    "list": lambda _, text: java.split_list(text),
     "class": _parse_class,
 }
 
@@ -164,7 +153,7 @@ def _is_valid_text(config: ConfigType, text: str) -> bool:
     if config.form == "optimizations":
         return read_optimizations(text) is not None
     if config.form == "offset reset" and text.startswith(_BY_DURATION):
-        return is_duration(text.removeprefix(_BY_DURATION))
+        return java.is_duration(text.removeprefix(_BY_DURATION))
     if config.values:
         known = tuple(word.upper() for word in config.values) if config.any_case else config.values
         return (text.upper() if config.any_case else text) in known
@@ -173,7 +162,7 @@ def _is_valid_text(config: ConfigType, text: str) -> bool:
 
 def _is_valid_list(config: ConfigType, items: list[str]) -> bool:
     if config.form == "replicas":
-        return items == ["*"] or all(_REPLICAS.fullmatch(trim_text(item)) for item in items)
+        return items == ["*"] or all(_REPLICAS.fullmatch(java.trim_text(item)) for item in items)
     if config.most_items is not None and len(items) > config.most_items:
         return False
     if config.nonempty and not items:
@@ -196,7 +185,7 @@ def read_optimizations(text: str) -> frozenset[str] | None:
 
 def _split_at_commas(text: str) -> list[str]:
     """Split like `String#split` of Java, which drops empty strings at the end, but not an empty text."""
-    words = split_list(text) or [""]
+    words = java.split_list(text) or [""]
     while words and not words[-1] and text:
         words.pop()
     return words

@@ -97,16 +97,12 @@ def _missing_kind(finding: StoreFinding, at: Location) -> Problem:
         node=finding.name,
         expected=f"one of {', '.join(KINDS)}",
         found="no kind",
-        why=(
-            f"The cleanup policy and retention of its changelog depend on the kind, and {finding.node} is "
-            "printed the same way with every kind of store."
-        ),
-        fix=(
-            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}` or, for a window or session store, "
-            "`{kind: windowed, retention: …}`. Or import with `--bootstrap-server`, which reads it from the "
-            f"changelog topic, or with `--store {finding.name}=keyValue` or "
-            f"`--store {finding.name}=windowed,retention=DURATION`."
-        ),
+        why=f"The cleanup policy and retention of its changelog depend on the kind, and {finding.node} is "
+        "printed the same way with every kind of store.",
+        fix=f"Add `describe.stores.{finding.name}: {{kind: keyValue}}` or, for a window or session store, "
+        "`{kind: windowed, retention: …}`. Or import with `--bootstrap-server`, which reads it from the "
+        f"changelog topic, or with `--store {finding.name}=keyValue` or "
+        f"`--store {finding.name}=windowed,retention=DURATION`.",
         location=at,
     )
 
@@ -125,15 +121,11 @@ def _missing_retention(finding: StoreFinding, at: Location) -> Problem:
         node=finding.name,
         expected=f"a duration: {meaning}",
         found="no retention",
-        why=(
-            f"{'min.compaction.lag.ms' if versioned else 'retention.ms'} of its changelog is computed from "
-            "it."
-        ),
-        fix=(
-            f"Add `retention` to `describe.stores.{finding.name}`. Or import with `--bootstrap-server`, "
-            "which reads it from the changelog topic, or with "
-            f"`--store {finding.name}=retention=DURATION`."
-        ),
+        why=f"{'min.compaction.lag.ms' if versioned else 'retention.ms'} of its changelog is computed from "
+        "it.",
+        fix=f"Add `retention` to `describe.stores.{finding.name}`. Or import with `--bootstrap-server`, "
+        "which reads it from the changelog topic, or with "
+        f"`--store {finding.name}=retention=DURATION`.",
         location=at,
     )
 
@@ -216,14 +208,10 @@ def _uncertain_suppressions(
             node=min(names),
             expected=f"a group in `copartitioned`, if they are other operators: [{topics}]",
             found="names that suppressions have, and other operators can have",
-            why=(
-                "`suppress` is printed like any other operator of a table whose store is named after it. A "
-                "join with a suppressed table does not enforce co-partitioning, a join with any other does."
-            ),
-            fix=(
-                "If the processors are not `suppress`, list the topics under `describe.copartitioned`; "
-                "otherwise change nothing."
-            ),
+            why="`suppress` is printed like any other operator of a table whose store is named after it. A "
+            "join with a suppressed table does not enforce co-partitioning, a join with any other does.",
+            fix="If the processors are not `suppress`, list the topics under `describe.copartitioned`; "
+            "otherwise change nothing.",
             severity=Severity.WARNING,
         )
 
@@ -240,11 +228,9 @@ def _uncertain_topics(structure: Structure) -> Iterator[Problem]:
                 node=source.name,
                 expected="a repartition topic of Kafka Streams",
                 found="node names that a user topic could also have",
-                why=(
-                    "The text does not show whether a topic is internal. If this one is a user topic, "
-                    "its name has no application id prefix and its partition count is that on the "
-                    "cluster."
-                ),
+                why="The text does not show whether a topic is internal. If this one is a user topic, "
+                "its name has no application id prefix and its partition count is that on the "
+                "cluster.",
                 fix=(
                     "If it is a user topic, declare the topology by its operators instead of its description."
                 ),

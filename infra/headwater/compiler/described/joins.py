@@ -59,21 +59,15 @@ def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset(
             topics = sorted({t for branch in branches for s in branch for t in _topics_of(structure, s)})
             yield Problem(
                 code=ProblemCode.MISSING_DETAIL,
-                summary=(
-                    f"The processors {names} share the store {store}; whether their topics are "
-                    "co-partitioned is not known."
-                ),
+                summary=f"The processors {names} share the store {store}; whether their topics are "
+                "co-partitioned is not known.",
                 node=store,
                 expected=f"a group in `copartitioned`, if their keys are joined: [{', '.join(topics)}]",
                 found="none",
-                why=(
-                    "The text does not show co-partition groups. Without a group nothing is enforced, as "
-                    "for custom processors in Kafka Streams."
-                ),
-                fix=(
-                    "If the processors are a join of the DSL, list the topics under "
-                    "`describe.copartitioned`; otherwise change nothing."
-                ),
+                why="The text does not show co-partition groups. Without a group nothing is enforced, as "
+                "for custom processors in Kafka Streams.",
+                fix="If the processors are a join of the DSL, list the topics under "
+                "`describe.copartitioned`; otherwise change nothing.",
                 severity=Severity.WARNING,
             )
 

@@ -105,8 +105,6 @@ KINDS = {
     "windowed": ChangelogKind.WINDOWED,
 }
 """The values of `describe.stores.<name>.kind`."""
-
-
 _CERTAIN = (ChangelogKind.WINDOWED, ChangelogKind.WINDOWED_DUPLICATES)
 """The kinds of the stores of stream-stream joins, which the text shows."""
 
@@ -133,8 +131,7 @@ class StoreFinding:
 
         The kind decides whether there is a retention, too.
         """
-        has_no_topic = self.detail is not None and (not self.detail.logging or self.detail.source_topic)
-        if self.is_global or self.source_topic is not None or has_no_topic:
+        if not self._has_changelog:
             return ()
         kinds = {
             None: ("kind",),
@@ -165,15 +162,19 @@ class StoreFinding:
     @property
     def missing(self) -> tuple[str, ...]:
         """Return `kind` or `retention` if the changelog's config needs it."""
-        if self.is_global or self.source_topic is not None:
-            return ()
-        if self.detail is not None and (not self.detail.logging or self.detail.source_topic is not None):
+        if not self._has_changelog:
             return ()
         if self.kind is None and self.detail is None:
             return ("kind",)
         needs = self.effective_kind is not ChangelogKind.KEY_VALUE
         overridden = self.detail is not None and _COMPUTED[self.effective_kind] in self.detail.overrides
         return ("retention",) if needs and not overridden and self._retention is None else ()
+
+    @property
+    def _has_changelog(self) -> bool:
+        if self.is_global or self.source_topic is not None:
+            return False
+        return self.detail is None or (self.detail.logging and self.detail.source_topic is None)
 
     @property
     def _retention(self) -> int | None:

@@ -14,7 +14,7 @@ from headwater.compiler.dsl.handles import CogroupedStream, GroupedStream, Group
 from headwater.compiler.dsl.messages import topology_error
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.version_differences import FIRST_KEY_CHANGE_FOUND
-from headwater.model.behaviors import RecordFormat
+from headwater.model.formats import RecordFormat
 from headwater.model.nodes import RepartitionTopic
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.stores import Materialized
@@ -144,7 +144,8 @@ class Builder:
     """Repartition source that the optimization removed → its replacement."""
 
     def reject(self, problem: Problem) -> InvalidHandle:
-        self.problems.append(problem)
+        """Report a problem of the current call."""
+        self.problems.append(problem.located(location=self.at))
         return InvalidHandle()
 
     # names
@@ -154,14 +155,13 @@ class Builder:
         fault = name_error(name) if name is not None else None
         if fault is not None:
             shown = f'"{name}"'
-            self.problems.append(
+            self.reject(
                 topology_error(
                     f"The {what} {shown} is not a valid name: {fault}.",
                     code=ProblemCode.INVALID_NAME,
                     node=name,
                     expected="1 to 249 of A-Z a-z 0-9 . _ -, neither . nor ..",
                     found=shown,
-                    at=self.at,
                     fix="Choose another name.",
                 )
             )

@@ -7,9 +7,9 @@ change them.
 import attrs
 
 from headwater.compiler.dsl.stores import LazyStore, Store
-from headwater.model.behaviors import (
+from headwater.model.behaviors import Behavior
+from headwater.model.formats import (
     DEFAULT_RECORD_FORMAT,
-    Behavior,
     RecordFormat,
     SinkSettings,
     SourceSettings,
@@ -42,14 +42,19 @@ class OldValues:
 
 
 @attrs.frozen
-class StoreDeclaration:
+class Declaration:
+    """What a node of the graph adds to the topology."""
+
+
+@attrs.frozen
+class StoreDeclaration(Declaration):
     """`addStateStore`: a store that processors refer to by name."""
 
     store: Store
 
 
 @attrs.frozen
-class SourceDeclaration:
+class SourceDeclaration(Declaration):
     """A stream source; sources of the same topics or the same pattern are merged before writing."""
 
     topics: tuple[str, ...] = ()
@@ -59,7 +64,7 @@ class SourceDeclaration:
 
 
 @attrs.frozen
-class TableSourceDeclaration:
+class TableSourceDeclaration(Declaration):
     """`table` and `globalTable`: a source and the processor, with the store if it is needed."""
 
     topic: str
@@ -72,7 +77,7 @@ class TableSourceDeclaration:
 
 
 @attrs.frozen
-class GlobalStoreDeclaration:
+class GlobalStoreDeclaration(Declaration):
     """`addGlobalStore`."""
 
     topic: str
@@ -84,7 +89,7 @@ class GlobalStoreDeclaration:
 
 
 @attrs.frozen
-class ProcessorDeclaration:
+class ProcessorDeclaration(Declaration):
     """A processor with the stores of its supplier and the names of connected stores.
 
     `lazy_store` is the store of a `toTable` or of a foreign-key join's result. `required_history_ms` is the
@@ -104,14 +109,14 @@ class ProcessorDeclaration:
 
 
 @attrs.frozen
-class SinkDeclaration:
+class SinkDeclaration(Declaration):
     topic: str | None = None
     extractor: str | None = None
     writes: SinkSettings | None = None
 
 
 @attrs.frozen
-class InternalSourceDeclaration:
+class InternalSourceDeclaration(Declaration):
     """The source that reads a foreign-key join's internal topic."""
 
     topic: str
@@ -119,7 +124,7 @@ class InternalSourceDeclaration:
 
 
 @attrs.frozen
-class RepartitionDeclaration:
+class RepartitionDeclaration(Declaration):
     """Filter, sink and source of a repartition topic; `filter` None = `KTable#groupBy`, which has none.
 
     `mergeable` = `merge.repartition.topics` may move it (never an explicit `repartition()`).
@@ -138,7 +143,7 @@ class RepartitionDeclaration:
 
 
 @attrs.frozen
-class StreamJoinDeclaration:
+class StreamJoinDeclaration(Declaration):
     """Both sides and the merge of a stream-stream join; the windowed nodes are graph nodes of their own."""
 
     this_windowed: str
@@ -154,7 +159,7 @@ class StreamJoinDeclaration:
 
 
 @attrs.frozen
-class SelfJoinDeclaration:
+class SelfJoinDeclaration(Declaration):
     """A stream-stream join after the optimization `single.store.self.join`."""
 
     windowed: str
@@ -164,7 +169,7 @@ class SelfJoinDeclaration:
 
 
 @attrs.frozen
-class TableJoinDeclaration:
+class TableJoinDeclaration(Declaration):
     """The two sides and the merge of a table-table join; `this`/`other` are the joined tables' processors."""
 
     this: str
@@ -178,18 +183,3 @@ class TableJoinDeclaration:
     this_behavior: Behavior | None = None
     other_behavior: Behavior | None = None
     old_values: OldValues | None = None
-
-
-Declaration = (
-    StoreDeclaration
-    | SourceDeclaration
-    | TableSourceDeclaration
-    | GlobalStoreDeclaration
-    | ProcessorDeclaration
-    | SinkDeclaration
-    | InternalSourceDeclaration
-    | RepartitionDeclaration
-    | StreamJoinDeclaration
-    | SelfJoinDeclaration
-    | TableJoinDeclaration
-)

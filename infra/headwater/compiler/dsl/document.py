@@ -25,7 +25,9 @@ from headwater.compiler.dsl.messages import unsupported_call
 from headwater.compiler.dsl.stores import Store, built_store, supplier_problems
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.model import operators as op
-from headwater.model.behaviors import RecordFormat, RunProcessor, SinkSettings, SourceSettings
+from headwater.model import processor_api
+from headwater.model.behaviors import RunProcessor
+from headwater.model.formats import RecordFormat, SinkSettings, SourceSettings
 from headwater.model.operators import Operator, Step
 from headwater.model.problems import Location, Problem
 from headwater.model.stores import Materialized, StoreBuilder
@@ -98,7 +100,7 @@ class Document:
 
     def _remember(self, alias: str, handle: Handle | None) -> None:
         if alias in self._handles:
-            self._builder.reject(_alias_taken(alias, self._builder.at))
+            self._builder.reject(_alias_taken(alias))
             return
         self._handles[alias] = handle if handle is not None else Nothing("split")
 
@@ -117,7 +119,7 @@ class Document:
     def _named(self, name: str) -> Handle:
         if name in self._handles:
             return self._handles[name]
-        return self._builder.reject(_alias_unknown(name, self._handles, self._builder.at))
+        return self._builder.reject(_alias_unknown(name, self._handles))
 
 
 _NO_CALLS = {
@@ -146,24 +148,22 @@ def _follows_nothing(step: Step, call: str) -> Problem:
     )
 
 
-def _alias_taken(alias: str, at: Location | None) -> Problem:
+def _alias_taken(alias: str) -> Problem:
     return unsupported_call(
         f"Two results are named {alias}.",
         expected="each `as` once",
         found=alias,
-        at=at,
         fix="Rename one of them.",
     )
 
 
-def _alias_unknown(name: str, known: Iterable[str], at: Location | None) -> Problem:
+def _alias_unknown(name: str, known: Iterable[str]) -> Problem:
     aliases = sorted(known)
     near = difflib.get_close_matches(name, aliases, n=1)
     return unsupported_call(
         f"No result is named {name}.",
         expected=f"one of: {', '.join(aliases) or 'none'}",
         found=name,
-        at=at,
         fix=f"Did you mean {near[0]}?" if near else f"Give an earlier step `as: {name}`.",
     )
 
@@ -199,9 +199,9 @@ def is_processor_api(operator: Operator) -> bool:
 
     `addStateStore` with processors and `addGlobalStore` with a source name are calls on a `Topology`, too.
     """
-    if isinstance(operator, op.AddStateStore):
+    if isinstance(operator, processor_api.AddStateStore):
         return bool(operator.processors)
-    if isinstance(operator, op.AddGlobalStore):
+    if isinstance(operator, processor_api.AddGlobalStore):
         return operator.source_name is not None
     return type(operator) in _CALLS_ON_TOPOLOGY
 
@@ -211,7 +211,7 @@ def add_to_topology(topology: TopologyUnderConstruction, step: Step) -> None:
     _CALLS_ON_TOPOLOGY[type(step.operator)](topology, step.operator, step.at)
 
 
-def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Location) -> None:
+def _add_source(topology: TopologyUnderConstruction, call: processor_api.AddSource, at: Location) -> None:
     reads = SourceSettings(with_serdes(RecordFormat(), call.serdes), call.offset_reset, call.timestamp)
     if call.topics.pattern is not None:
         topology.add_pattern_source(call.name, call.topics.pattern, at, reads)
@@ -219,27 +219,35 @@ def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Loc
         topology.add_source(call.name, call.topics.names, at, reads)
 
 
-def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, at: Location) -> None:
+def _add_processor(
+    topology: TopologyUnderConstruction, call: processor_api.AddProcessor, at: Location
+) -> None:
     stores = [_build_store(topology, store, at) for store in call.connected]
     # later calls may connect stores, so the node has the names of its stores, not the behavior
     behavior = RunProcessor(call.processor_class)
     topology.add_processor(call.name, call.parents, at, stores, behavior)
 
 
-def _add_sink(topology: TopologyUnderConstruction, call: op.AddSink, at: Location) -> None:
+def _add_sink(topology: TopologyUnderConstruction, call: processor_api.AddSink, at: Location) -> None:
     writes = SinkSettings(with_serdes(RecordFormat(), call.serdes), call.partitioner, call.topic_expression)
     topology.add_sink(call.name, call.parents, at, topic=call.topic, extractor=call.extractor, writes=writes)
 
 
-def _connect_stores(topology: TopologyUnderConstruction, call: op.ConnectStores, at: Location) -> None:
+def _connect_stores(
+    topology: TopologyUnderConstruction, call: processor_api.ConnectStores, at: Location
+) -> None:
     topology.connect(call.processor, call.stores, at)
 
 
-def _add_state_store(topology: TopologyUnderConstruction, call: op.AddStateStore, at: Location) -> None:
+def _add_state_store(
+    topology: TopologyUnderConstruction, call: processor_api.AddStateStore, at: Location
+) -> None:
     topology.add_store(_build_store(topology, call.store, at), at, *call.processors)
 
 
-def _add_global_store(topology: TopologyUnderConstruction, call: op.AddGlobalStore, at: Location) -> None:
+def _add_global_store(
+    topology: TopologyUnderConstruction, call: processor_api.AddGlobalStore, at: Location
+) -> None:
     source = call.source_name if call.source_name is not None else f"{call.name}-source"
     processor = call.name if call.name is not None else source
     topology.add_global_store(
@@ -254,7 +262,7 @@ def _add_global_store(topology: TopologyUnderConstruction, call: op.AddGlobalSto
 
 
 def _add_read_only_store(
-    topology: TopologyUnderConstruction, call: op.AddReadOnlyStateStore, at: Location
+    topology: TopologyUnderConstruction, call: processor_api.AddReadOnlyStateStore, at: Location
 ) -> None:
     reads = SourceSettings(_filled_from(call), timestamp=call.timestamp)
     topology.add_source(call.source_name, (call.topic,), at, reads)
@@ -264,7 +272,7 @@ def _add_read_only_store(
     topology.reuse_as_changelog(call.store.supplier.name, call.topic, at)
 
 
-def _filled_from(call: op.AddGlobalStore | op.AddReadOnlyStateStore) -> RecordFormat:
+def _filled_from(call: processor_api.AddGlobalStore | processor_api.AddReadOnlyStateStore) -> RecordFormat:
     """Return the formats of the topic that fills a store; without serdes, the formats of the store."""
     return with_serdes(with_serdes(RecordFormat(), call.store.serdes), call.serdes)
 
@@ -275,11 +283,11 @@ def _build_store(topology: TopologyUnderConstruction, builder: StoreBuilder, at:
 
 
 _CALLS_ON_TOPOLOGY: Mapping[type, Callable[[TopologyUnderConstruction, Any, Location], None]] = {
-    op.AddSource: _add_source,
-    op.AddProcessor: _add_processor,
-    op.AddSink: _add_sink,
-    op.ConnectStores: _connect_stores,
-    op.AddStateStore: _add_state_store,
-    op.AddGlobalStore: _add_global_store,
-    op.AddReadOnlyStateStore: _add_read_only_store,
+    processor_api.AddSource: _add_source,
+    processor_api.AddProcessor: _add_processor,
+    processor_api.AddSink: _add_sink,
+    processor_api.ConnectStores: _connect_stores,
+    processor_api.AddStateStore: _add_state_store,
+    processor_api.AddGlobalStore: _add_global_store,
+    processor_api.AddReadOnlyStateStore: _add_read_only_store,
 }

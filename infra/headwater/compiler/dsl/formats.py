@@ -11,7 +11,7 @@ from typing import Literal
 
 import attrs
 
-from headwater.model.behaviors import DEFAULT_FORMAT, Format, RecordFormat
+from headwater.model.formats import DEFAULT_FORMAT, Format, RecordFormat
 from headwater.model.stores import Materialized, Serdes
 from headwater.model.windows import HoppingWindow, SessionWindow, SlidingWindow, TumblingWindow, Window
 

@@ -10,7 +10,8 @@ from headwater.compiler.dsl.declarations import OldValues
 from headwater.compiler.dsl.graph import GraphNode
 from headwater.compiler.dsl.stores import LazyStore
 from headwater.model import operators as op
-from headwater.model.behaviors import DEFAULT_RECORD_FORMAT, RecordFormat, StoreView, TableView
+from headwater.model import processor_api
+from headwater.model.formats import DEFAULT_RECORD_FORMAT, RecordFormat, StoreView, TableView
 from headwater.model.operators import Operator
 from headwater.model.windows import Window
 
@@ -183,14 +184,12 @@ CALLS_ON: dict[type, tuple[str, ...]] = {
     GlobalTable: (),
     Branches: (),
 }  # fmt: skip
-
-
 _CALL_NAMES: dict[type, str] = {
     op.ReadStream: "stream",
     op.ReadTable: "table",
     op.GlobalTable: "globalTable",
-    op.AddStateStore: "addStateStore",
-    op.AddGlobalStore: "addGlobalStore",
+    processor_api.AddStateStore: "addStateStore",
+    processor_api.AddGlobalStore: "addGlobalStore",
     op.Process: "process",
     op.ProcessValues: "processValues",
     op.Merge: "merge",
@@ -208,11 +207,11 @@ _CALL_NAMES: dict[type, str] = {
     op.ToTable: "toTable",
     op.ToStream: "toStream",
     op.TransformValues: "transformValues",
-    op.AddSource: "addSource",
-    op.AddProcessor: "addProcessor",
-    op.AddSink: "addSink",
-    op.AddReadOnlyStateStore: "addReadOnlyStateStore",
-    op.ConnectStores: "connectProcessorAndStateStores",
+    processor_api.AddSource: "addSource",
+    processor_api.AddProcessor: "addProcessor",
+    processor_api.AddSink: "addSink",
+    processor_api.AddReadOnlyStateStore: "addReadOnlyStateStore",
+    processor_api.ConnectStores: "connectProcessorAndStateStores",
 }
 UNCHECKED_NAMES = (op.Repartition, op.Suppress, op.GroupByKey)
 """Calls whose names Kafka Streams does not validate."""

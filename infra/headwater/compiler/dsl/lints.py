@@ -38,11 +38,9 @@ def _unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) ->
             f"Names of internal topics and stores contain generated numbers ({len(generated)}).",
             expected="names given by the user",
             found=_shorten_names(sorted(generated)),
-            why=(
-                "The numbers count the preceding calls: adding or removing a call shifts them. Kafka "
-                "Streams then creates new topics and no longer uses the old ones with their state and "
-                "records."
-            ),
+            why="The numbers count the preceding calls: adding or removing a call shifts them. Kafka "
+            "Streams then creates new topics and no longer uses the old ones with their state and "
+            "records.",
             fix="Name operators and stores (`name`, `materialized`, `storeName`) before there is state.",
         )
 
@@ -104,10 +102,8 @@ def _lost_members(
         node=names,
         expected="co-partitioned: " + ", ".join(sorted(missing | kept)),
         found="co-partitioned: " + (", ".join(sorted(kept)) or "nothing"),
-        why=(
-            f"{reasons}. Kafka Streams silently drops such names from a co-partition group. With unequal "
-            "counts, matching records are processed by different tasks and are not joined."
-        ),
+        why=f"{reasons}. Kafka Streams silently drops such names from a co-partition group. With unequal "
+        "counts, matching records are processed by different tasks and are not joined.",
         at=at,
         fix="Keep the counts equal yourself, or `repartition` with an explicit count before it.",
     )

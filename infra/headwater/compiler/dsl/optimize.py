@@ -45,7 +45,7 @@ def _merge_repartitions(builder: Builder) -> None:
             if child is None:
                 if hoisted.children:
                     changer.add_child(hoisted)
-                builder.reject(_search_fails(repartition, changer))
+                builder.problems.append(_search_fails(repartition, changer))
                 return
             _replace_repartition(repartition, hoisted, changer, child)
             for group in groups.pop(repartition.name, ()):
@@ -176,14 +176,14 @@ def _merge_sources(builder: Builder) -> None:
             if set(_source_of(first).topics) == set(declares.topics):
                 _merge_source(builder, first, node)
             else:
-                builder.reject(_overlapping_topics(first, node, topic))
+                builder.problems.append(_overlapping_topics(first, node, topic))
                 _move_children(builder, first, node)
 
 
 def _merge_source(builder: Builder, first: GraphNode, node: GraphNode) -> None:
     resets = (_source_of(first).offset_reset, _source_of(node).offset_reset)
     if resets[0] != resets[1]:
-        builder.reject(_resets_differ(first, node))
+        builder.problems.append(_resets_differ(first, node))
     _move_children(builder, first, node)
     builder.note_non_source(
         node.name,

@@ -9,8 +9,8 @@ from headwater.compiler.dsl.formats import size_of, with_serdes
 from headwater.compiler.dsl.messages import ARGUMENT, topology_error
 from headwater.compiler.streams_config import LONGEST_MS
 from headwater.compiler.version_differences import JOIN_STORES_WITH_HEADERS, LOGGED_HEADERS
-from headwater.model.behaviors import RecordFormat, StoreSettings
 from headwater.model.durations import duration_text
+from headwater.model.formats import RecordFormat, StoreSettings
 from headwater.model.nodes import ChangelogKind
 from headwater.model.problems import Location, Problem
 from headwater.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType

@@ -7,7 +7,8 @@ import attrs
 from headwater.compiler.dsl import messages as problems
 from headwater.compiler.dsl.stores import Store
 from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
-from headwater.model.behaviors import Behavior, GlobalTableSource, SinkSettings, SourceSettings
+from headwater.model.behaviors import Behavior, GlobalTableSource
+from headwater.model.formats import SinkSettings, SourceSettings
 from headwater.model.nodes import (
     ChangelogKind,
     Node,

@@ -37,12 +37,11 @@ from headwater.model.behaviors import (
     Behavior,
     NonNullKeyFilter,
     PassThrough,
-    SinkSettings,
-    SourceSettings,
     TableJoinMerge,
     TableSource,
 )
 from headwater.model.durations import duration_text
+from headwater.model.formats import SinkSettings, SourceSettings
 from headwater.model.nodes import RepartitionTopic
 
 
@@ -259,8 +258,6 @@ _WRITERS: Mapping[type, Callable[[TopologyUnderConstruction, GraphNode, Any], No
     SelfJoinDeclaration: _self_join,
     TableJoinDeclaration: _table_join,
 }
-
-
 _SENDS_OLD = (
     does.StreamAggregate,
     does.TableSource,

@@ -1,9 +1,11 @@
 """Texts of configs as Java reads them: `ConfigDef#parseType`, and the parsers of the JDK that it calls.
 
-Each function returns None for a text that Java refuses.
+Each parser returns None for a text that Java refuses. `double_text` writes a number as Java does.
 """
 
+import math
 import re
+from decimal import Decimal
 
 _BLANK = "".join(map(chr, range(0x21)))
 """What Java's `String#trim` removes."""
@@ -104,3 +106,24 @@ def is_duration(text: str) -> bool:
 def may_be_class(text: str) -> bool:
     """Return whether a Java class may have the name: whether it exists is not known here."""
     return bool(text) and "/" not in text and all(text.split(".")) and not any(map(str.isspace, text))
+
+
+_SMALLEST_PLAIN, _LARGEST_PLAIN = 1e-3, 1e7
+
+
+def double_text(number: float) -> str:
+    """Return a double as `Double#toString` does since JDK 19: `1.0`, `1.0E7`, `NaN`, `Infinity`.
+
+    Earlier versions write more digits of some numbers: `1.9999999999999998E23` for 2e23 (JDK-4511638).
+    """
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0 or _SMALLEST_PLAIN <= abs(number) < _LARGEST_PLAIN:
+        return repr(number)
+    shortest = Decimal(repr(number))
+    if len(shortest.normalize().as_tuple().digits) == 1:  # Java chooses from numbers with two digits, too
+        shortest = Decimal(f"{number:.1e}")
+    sign, (first, *rest), _ = shortest.normalize().as_tuple()
+    return f"{'-' if sign else ''}{first}.{''.join(map(str, rest)) or '0'}E{shortest.adjusted()}"

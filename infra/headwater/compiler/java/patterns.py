@@ -33,8 +33,6 @@ from headwater.compiler.java.regular_languages import (
 _LONGEST = 65_536
 _DEEPEST = 50
 _MOST_REPEATS = 1_000
-
-
 _SIGNS: dict[str, Tree] = {".": Chars(ALPHABET), "^": Begin(), "$": End()}
 _LOOKS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
 """Start of a look-around group → whether it is a look-ahead, whether it is negative."""
@@ -358,8 +356,7 @@ class UntranslatablePatternError(Exception):
 class JavaPattern:
     """The regular expression of a pattern source (`java.util.regex.Pattern`).
 
-    Raises:
-        UntranslatablePatternError: when it is created, or at a match that needs too many states.
+    Raises `UntranslatablePatternError` when it is created, or at a match that needs too many states.
     """
 
     def __init__(self, text: str) -> None:
@@ -376,8 +373,7 @@ class JavaPattern:
     def matches(self, topic: str) -> bool:
         """Return whether the whole name `topic` matches.
 
-        Raises:
-            UntranslatablePatternError: the match needs too many states.
+        Raises `UntranslatablePatternError` if the match needs too many states.
         """
         try:
             return self._algebra.matches(self._language, topic)

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from headwater.model.behaviors import Aggregation, Behavior, Branch, SinkSettings, SourceSettings
+from headwater.model.behaviors import Aggregation, Behavior, Branch
+from headwater.model.formats import SinkSettings, SourceSettings
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater.model.windows import JoinWindow
 from headwater.planner.document_settings import normalize_expression

@@ -3,17 +3,19 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headwater.model.behaviors import (
-    FilteredView,
-    JoinedView,
-    MappedView,
-    StoreView,
     StreamGlobalJoin,
     StreamTableJoin,
-    SuppressedView,
     TableFilter,
     TableJoinMerge,
     TableMapValues,
     TableTableJoin,
+)
+from headwater.model.formats import (
+    FilteredView,
+    JoinedView,
+    MappedView,
+    StoreView,
+    SuppressedView,
     TableView,
     TransformedView,
 )

@@ -122,10 +122,6 @@ def _refusal_problems(old: Topology, new: Topology) -> Iterator[Problem]:
             yield problem.located(application=new.id, location=new.application.at)
 
 
-def _keep_topology(topology: Topology) -> Topology:
-    return topology
-
-
 def _application_edit(
     old: Topology, new: Topology, after: Topologies, snapshot: ClusterSnapshot | None
 ) -> ApplicationEdit:
@@ -133,7 +129,10 @@ def _application_edit(
     if old.document.observed is not None or new.document.observed is not None:
         return attrs.evolve(observed_edit(old, new, snapshot), settings=settings)
     is_half_described = old.document.has_calls is not new.document.has_calls
-    shown = as_described if is_half_described else _keep_topology
+
+    def shown(topology: Topology) -> Topology:
+        return as_described(topology) if is_half_described else topology
+
     old, new = shown(old), shown(new)
     sides = Sides(old, new, snapshot)
     topics = topic_edits(sides)

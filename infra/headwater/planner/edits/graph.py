@@ -12,11 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import attrs
 
-from headwater.model.behaviors import (
-    NonNullKeyFilter,
-    RunProcessor,
-    StreamGlobalJoin,
-)
+from headwater.model.behaviors import NonNullKeyFilter, RunProcessor, StreamGlobalJoin
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 
 INDEX = re.compile(r"\d{10,}")

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 
 import attrs
 
-from headwater.model.behaviors import (
+from headwater.model.behaviors import StreamAggregate
+from headwater.model.formats import (
     DEFAULT_FORMAT,
     Format,
     RecordFormat,
     SourceSettings,
     StoreSettings,
-    StreamAggregate,
 )
 from headwater.model.nodes import (
     ChangelogKind,

@@ -5,7 +5,7 @@ to it: first names that users gave, then operators with the same inputs, then th
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
 
 import attrs
@@ -15,6 +15,7 @@ from headwater.model.compiled import InternalTopic
 from headwater.model.nodes import Node, ProcessorNode, SourceNode
 from headwater.planner.edits.graph import INDEX, digest
 from headwater.planner.edits.layouts import Layout
+from headwater.planner.edits.pairs import group_pairs
 from headwater.planner.edits.partitioners import PartitionerChange, partitioner_changes
 from headwater.planner.edits.topologies import Topology
 
@@ -136,7 +137,7 @@ def match_items(old: TopologyItems, new: TopologyItems) -> Mapping[tuple[bool, s
         waiting_new.remove(second)
 
     def pair_groups(key: Callable[[Item], Hashable], *, same_name_only: bool = False) -> None:
-        for olds, news in _group_items(waiting_old, waiting_new, key):
+        for olds, news in group_pairs(waiting_old, waiting_new, key, key):
             if len(olds) == len(news) and not same_name_only:
                 chosen = list(zip(olds, news, strict=True))
             else:
@@ -171,17 +172,6 @@ def _mask_index(item: Item) -> str:
     return INDEX.sub("#", item.name)
 
 
-def _group_items(
-    old: Iterable[Item], new: Iterable[Item], key: Callable[[Item], Hashable]
-) -> Iterator[tuple[list[Item], list[Item]]]:
-    olds: defaultdict[Hashable, list[Item]] = defaultdict(list)
-    news: defaultdict[Hashable, list[Item]] = defaultdict(list)
-    for side, items in ((olds, old), (news, new)):
-        for item in items:
-            side[key(item)].append(item)
-    return ((olds[each], news[each]) for each in list(olds) if each is not None and each in news)
-
-
 def _pair_similar(
     old: TopologyItems,
     new: TopologyItems,
@@ -194,7 +184,7 @@ def _pair_similar(
     def key(item: Item) -> Hashable:
         return (item.is_store, item.operators, item.inputs, item.layout)
 
-    for olds, news in _group_items(waiting_old, waiting_new, key):
+    for olds, news in group_pairs(waiting_old, waiting_new, key, key):
         around = {
             **{id(item): old.surroundings(item) for item in olds},
             **{id(item): new.surroundings(item) for item in news},

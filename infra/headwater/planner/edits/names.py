@@ -282,8 +282,8 @@ def _named_step(step: Step, names: Names) -> Step:
     if key == "materialized":
         given: Materialized | None = getattr(operator, "materialized", None)
         named = _with_store(given or Materialized(), line.code.split('"')[1])
-        return attrs.evolve(step, operator=attrs.evolve(operator, materialized=named))  # type: ignore[arg-type]
-    return attrs.evolve(step, operator=attrs.evolve(operator, name=line.code.split('"')[1]))  # type: ignore[arg-type]
+        return attrs.evolve(step, operator=attrs.evolve(operator, materialized=named))  # type: ignore[call-arg]
+    return attrs.evolve(step, operator=attrs.evolve(operator, name=line.code.split('"')[1]))  # type: ignore[call-arg]
 
 
 def _with_store(given: Materialized, store: str) -> Materialized:

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 import attrs
 
@@ -10,6 +12,8 @@ from headwater.model.nodes import Node, ProcessorNode
 from headwater.planner.edits.declared import OFFSET_RESET, declared
 from headwater.planner.edits.graph import INDEX
 from headwater.planner.edits.topologies import Topology
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -105,7 +109,7 @@ def _pair_replacements(before: Topology, after: Topology, pairs: Sequence[Pair])
     )
     found = []
     for key in (_written_stores, location_and_stores, location):
-        for olds, news in _group_nodes(before, after, old, new, key):
+        for olds, news in group_pairs(old, new, partial(key, before), partial(key, after)):
             if len(olds) == len(news) == 1:
                 old.remove(olds[0])
                 new.remove(news[0])
@@ -128,7 +132,8 @@ def _pairs_of_one_kind(
         return
     waiting_old, waiting_new = list(old.values()), list(new.values())
     for key in (_path_and_stores, _does_and_stores, _written_stores, _path_key, _declared_values, _same_kind):
-        for olds, news in _group_nodes(before, after, waiting_old, waiting_new, key):
+        groups = group_pairs(waiting_old, waiting_new, partial(key, before), partial(key, after))
+        for olds, news in groups:
             is_certain = key is not _same_kind and len(olds) == len(news) == 1
             for first, second in zip(olds, news, strict=False):
                 waiting_old.remove(first)
@@ -175,16 +180,13 @@ def _written_stores(topology: Topology, node: Node) -> Hashable | None:
     return tuple(store for store in stores if any(graph.writers_among(store, [node.name]))) or None
 
 
-def _group_nodes(
-    before: Topology,
-    after: Topology,
-    old: Iterable[Node],
-    new: Iterable[Node],
-    key: Callable[[Topology, Node], Hashable | None],
-) -> Sequence[tuple[list[Node], list[Node]]]:
-    olds: defaultdict[Hashable, list[Node]] = defaultdict(list)
-    news: defaultdict[Hashable, list[Node]] = defaultdict(list)
-    for topology, side, nodes in ((before, olds, old), (after, news, new)):
-        for node in nodes:
-            side[key(topology, node)].append(node)
+def group_pairs(
+    old: Iterable[T], new: Iterable[T], old_key: Callable[[T], Hashable], new_key: Callable[[T], Hashable]
+) -> Sequence[tuple[list[T], list[T]]]:
+    """Return what has the same key on both sides; the key None is not compared."""
+    olds: defaultdict[Hashable, list[T]] = defaultdict(list)
+    news: defaultdict[Hashable, list[T]] = defaultdict(list)
+    for side, values, key in ((olds, old, old_key), (news, new, new_key)):
+        for value in values:
+            side[key(value)].append(value)
     return [(olds[each], news[each]) for each in olds if each is not None and each in news]

@@ -1,4 +1,4 @@
-"""State the evidence for the owner of a topic, and derive a verdict."""
+"""State the evidence for the owner of a topic, derive a verdict, and decide whether it may be deleted."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,8 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import errors
 from headwater.model.records import OwnershipRecord, SetupRecord
 from headwater.model.topology import Lifecycle, name_beginnings
-from headwater.planner.evidence.names import is_created_by_streams, is_internal_to
+from headwater.planner.evidence.names import has_internal_name, is_created_by_streams, is_internal_to
+from headwater.planner.ownership import Ownership
 from headwater.planner.phrases import listed
 
 _NOT_READ = ClusterEvidence(unread=("consumer groups were not read",))
@@ -308,3 +309,69 @@ def _is_deleted(record: SetupRecord, compiled: Sequence[CompiledApplication]) ->
     if document is None:
         return record.retired
     return any(topic.is_retired for topic in record.topics.values())
+
+
+_UNREADABLE_POLICY = "permission DescribeConfigs on topic headwater-ownership"
+
+
+@attrs.frozen(kw_only=True)
+class Claim:
+    """What the ownership records say about a deletion.
+
+    `ownership` None = the stack has none (`headwater:ownership: none`). `policy` is the `cleanup.policy` of
+    their topic. `is_prepared`: an earlier run has recorded that the topic will be deleted, so this run may
+    delete it. `is_recorded`: the setup record of the stack contains the topic.
+    """
+
+    ownership: Ownership | None
+    policy: str
+    is_prepared: bool
+    is_recorded: bool = True
+
+
+def deletion_obstacles(evidence: TopicEvidence, live: LiveTopic, claim: Claim) -> Iterator[str]:
+    """Yield a phrase for each reason not to delete a topic; without any it may be deleted.
+
+    That its topic id is the recorded one is checked separately, because the fix is another one.
+    """
+    if not is_internal(evidence):
+        yield "nothing shows that Kafka Streams or Headwater created it"
+    for record in evidence.recorded_by:
+        yield f"stack {record.stack.name} records it for {record.application_id}"
+    if evidence.readers:
+        yield f"it is read by {listed(evidence.readers)}"
+    if evidence.is_subscribed_by_own_group:
+        yield f"the running application {evidence.application} reads it"
+    others = evidence.rivals if evidence.is_recorded else evidence.contenders
+    if others:
+        yield f"it may belong to {listed(others.values())}"
+    if evidence.unread:
+        yield f"not readable: {listed(evidence.unread)}"
+    if evidence.verdict is Verdict.SUSPECTED:
+        yield f"only its name connects it with {evidence.application}"
+    yield from _claim_obstacles(evidence, live, claim)
+
+
+def is_internal(evidence: TopicEvidence) -> bool:
+    """Return whether name and settings are those that Kafka Streams and Headwater give to internal topics."""
+    return has_internal_name(evidence.topic) and evidence.is_created_by_streams
+
+
+def _claim_obstacles(evidence: TopicEvidence, live: LiveTopic, claim: Claim) -> Iterator[str]:
+    """The state of a stack may be an old copy, or changed by hand: the records on the cluster must agree."""
+    if claim.ownership is None:
+        return
+    own = claim.ownership.own.get(evidence.application)
+    if not claim.is_prepared:
+        if own is not None and claim.is_recorded and live.name not in own.topics:
+            yield "the stack's ownership record on the cluster does not contain it"
+        return
+    if own is None:
+        yield "no ownership record on the cluster says that it was retired"
+    elif not (own.is_retired or live.name in own.retired_topics):
+        yield "the ownership record on the cluster says that it was not retired"
+    elif own.topics.get(live.name) != live.topic_id:
+        yield "the ownership record on the cluster does not contain its topic id"
+    if own is not None and claim.policy != "compact":
+        found = f"cleanup.policy {claim.policy}" if claim.policy else f"not readable ({_UNREADABLE_POLICY})"
+        yield f"the topic of the ownership records may have lost some: {found} instead of compact"

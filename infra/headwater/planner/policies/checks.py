@@ -24,7 +24,7 @@ from headwater.model.policies import (
     TopicPartitions,
 )
 from headwater.model.problems import Problem, Severity
-from headwater.planner.phrases import counted
+from headwater.planner.phrases import counted, first_names
 from headwater.planner.policies.limits import (
     application_partitions,
     blast_radius,
@@ -93,11 +93,8 @@ def expansion_violations(
 ) -> Iterator[Problem]:
     """Yield a problem for each policy that the expansion of an application violates.
 
-    Args:
-        compiled: the application.
-        before: topic → partition count, of the topics that exist.
-        after: topic → partition count, of the topics that the expansion expands.
-        policies: the policies. Those about other rules are skipped.
+    `before` is topic → partition count of the topics that exist, `after` of the topics that the expansion
+    expands. Policies about other rules are skipped.
     """
     added = sum(count - before.get(topic, 0) for topic, count in after.items())
     if added <= 0:
@@ -143,14 +140,7 @@ def _exceeded_limits(
 def _group_existing(
     problems: Sequence[Problem], policy: Policy, subject: Subject, existing: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield the problems of one policy and application, warnings about existing topics as one.
-
-    Args:
-        problems: The violations of `policy`, in order.
-        policy: The policy.
-        subject: The application.
-        existing: The names of the topics that exist.
-    """
+    """Yield the problems of one policy and application, warnings about topics in `existing` as one."""
     groups: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
         if problem.severity is not Severity.ERROR and problem.topic in existing:
@@ -165,15 +155,14 @@ def _group_existing(
 
 def _for_all(group: Sequence[Problem], policy: Policy, subject: Subject) -> Problem:
     first = group[0]
-    more = f" and {len(group) - _SHOWN:,} more" if len(group) > _SHOWN else ""
-    topics = ", ".join(f"{problem.topic} ({problem.found})" for problem in group[:_SHOWN])
+    topics = [f"{problem.topic} ({problem.found})" for problem in group]
     return Problem(
         code=first.code,
         summary=f"{counted(len(group), 'existing topic')} of {subject.application.id} "
         f"do not follow the policy {policy.key}.",
         application=first.application,
         expected=first.expected,
-        found=f"{topics}{more}",
+        found=first_names(topics, _SHOWN),
         why=first.why,
         fix=first.fix,
         location=subject.application.at,

@@ -8,102 +8,57 @@ from collections.abc import Callable, Iterable
 
 from headwater.model.problems import Problem
 from headwater.planner.policies import check_run
-from headwater.planner.rules.broker_defaults import harmful_defaults, harmful_settings
-from headwater.planner.rules.cluster import (
-    acls_incomplete,
-    excess_permissions,
-    group_active,
-    group_protocol,
-    no_authorizer,
-    timeout,
-    wrong_cluster,
-)
-from headwater.planner.rules.counts import (
-    over_partitioned,
-    processors_and_partitions,
-    processors_at_first_setup,
-    source_topics_expanded,
-    unsafe_expansion,
-)
-from headwater.planner.rules.ownership import (
-    managed_elsewhere,
-    ownership_records,
-    unproven_adoption,
-    unproven_deletion,
-)
-from headwater.planner.rules.setup import (
-    already_set_up,
-    application_removed,
-    id_overlap,
-    incomplete_setup,
-    kafka_streams_changed,
-    reinitialize_stays_on,
-    renumbered,
-    unsafe_expansion_stays_on,
-    version_not_named,
-)
-from headwater.planner.rules.topics import (
-    lost_topics,
-    misconfigured,
-    missing_sink,
-    missing_source,
-    removing_settings,
-    replaced_topics,
-    replication,
-    retired_topics,
-    similar_new_names,
-)
-from headwater.planner.rules.unavailable import unavailable
+from headwater.planner.rules import broker_defaults, cluster, counts, ownership, setup, topics, unavailable
 from headwater.planner.run import ActiveApplication, Run
 
 ApplicationRule = Callable[[ActiveApplication], Iterable[Problem]]
 RunRule = Callable[[Run], Iterable[Problem]]
 
 APPLICATION_RULES: tuple[ApplicationRule, ...] = (
-    missing_source,
-    group_protocol,
-    already_set_up,
-    incomplete_setup,
-    lost_topics,
-    replaced_topics,
-    renumbered,
-    kafka_streams_changed,
-    version_not_named,
-    source_topics_expanded,
-    over_partitioned,
-    processors_at_first_setup,
-    processors_and_partitions,
-    unsafe_expansion,
-    misconfigured,
-    replication,
-    unavailable,
-    reinitialize_stays_on,
-    unsafe_expansion_stays_on,
-    timeout,
-    acls_incomplete,
-    excess_permissions,
+    topics.missing_source,
+    cluster.group_protocol,
+    setup.already_set_up,
+    setup.incomplete_setup,
+    topics.lost_topics,
+    topics.replaced_topics,
+    setup.renumbered,
+    setup.kafka_streams_changed,
+    setup.version_not_named,
+    counts.source_topics_expanded,
+    counts.over_partitioned,
+    counts.processors_at_first_setup,
+    counts.processors_and_partitions,
+    counts.unsafe_expansion,
+    topics.misconfigured,
+    topics.replication,
+    unavailable.unavailable,
+    setup.reinitialize_stays_on,
+    setup.unsafe_expansion_stays_on,
+    cluster.timeout,
+    cluster.acls_incomplete,
+    cluster.excess_permissions,
 )
 
 RUN_RULES: tuple[RunRule, ...] = (
-    wrong_cluster,
-    application_removed,
-    managed_elsewhere,
-    ownership_records,
-    id_overlap,
-    group_active,
-    retired_topics,
-    unproven_deletion,
-    unproven_adoption,
-    removing_settings,
-    harmful_defaults,
-    harmful_settings,
+    cluster.wrong_cluster,
+    setup.application_removed,
+    ownership.managed_elsewhere,
+    ownership.ownership_records,
+    setup.id_overlap,
+    cluster.group_active,
+    topics.retired_topics,
+    ownership.unproven_deletion,
+    ownership.unproven_adoption,
+    topics.removing_settings,
+    broker_defaults.harmful_defaults,
+    broker_defaults.harmful_settings,
     check_run,
-    no_authorizer,
-    missing_sink,
-    similar_new_names,
+    cluster.no_authorizer,
+    topics.missing_sink,
+    topics.similar_new_names,
 )
 
-OTHER_CLUSTER_RULES: tuple[RunRule, ...] = (wrong_cluster, application_removed, check_run)
+OTHER_CLUSTER_RULES: tuple[RunRule, ...] = (cluster.wrong_cluster, setup.application_removed, check_run)
 """The rules of a run on another cluster than the cluster of the stack.
 
 The others compare the cluster with the records or the documents of the stack. On another cluster they would

@@ -25,6 +25,25 @@ from headwater.planner.processors import (
 )
 from headwater.planner.run import ActiveApplication
 
+_WHY = (
+    "The application stops at its next rebalance: Kafka Streams checks the count of an existing internal "
+    "topic and does not add partitions."
+)
+_IRREVERSIBLE = "Kafka cannot remove partitions, and replacing the topic would lose its data."
+_REFUSED = " The application does not start if an internal topic has another count than expected."
+_DRAIN = "If the application has processed all records of the topic (no lag in it), or they are not needed,"
+_COPY = (
+    "To keep the state, copy the records of each partition that is expected. Then, or if the state is not "
+    "needed,"
+)
+_RESTORE = "Write the copies to the same partitions before the application starts again."
+_ONE_EACH = "Each partition of the changelog topic is the state of one processor. "
+_OTHER_CLIENT = "If another client of the application adds processors, start this one again afterwards. "
+_START_AGAIN = (
+    "For another number without the present state, stop the application, delete its internal topics, set "
+    "`setup.reinitialize: true` for one `pulumi up`, and process the input again."
+)
+
 
 def expanded_sources(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
     return application.problem(
@@ -76,12 +95,6 @@ def _without_record(application: CountedApplication, state: CountedTopic) -> str
         return f"{expansion} If its records are not needed, {deletion}"
     offsets = f"`kafka-get-offsets.sh --bootstrap-server BROKER --topic {state.name}`"
     return f"If the topic is empty ({offsets}), {deletion} Otherwise: {expansion}"
-
-
-_WHY = (
-    "The application stops at its next rebalance: Kafka Streams checks the count of an existing internal "
-    "topic and does not add partitions."
-)
 
 
 def was_set_up(state: CountedTopic, have: int) -> bool:
@@ -166,24 +179,6 @@ def _more_tasks_fix(application: CountedApplication, state: CountedTopic, have: 
         f"that reads {'it' if len(sources) == 1 else 'them'}: its internal topics then have too few "
         "partitions, and an application with state refuses the expansion (UnsafeExpansion). "
     )
-
-
-_IRREVERSIBLE = "Kafka cannot remove partitions, and replacing the topic would lose its data."
-
-
-_REFUSED = " The application does not start if an internal topic has another count than expected."
-
-
-_DRAIN = "If the application has processed all records of the topic (no lag in it), or they are not needed,"
-
-
-_COPY = (
-    "To keep the state, copy the records of each partition that is expected. Then, or if the state is not "
-    "needed,"
-)
-
-
-_RESTORE = "Write the copies to the same partitions before the application starts again."
 
 
 def _cause_of(application: CountedApplication, state: CountedTopic, have: int) -> str:
@@ -389,15 +384,3 @@ def too_narrow(application: CountedApplication, processors: Processors) -> Probl
 
 def _counts_text(processors: Processors) -> str:
     return listed(f"{topic} with {counted(count, 'partition')}" for topic, count in processors.inputs.items())
-
-
-_ONE_EACH = "Each partition of the changelog topic is the state of one processor. "
-
-
-_OTHER_CLIENT = "If another client of the application adds processors, start this one again afterwards. "
-
-
-_START_AGAIN = (
-    "For another number without the present state, stop the application, delete its internal topics, set "
-    "`setup.reinitialize: true` for one `pulumi up`, and process the input again."
-)

@@ -20,22 +20,7 @@ from headwater.planner.processors import (
     processors_in,
     processors_to_expand,
 )
-from headwater.planner.rules.count_messages import (
-    being_expanded,
-    changed_count,
-    expanded_later,
-    expanded_sources,
-    first_setup,
-    lowered_count,
-    other_initial,
-    partitioned_by_code,
-    raised_count,
-    reshard_expanded,
-    too_few,
-    too_many_partitions,
-    too_narrow,
-    was_set_up,
-)
+from headwater.planner.rules import count_messages as messages
 from headwater.planner.run import ActiveApplication
 
 
@@ -51,11 +36,11 @@ def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]
             continue
         if state.live_partitions is not None and state.missing_partitions:
             if application.has_explicit_count(state):
-                yield raised_count(application, state, state.live_partitions)
+                yield messages.raised_count(application, state, state.live_partitions)
             elif state.recorded_partitions is not None:
-                yield expanded_sources(application, state, state.live_partitions)
+                yield messages.expanded_sources(application, state, state.live_partitions)
             else:
-                yield too_few(application, state, state.live_partitions)
+                yield messages.too_few(application, state, state.live_partitions)
 
 
 def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
@@ -68,8 +53,10 @@ def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
         if has_own_count(application, state):
             continue
         if state.live_partitions is not None and state.live_partitions > state.partitions:
-            is_lowered = application.has_explicit_count(state) and was_set_up(state, state.live_partitions)
-            yield (lowered_count if is_lowered else too_many_partitions)(
+            is_lowered = application.has_explicit_count(state) and messages.was_set_up(
+                state, state.live_partitions
+            )
+            yield (messages.lowered_count if is_lowered else messages.too_many_partitions)(
                 application, state, state.live_partitions
             )
 
@@ -83,7 +70,7 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     config, declared = application.config, application.compiled.application
     too_small = [state.name for state in application.internal if state.missing_partitions]
     if application.is_resharded and config.autoscaling and too_small:
-        yield reshard_expanded(application, too_small)
+        yield messages.reshard_expanded(application, too_small)
         return
     if declared.setup.allow_unsafe_expansion:
         return
@@ -134,7 +121,9 @@ def _topics_partitioned_by_code(application: CountedApplication) -> Iterator[Pro
         if state.missing_partitions and state.name in classes and state.name in before_state
     ]
     if too_small:
-        yield partitioned_by_code(application, [f"{name} with {classes[name]}" for name in too_small])
+        yield messages.partitioned_by_code(
+            application, [f"{name} with {classes[name]}" for name in too_small]
+        )
 
 
 def _misplaced_keys(application: CountedApplication) -> Iterator[Problem]:
@@ -143,7 +132,7 @@ def _misplaced_keys(application: CountedApplication) -> Iterator[Problem]:
     if application.config.static_partitioner == LINEAR_HASH:
         others = (each for each in found if linear is not None and not _is_same(each, linear))
         if (other := next(others, None)) is not None:
-            yield other_initial(application, other, linear or 0)
+            yield messages.other_initial(application, other, linear or 0)
         return
     misplaced = [processors for processors in found if processors.misplaced]
     if not misplaced:
@@ -184,7 +173,7 @@ def processors_at_first_setup(application: ActiveApplication) -> Iterator[Proble
         is_later = processors.declared in known_numbers(application) or not application.caller.knows_setup
         keeps_keys = not processors.too_narrow and (is_static or not processors.misplaced)
         if processors.live is None and counts != {processors.declared} and not (is_later and keeps_keys):
-            yield first_setup(application, processors, counts)
+            yield messages.first_setup(application, processors, counts)
 
 
 def processors_and_partitions(application: CountedApplication) -> Iterator[Problem]:
@@ -196,16 +185,16 @@ def processors_and_partitions(application: CountedApplication) -> Iterator[Probl
     """
     target, declared = expansion_target(application), application.compiled.application.processors
     if target is not None and declared is not None and declared < target:
-        yield being_expanded(application, target, declared)
+        yield messages.being_expanded(application, target, declared)
         return
     present = processors_to_expand(application)
     if present is not None:
-        yield expanded_later(application, present)
+        yield messages.expanded_later(application, present)
         return
     for topic in application.internal:
         have = processors_in(application, topic)
         if have is not None and have != topic.partitions and has_own_count(application, topic):
-            yield changed_count(application, topic, have)
+            yield messages.changed_count(application, topic, have)
     for processors in declared_processors(application):
         if processors.live == processors.declared and processors.too_narrow:
-            yield too_narrow(application, processors)
+            yield messages.too_narrow(application, processors)

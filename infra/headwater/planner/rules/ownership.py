@@ -6,27 +6,10 @@ from collections.abc import Iterable, Iterator
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OWNERSHIP_TOPIC, SetupRecord
-from headwater.planner.evidence.deletion import Claim, deletion_obstacles, is_internal
-from headwater.planner.evidence.topics import TopicEvidence
+from headwater.planner.evidence.topics import Claim, TopicEvidence, deletion_obstacles, is_internal
 from headwater.planner.ownership import Ownership
 from headwater.planner.plans import ApplicationPlan, TopicAction
-from headwater.planner.rules.ownership_messages import (
-    UP,
-    Managed,
-    Step,
-    gone_topic,
-    kept_topic,
-    managed_twice,
-    more_records,
-    not_safe,
-    refusal,
-    refused_deletion,
-    running_application,
-    taken_over,
-    unnecessary_transfer,
-    unproven_owner,
-    unread_record,
-)
+from headwater.planner.rules import ownership_messages as messages
 from headwater.planner.run import ActiveApplication, Run, TopicState
 from headwater.planner.settings import removing_changes
 
@@ -54,11 +37,11 @@ def _conflict_problems(run: Run, ownership: Ownership, id_: str, topics: list[st
     conflicts = tuple(ownership.conflicts(id_, topics))
     for conflict in conflicts:
         if takes_over:
-            yield taken_over(conflict)
+            yield messages.taken_over(conflict)
         else:
-            yield refusal(conflict, ownership, is_recorded=id_ in run.records)
+            yield messages.refusal(conflict, ownership, is_recorded=id_ in run.records)
     if takes_over and not conflicts and id_ in run.records:
-        yield unnecessary_transfer(id_)
+        yield messages.unnecessary_transfer(id_)
 
 
 def ownership_records(run: Run) -> Iterator[Problem]:
@@ -71,12 +54,12 @@ def ownership_records(run: Run) -> Iterator[Problem]:
         return
     topic = run.snapshot.ownership_topic
     for record in topic.unread:
-        yield unread_record(run, record)
+        yield messages.unread_record(run, record)
     if topic.more_unread:
-        yield more_records(topic)
+        yield messages.more_records(topic)
     yield from _missing_records(run)
     if changes := topic.changes:
-        yield not_safe(topic, changes)
+        yield messages.not_safe(topic, changes)
 
 
 def _missing_records(run: Run) -> Iterator[Problem]:
@@ -98,8 +81,8 @@ def _missing_records(run: Run) -> Iterator[Problem]:
             found="none",
             why="Another user may have deleted it, or the topic. Without it, another stack can claim the "
             "application.",
-            fix=f"The next {UP} writes it again. If you have not deleted the topic yourself, find out who "
-            f"writes to {OWNERSHIP_TOPIC}, and remove the permission.",
+            fix=f"The next {messages.UP} writes it again. If you have not deleted the topic yourself, find "
+            f"out who writes to {OWNERSHIP_TOPIC}, and remove the permission.",
             severity=Severity.WARNING,
         )
 
@@ -110,13 +93,13 @@ def twice_managed(parts: Iterable[ApplicationPlan]) -> Iterator[Problem]:
     Topics that an application only keeps, releases or deletes count, because they are registered, too, or are
     removed from the cluster.
     """
-    managers: defaultdict[str, list[Managed]] = defaultdict(list)
+    managers: defaultdict[str, list[messages.Managed]] = defaultdict(list)
     for part in parts:
         for action in part.actions:
             managers[action.name].append((part.application_id, action))
     for topic, managed in sorted(managers.items()):
         if len(managed) > 1:
-            yield managed_twice(topic, managed)
+            yield messages.managed_twice(topic, managed)
 
 
 def unproven_adoption(run: Run) -> Iterator[Problem]:
@@ -147,9 +130,9 @@ def _adoption_problems(
     if application.caller.is_running:
         # The application has its id, and its own topics are as old as it: only foreign ones are endangered.
         if removing and state.is_internal and not evidence.is_created_by_streams:
-            yield unproven_owner(application, state, live, evidence)
+            yield messages.unproven_owner(application, state, live, evidence)
     elif state.is_internal and not _is_adoptable(evidence):
-        yield unproven_owner(application, state, live, evidence)
+        yield messages.unproven_owner(application, state, live, evidence)
     else:
         yield from _removing_changes(application, state, action)
 
@@ -193,14 +176,14 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
     for record in run.retiring:
         for live in _internal_topics(record, run):
             if is_internal(run.evidence.of(record.application_id, live)):
-                yield from _refused_deletions(run, Step(record.application_id, _RETIRING), live)
+                yield from _refused_deletions(run, messages.Step(record.application_id, _RETIRING), live)
             else:
-                yield kept_topic(run, record, live)
+                yield messages.kept_topic(run, record, live)
     for record in run.deleted:
         for live in _internal_topics(record, run):
             if live.topic_id == record.topics[live.name].topic_id:  # otherwise another rule reports it
                 yield from _refused_deletions(
-                    run, Step(record.application_id, _DELETING, is_prepared=True), live
+                    run, messages.Step(record.application_id, _DELETING, is_prepared=True), live
                 )
     for application in run.active:
         yield from _left_over(run, application)
@@ -232,26 +215,26 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
     declared = {state.name for state in application.topics}
     for name in sorted({*leftovers.retire, *leftovers.delete} - {*leftovers.keep}):
         live, known = run.snapshot.topics.get(name), recorded.get(name)
-        step = Step(application.id, _LEFT_OVER, name in leftovers.delete, leftovers.at)
+        step = messages.Step(application.id, _LEFT_OVER, name in leftovers.delete, leftovers.at)
         if name in declared or (known is not None and known.is_sink):
             what = "the topology declares it" if name in declared else "it is a managed sink"
-            yield refused_deletion(step, name, what, _NOT_LEFT_OVER)
+            yield messages.refused_deletion(step, name, what, _NOT_LEFT_OVER)
         elif live is None:
-            yield gone_topic(step, name)
+            yield messages.gone_topic(step, name)
         elif step.is_prepared and not (known is not None and known.is_retired):
-            yield refused_deletion(step, name, "no run has retired it", _NOT_RETIRED)
+            yield messages.refused_deletion(step, name, "no run has retired it", _NOT_RETIRED)
         elif step.is_prepared and known is not None and known.topic_id != live.topic_id:
-            yield refused_deletion(step, name, _other_id(known.topic_id, live), _NOT_RETIRED)
+            yield messages.refused_deletion(step, name, _other_id(known.topic_id, live), _NOT_RETIRED)
         else:
             yield from _refused_deletions(run, step, live)
             if run.evidence.is_running(application.id):
-                yield running_application(step, name)
+                yield messages.running_application(step, name)
 
 
-def _refused_deletions(run: Run, step: Step, live: LiveTopic) -> Iterator[Problem]:
+def _refused_deletions(run: Run, step: messages.Step, live: LiveTopic) -> Iterator[Problem]:
     found = obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
     if found:
-        yield refused_deletion(step, live.name, "; ".join(found))
+        yield messages.refused_deletion(step, live.name, "; ".join(found))
 
 
 def _other_id(recorded: str, live: LiveTopic) -> str:

@@ -14,6 +14,27 @@ from headwater.planner.phrases import counted, listed
 from headwater.planner.plans import ActionKind, TopicAction
 from headwater.planner.run import ActiveApplication, Run, TopicState
 
+_TAKE_OVER = "set `setup.takeOver: true` for one `pulumi up`."
+_SAME_NAME = "Otherwise another backend has a stack with this name: release the application there first."
+_KEEP = f"To take it back, {_TAKE_OVER}"
+UP = "`pulumi up`"
+_LATER = "Use the version of Headwater that has written the record, or a later one."
+_WRITTEN_AGAIN = (
+    f"The next {UP} writes the record of this stack again. Find out who else writes to {OWNERSHIP_TOPIC}, "
+    "and remove the permission."
+)
+_DELETE = (
+    f"Find out who writes to {OWNERSHIP_TOPIC}, and remove the permission. Then delete the topic: the next "
+    f"{UP} of each stack creates it and writes its records again."
+)
+_SKIPPED = (
+    "The record is skipped, and all others are used. It may hide the record of a stack, so no topic is "
+    "deleted until it is gone."
+)
+_LOST = "This run would replace the record, and lose what the later version has written."
+_REFUSED = "It may say that another stack manages {}, so nothing is changed."
+Managed = tuple[str, TopicAction]
+
 
 def refusal(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = False) -> Problem:
     """Return the problem; `is_recorded`: this stack has set up the application, too."""
@@ -99,15 +120,6 @@ def _topic_of(conflict: Conflict) -> str | None:
     return conflict.topics[0] if is_one else None
 
 
-_TAKE_OVER = "set `setup.takeOver: true` for one `pulumi up`."
-
-
-_SAME_NAME = "Otherwise another backend has a stack with this name: release the application there first."
-
-
-_KEEP = f"To take it back, {_TAKE_OVER}"
-
-
 def unread_record(run: Run, record: UnreadRecord) -> Problem:
     stack_id, application = record.key or ("", "")
     is_own = bool(stack_id) and run.ownership is not None and stack_id == run.ownership.stack.id
@@ -170,39 +182,6 @@ def not_safe(topic: OwnershipTopic, changes: Mapping[str, str]) -> Problem:
         fix=f"The next {UP} changes the settings. Its user needs permission AlterConfigs on the topic.",
         severity=Severity.WARNING,
     )
-
-
-UP = "`pulumi up`"
-
-
-_LATER = "Use the version of Headwater that has written the record, or a later one."
-
-
-_WRITTEN_AGAIN = (
-    f"The next {UP} writes the record of this stack again. Find out who else writes to {OWNERSHIP_TOPIC}, "
-    "and remove the permission."
-)
-
-
-_DELETE = (
-    f"Find out who writes to {OWNERSHIP_TOPIC}, and remove the permission. Then delete the topic: the next "
-    f"{UP} of each stack creates it and writes its records again."
-)
-
-
-_SKIPPED = (
-    "The record is skipped, and all others are used. It may hide the record of a stack, so no topic is "
-    "deleted until it is gone."
-)
-
-
-_LOST = "This run would replace the record, and lose what the later version has written."
-
-
-_REFUSED = "It may say that another stack manages {}, so nothing is changed."
-
-
-Managed = tuple[str, TopicAction]
 
 
 def managed_twice(topic: str, managed: Sequence[Managed]) -> Problem:

@@ -13,6 +13,20 @@ from headwater.planner.plans import ConfigChange
 from headwater.planner.run import ActiveApplication, TopicState
 from headwater.planner.settings import Misconfiguration, Settings
 
+_LOST = "State or unprocessed records may be lost. An empty topic would hide the loss."
+_RESTORE = (
+    "Restore the topic from a backup. To continue without its data, stop the application and set "
+    "`setup.reinitialize: true` for one `pulumi up`."
+)
+_CHECK = (
+    "If you need the lost data, restore the topic, or rebuild its content by reprocessing the source topics."
+)
+_SINK = (
+    "Make sure that the new topic is meant for this application. If it belongs to another one, remove it "
+    "from the document, or write to another topic."
+)
+KEY = "min.insync.replicas"
+
 
 def missing_sink_topic(application: ActiveApplication, topic: str) -> Problem:
     return Problem(
@@ -62,20 +76,6 @@ def _fix_of_lost(application: ActiveApplication) -> str:
     return f"{first}{application.caller.reconciler} re-creates it, empty. {_CHECK}"
 
 
-_LOST = "State or unprocessed records may be lost. An empty topic would hide the loss."
-
-
-_RESTORE = (
-    "Restore the topic from a backup. To continue without its data, stop the application and set "
-    "`setup.reinitialize: true` for one `pulumi up`."
-)
-
-
-_CHECK = (
-    "If you need the lost data, restore the topic, or rebuild its content by reprocessing the source topics."
-)
-
-
 def replaced_topic(
     application: ActiveApplication, state: TopicState, ids: tuple[str, str], severity: Severity
 ) -> Problem:
@@ -108,12 +108,6 @@ def _fix_of_replaced(application: ActiveApplication, severity: Severity) -> str:
             "source topics. Then start the application again."
         )
     return _RESTORE
-
-
-_SINK = (
-    "Make sure that the new topic is meant for this application. If it belongs to another one, remove it "
-    "from the document, or write to another topic."
-)
 
 
 def replaced_retired_topic(
@@ -203,9 +197,6 @@ def quote_value(value: str | None) -> str:
     """Return the value as YAML within a flow mapping: a comma would end it."""
     text = value or ""
     return f'"{text}"' if "," in text else text
-
-
-KEY = "min.insync.replicas"
 
 
 def live_min_insync(application: ActiveApplication, state: TopicState) -> int:

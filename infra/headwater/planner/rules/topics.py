@@ -13,20 +13,7 @@ from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.counts import CountedApplication
 from headwater.planner.plans import ConfigChange, TopicAction
-from headwater.planner.rules.topic_messages import (
-    KEY,
-    fewer_than_min_insync,
-    live_min_insync,
-    lost_topic,
-    misconfigured_topic,
-    missing_sink_topic,
-    not_as_declared,
-    replaced_retired_topic,
-    replaced_topic,
-    setting_removes_data,
-    similar_names,
-    too_few_brokers,
-)
+from headwater.planner.rules import topic_messages as messages
 from headwater.planner.run import ActiveApplication, Run, TopicState
 from headwater.planner.settings import Settings, misconfigurations, removing_changes
 from headwater.planner.topic_actions import replication_factor
@@ -65,7 +52,7 @@ def missing_sink(run: Run) -> Iterator[Problem]:
         if not errors(application.compiled.problems):
             for topic in _written_topics(application.compiled):
                 if topic not in managed and topic not in run.snapshot.topics:
-                    yield missing_sink_topic(application, topic)
+                    yield messages.missing_sink_topic(application, topic)
 
 
 def _written_topics(compiled: CompiledApplication) -> list[str]:
@@ -91,7 +78,7 @@ def similar_new_names(run: Run) -> Iterator[Problem]:
     for _, similar in sorted(new.items()):
         first, *others = sorted(similar)
         for name in others:
-            yield similar_names(*similar[name], first)
+            yield messages.similar_names(*similar[name], first)
 
 
 def lost_topics(application: ActiveApplication) -> Iterator[Problem]:
@@ -102,7 +89,9 @@ def lost_topics(application: ActiveApplication) -> Iterator[Problem]:
     """
     for state in application.topics:
         if state.is_lost:
-            yield lost_topic(application, state, is_error=state.is_internal and not application.accepts_loss)
+            yield messages.lost_topic(
+                application, state, is_error=state.is_internal and not application.accepts_loss
+            )
 
 
 def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
@@ -116,7 +105,7 @@ def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
             is_loss = state.is_internal and (state.is_emptied or application.caller.is_running)
             severity = Severity.ERROR if is_loss and not application.accepts_loss else Severity.WARNING
             ids = (state.recorded.topic_id, state.live.topic_id)
-            yield replaced_topic(application, state, ids, severity)
+            yield messages.replaced_topic(application, state, ids, severity)
 
 
 def retired_topics(run: Run) -> Iterator[Problem]:
@@ -128,10 +117,10 @@ def retired_topics(run: Run) -> Iterator[Problem]:
     for record in run.retiring:
         for recorded, live in _replaced_topics(record, run):
             if recorded.topic_id:
-                yield replaced_retired_topic(record, recorded, live, _FIRST_STEP, Severity.WARNING)
+                yield messages.replaced_retired_topic(record, recorded, live, _FIRST_STEP, Severity.WARNING)
     for record in run.deleted:
         for recorded, live in _replaced_topics(record, run):
-            yield replaced_retired_topic(record, recorded, live, _SECOND_STEP, Severity.ERROR)
+            yield messages.replaced_retired_topic(record, recorded, live, _SECOND_STEP, Severity.ERROR)
 
 
 def _replaced_topics(record: SetupRecord, run: Run) -> Iterator[tuple[RecordedTopic, LiveTopic]]:
@@ -158,7 +147,7 @@ def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
         if isinstance(state.declared, InternalTopic) and state.live is not None:
             settings = Settings(state.live, application.snapshot.topic_defaults)
             for fault in misconfigurations(state.declared, settings):
-                yield misconfigured_topic(application, state, fault)
+                yield messages.misconfigured_topic(application, state, fault)
 
 
 @attrs.frozen
@@ -188,25 +177,25 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
         declared = state.declared.replication_factor or -1
         if 0 < factor < min_insync:
             if live is None:
-                is_declared = KEY in state.declared.config
+                is_declared = messages.KEY in state.declared.config
                 kind = _Replicas(factor, min_insync, is_internal=state.is_internal, is_declared=is_declared)
                 weak.setdefault(kind, []).append(state)
             else:
-                yield fewer_than_min_insync(application, [state], factor, min_insync)
+                yield messages.fewer_than_min_insync(application, [state], factor, min_insync)
         elif live is not None and 0 < declared != factor and not application.caller.is_running:
-            yield not_as_declared(application, state, factor, declared)
+            yield messages.not_as_declared(application, state, factor, declared)
     for replicas, states in short.items():
-        yield too_few_brokers(application, states, replicas.factor)
+        yield messages.too_few_brokers(application, states, replicas.factor)
     for replicas, states in weak.items():
-        yield fewer_than_min_insync(application, states, replicas.factor, replicas.min_insync)
+        yield messages.fewer_than_min_insync(application, states, replicas.factor, replicas.min_insync)
 
 
 def _min_insync(application: ActiveApplication, state: TopicState) -> int:
     """Return `min.insync.replicas` after the run: `automatic` setup changes a declared setting."""
-    declared = parse_whole(state.declared.config.get(KEY, "")) or 0
+    declared = parse_whole(state.declared.config.get(messages.KEY, "")) or 0
     if declared and (state.live is None or not application.is_manual):
         return declared
-    return live_min_insync(application, state)
+    return messages.live_min_insync(application, state)
 
 
 def removing_settings(run: Run) -> Iterator[Problem]:
@@ -221,7 +210,7 @@ def removing_settings(run: Run) -> Iterator[Problem]:
             if state.live is not None and state.is_ours and not state.is_replaced:
                 changes = _chosen_changes(run, state, actions[state.name])
                 if changes:
-                    yield setting_removes_data(application, state, changes)
+                    yield messages.setting_removes_data(application, state, changes)
 
 
 def _chosen_changes(run: Run, state: TopicState, action: TopicAction) -> tuple[ConfigChange, ...]:

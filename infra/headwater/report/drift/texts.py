@@ -10,9 +10,8 @@ from headwater.model.problems import Severity
 from headwater.planner.drift import ApplicationDrift, Drift, Finding, FindingKind
 from headwater.planner.phrases import counted
 from headwater.report.compiled import location_json, problem_json
-from headwater.report.escaping import code, printable, prose
 from headwater.report.graph import graph, mermaid
-from headwater.report.markdown_limit import LIMIT, shorten_markdown
+from headwater.report.markdown import LIMIT, code, printable, prose, shorten_markdown, table
 from headwater.report.problems import (
     SEVERITY_NOUNS,
     SIGNS,
@@ -186,14 +185,14 @@ def _application_markdown(part: ApplicationDrift, rows: int | None) -> Iterator[
 def group_markdown(group: Group, rows: int | None = None) -> Iterator[str]:
     """Yield the headline and the table of one group of findings, with at most `rows` of them."""
     yield f"{SIGNS[group.severity]} **{group.severity.value}, {group.kind}**: {prose(group.summary)}\n"
-    yield "| topic | expected | found |\n|---|---|---|"
-    for finding in group.findings[:rows]:
-        topic = code(finding.topic) if finding.topic else "all"
-        yield f"| {topic} | {prose(finding.expected)} | {prose(finding.found)} |"
-    if more := len(group.findings) - len(group.findings[:rows]):
-        yield f"\n… and {more:,} more"
-    yield f"\n*Why it matters*: {prose(group.why)}\n"
+    yield from table("| topic | expected | found |", group.findings, _finding_row, rows)
+    yield f"*Why it matters*: {prose(group.why)}\n"
     yield f"*How to fix it*: {prose(group.fix)}\n"
+
+
+def _finding_row(finding: Finding) -> str:
+    topic = code(finding.topic) if finding.topic else "all"
+    return f"| {topic} | {prose(finding.expected)} | {prose(finding.found)} |"
 
 
 def drift_json(drift: Drift) -> dict[str, Any]:

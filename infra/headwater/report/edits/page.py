@@ -7,17 +7,7 @@ import attrs
 from headwater.model.problems import Severity
 from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, SettingEdit, TopicEdit
 from headwater.planner.phrases import listed
-from headwater.report.edits.texts import (
-    application_summary,
-    changed,
-    kept,
-    operator_consequence,
-    operator_values,
-    remarks,
-    restart,
-    setting_values,
-    summary,
-)
+from headwater.report.edits import texts
 from headwater.report.templating import template
 
 _LEVELS = (*(severity.value for severity in Severity), "ok")
@@ -33,20 +23,20 @@ class Section:
 
     @property
     def summary(self) -> str:
-        return application_summary(self.part)
+        return texts.application_summary(self.part)
 
     @property
     def restart(self) -> str:
-        return restart(self.part)
+        return texts.restart(self.part)
 
     @property
     def topics(self) -> Sequence[TopicEdit]:
         """The topics that are not simply kept, the most severe ones first."""
-        return sorted(changed(self.part), key=lambda topic: _LEVELS.index(topic.severity.value))
+        return sorted(texts.changed(self.part), key=lambda topic: _LEVELS.index(topic.severity.value))
 
     @property
     def kept(self) -> Sequence[str]:
-        return sorted(kept(self.part))
+        return sorted(texts.kept(self.part))
 
     @property
     def level(self) -> str:
@@ -55,12 +45,15 @@ class Section:
     @property
     def operators(self) -> Sequence[tuple[OperatorEdit, str, str]]:
         """The edited operators: what changes, and the consequence."""
-        return [(each, operator_values(each), operator_consequence(each)) for each in self.part.operators]
+        return [
+            (each, texts.operator_values(each), texts.operator_consequence(each))
+            for each in self.part.operators
+        ]
 
     @property
     def settings(self) -> Sequence[tuple[SettingEdit, str]]:
         """The settings that have other values, and what changes."""
-        return [(each, setting_values(each)) for each in self.part.settings]
+        return [(each, texts.setting_values(each)) for each in self.part.settings]
 
     @property
     def still_lost(self) -> str:
@@ -73,8 +66,8 @@ def edit_page(edit: Edit) -> str:
     topics = [topic for section in sections for topic in section.topics]
     return template("change.html.j2").render(
         edit=edit,
-        summary=summary(edit),
-        remarks=list(remarks(edit)),
+        summary=texts.summary(edit),
+        remarks=list(texts.remarks(edit)),
         sections=sorted(sections, key=lambda section: _LEVELS.index(section.level)),
         counts=[
             (severity.value, _NOUNS[severity], sum(topic.severity is severity for topic in topics))

@@ -6,10 +6,17 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 
 from headwater.model.compiled import TopicKind
-from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, SettingEdit, TopicEdit, Verdict
+from headwater.planner.edits import (
+    ApplicationEdit,
+    Edit,
+    NameLine,
+    OperatorEdit,
+    SettingEdit,
+    TopicEdit,
+    Verdict,
+)
 from headwater.planner.phrases import counted, few, listed
-from headwater.report.escaping import code, grouped_names, printable, prose
-from headwater.report.markdown_limit import LIMIT, shorten_markdown
+from headwater.report.markdown import LIMIT, code, grouped_names, printable, prose, shorten_markdown, table
 from headwater.report.problems import SIGNS, entry_rich, problem_blocks, problems_rich
 
 _ORDER = tuple(Verdict)
@@ -148,11 +155,7 @@ def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
     yield f"{prose(restart(part))}\n"
     topics = changed(part)
     if topics:
-        yield "| | topic | what | first |\n|---|---|---|---|"
-        yield from (_topic_row(topic) for topic in topics[:rows])
-        if len(topics) > len(topics[:rows]):
-            yield f"\n… and {len(topics) - len(topics[:rows]):,} more"
-        yield ""
+        yield from table("| | topic | what | first |", topics, _topic_row, rows)
         for why, subjects in grouped_names((topic.why, topic.topic) for topic in topics[:rows]):
             yield f"*Why it matters*{subjects}: {prose(why)}\n"
     if rows == 0:
@@ -161,24 +164,13 @@ def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
         yield f"Kept: {', '.join(map(code, sorted(names)[:rows]))}\n"
     if part.operators:
         yield f"{EDITED_OPERATORS}\n"
-        yield "| at | operator | what | consequence |\n|---|---|---|---|"
-        yield from (_operator_row(operator) for operator in part.operators[:rows])
-        if len(part.operators) > len(part.operators[:rows]):
-            yield f"\n… and {len(part.operators) - len(part.operators[:rows]):,} more"
-        yield ""
+        yield from table("| at | operator | what | consequence |", part.operators, _operator_row, rows)
     if part.settings:
         yield f"{EDITED_SETTINGS}\n"
-        yield "| setting | what | meaning |\n|---|---|---|"
-        yield from (_setting_row(setting) for setting in part.settings[:rows])
-        if len(part.settings) > len(part.settings[:rows]):
-            yield f"\n… and {len(part.settings) - len(part.settings[:rows]):,} more"
-        yield ""
+        yield from table("| setting | what | meaning |", part.settings, _setting_row, rows)
     if part.lines:
         yield "Lines that keep the old names (checked together):\n"
-        yield "| at | line | in Java |\n|---|---|---|"
-        for line in part.lines:
-            yield f"| {code(str(line.location))} | {code(line.document)} | {code(line.code)} |"
-        yield ""
+        yield from table("| at | line | in Java |", part.lines, _name_row)
         if part.still_lost:
             yield f"No name keeps {prose(listed(part.still_lost))}.\n"
     yield from (f"{number}. {prose(step)}" for number, step in enumerate(part.steps, 1))
@@ -200,6 +192,10 @@ def _operator_row(operator: OperatorEdit) -> str:
 
 def _setting_row(setting: SettingEdit) -> str:
     return f"| {code(setting.key)} | {prose(setting_values(setting))} | {prose(setting.why)} |"
+
+
+def _name_row(line: NameLine) -> str:
+    return f"| {code(str(line.location))} | {code(line.document)} | {code(line.code)} |"
 
 
 def edit_text(edit: Edit) -> str:

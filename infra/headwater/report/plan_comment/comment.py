@@ -12,8 +12,7 @@ from headwater.planner.phrases import counted
 from headwater.report.drift.texts import group_markdown, groups
 from headwater.report.edits.texts import edit_markdown
 from headwater.report.edits.texts import summary as edit_summary
-from headwater.report.escaping import block, code, inline_html, prose
-from headwater.report.markdown_limit import LIMIT
+from headwater.report.markdown import LIMIT, block, code, inline_html, prose, table
 from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
 from headwater.report.problems import severity_counts
 
@@ -201,10 +200,11 @@ def _step_table(steps: Sequence[Step], rows: int | None) -> str:
     if rows == 0:
         return ""
     shown = [step for step in steps if step.op not in _UNCOUNTED]
-    lines = ["| topic | | partitions |", "|---|---|---|"]
-    lines += [f"| {code(step.topic)} | {_verb_of(step)} | {_change_text(step)} |" for step in shown[:rows]]
-    more = len(shown) - len(shown[:rows])
-    return "\n".join([*lines, *([f"\n… and {more:,} more"] if more else []), ""])
+    return "\n".join(table("| topic | | partitions |", shown, _step_row, rows))
+
+
+def _step_row(step: Step) -> str:
+    return f"| {code(step.topic)} | {_verb_of(step)} | {_change_text(step)} |"
 
 
 def _verb_of(step: Step) -> str:

@@ -65,11 +65,7 @@ class Preview:
 
 
 def read_preview(text: str) -> Preview:
-    """Read the JSON; other lines may precede it.
-
-    Raises:
-        ValueError: The text is not the output of a preview.
-    """
+    """Read the JSON of a preview, which other lines may precede; raises `ValueError` for another text."""
     start = re.search(r"^\{", text, re.MULTILINE)
     if start is None:
         raise ValueError("no JSON object")
@@ -183,10 +179,9 @@ _GRANTING_ACTIONS = (AclActionKind.GRANT.value, AclActionKind.RESTORE.value, Acl
 
 
 def read_plan(text: str) -> Preview:
-    """Read the JSON. Its digest is computed again, so that the comment names the plan that it shows.
+    """Read the JSON of a plan of version 1; raises `ValueError` for another text.
 
-    Raises:
-        ValueError: The text is not a plan of version 1.
+    Its digest is computed again, so that the comment names the plan that it shows.
     """
     try:
         document = json.loads(text)
@@ -244,11 +239,7 @@ class ReportedDrift:
 
 
 def read_drift(text: str) -> ReportedDrift:
-    """Read the JSON.
-
-    Raises:
-        ValueError: The text is not a drift report of version 1.
-    """
+    """Read the JSON of a drift report of version 1; raises `ValueError` for another text."""
     try:
         document = json.loads(text)
         if document["version"] != 1:

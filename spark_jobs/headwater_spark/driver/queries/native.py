@@ -16,12 +16,12 @@ from headwater.compiler.native_sql import Call, Expression, Kind, Literal, Name,
 from headwater.model.behaviors import (
     Behavior,
     Filter,
-    Format,
     MapRecord,
     MapValues,
     NonNullKeyFilter,
     PassThrough,
 )
+from headwater.model.formats import Format
 from headwater.model.nodes import ProcessorNode, SinkNode, SourceNode
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.worker.task_input import COLUMNS

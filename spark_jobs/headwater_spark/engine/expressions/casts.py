@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 
-from headwater.compiler.java.numbers import double_text
+from headwater.compiler.java.config_values import double_text
 from headwater_spark.engine.expressions.faults import EvaluationError, type_name
 from headwater_spark.engine.expressions.operations import (
     in_range,

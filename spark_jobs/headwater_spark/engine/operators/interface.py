@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 import attrs
 
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater.model.nodes import ProcessorNode
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.key_counts import CountPerKey, WindowCounts

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headwater.model.behaviors import (
+from headwater.model.behaviors import TableTransformValues
+from headwater.model.formats import (
     FilteredView,
     JoinedView,
     MappedView,
     StoreView,
     SuppressedView,
-    TableTransformValues,
     TableView,
     TransformedView,
 )

@@ -7,7 +7,8 @@ from typing import Final, Literal
 import attrs
 
 from headwater.model import behaviors as does
-from headwater.model.behaviors import DEFAULT_FORMAT, AggregationKind, Behavior, Format, RecordFormat
+from headwater.model.behaviors import AggregationKind, Behavior
+from headwater.model.formats import DEFAULT_FORMAT, Format, RecordFormat
 from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from headwater.model.problems import Location
 from headwater_spark.engine.serdes import is_schema_format, schema_key, schema_kind, subject

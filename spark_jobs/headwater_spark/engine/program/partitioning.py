@@ -5,7 +5,7 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.behaviors import SinkSettings
+from headwater.model.formats import SinkSettings
 from headwater.model.topology import Application
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.partitioners.static import (

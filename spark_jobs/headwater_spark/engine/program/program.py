@@ -9,8 +9,9 @@ import attrs
 from headwater.compiler.java.patterns import JavaPattern
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.topic_groups import Naming, NodeGroup, node_groups
-from headwater.model.behaviors import Format, RunProcessor, StreamGlobalJoin, TableTransformValues
+from headwater.model.behaviors import RunProcessor, StreamGlobalJoin, TableTransformValues
 from headwater.model.compiled import CompiledApplication
+from headwater.model.formats import Format
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
 from headwater.model.topology import Application, TopologyDocument
 from headwater_spark.engine.expressions import Compiled, compile_expression

@@ -15,7 +15,7 @@ import jsonschema
 from jsonschema.validators import validator_for
 from referencing import Registry
 
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.serdes.avro import avro, avro_of_other_version, unread_avro_fields
 from headwater_spark.engine.serdes.java_texts import (

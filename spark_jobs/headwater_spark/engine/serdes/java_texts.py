@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import NoReturn
 
-from headwater.compiler.java.numbers import double_text
+from headwater.compiler.java.config_values import double_text
 from headwater_spark.engine.records import Value
 
 _SURROGATE_BYTES = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]?")

@@ -5,7 +5,7 @@ from typing import NoReturn, Protocol
 
 import attrs
 
-from headwater.model.behaviors import Format, StoreSettings
+from headwater.model.formats import Format, StoreSettings
 from headwater.model.nodes import StateStore
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Program, Serde

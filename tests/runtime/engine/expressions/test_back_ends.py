@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Column, SparkSession
 
 from headwater.compiler.native_sql import Kind, parse_expression
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater_spark.driver.queries.native import build_column, read_column, written_column
 from headwater_spark.engine.expressions import compile_expression
 from headwater_spark.engine.records import CurrentRecord

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater_spark.engine.serdes import serde_of
 
 

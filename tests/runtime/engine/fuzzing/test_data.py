@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from headwater.compiler.version_differences import has_config
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater.model.versions import read_version
 from headwater.spec import load_text
 from headwater_spark.engine.program import SubtopologyProgram

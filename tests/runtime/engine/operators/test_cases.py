@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater.model.nodes import SinkNode
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import OutputRecord, Windowed

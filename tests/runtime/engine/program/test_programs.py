@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from headwater.compiler import build_nodes, compile_document
-from headwater.model.behaviors import Format, RecordFormat
+from headwater.model.formats import Format, RecordFormat
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode, StateStore
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import TopologyDocument

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater_spark.engine.records import Value, Windowed
 from headwater_spark.engine.serdes import (
     DeserializationError,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NoReturn
 
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater_spark.engine.records import CurrentRecord
 from headwater_spark.engine.serdes import serde_of
 from headwater_spark.engine.stores.cached import Cached

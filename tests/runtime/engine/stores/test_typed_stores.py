@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.model.behaviors import Format
+from headwater.model.formats import Format
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.records import CurrentRecord, OutputRecord, Windowed
 from headwater_spark.engine.serdes import serde_of

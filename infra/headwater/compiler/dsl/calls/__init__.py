@@ -21,6 +21,7 @@ from headwater.compiler.dsl.handles import (
     WindowedStream,
 )
 from headwater.model import operators as op
+from headwater.model import processor_api
 
 # Each function has its own operator and handle types, which one table cannot express.
 Call = Callable[[Builder, Any, Any], Handle]
@@ -30,8 +31,8 @@ STARTS: Mapping[type, Callable[[Builder, Any], Handle]] = {
     op.ReadStream: sources.stream,
     op.ReadTable: sources.table,
     op.GlobalTable: sources.global_table,
-    op.AddStateStore: sources.add_state_store,
-    op.AddGlobalStore: sources.add_global_store,
+    processor_api.AddStateStore: sources.add_state_store,
+    processor_api.AddGlobalStore: sources.add_global_store,
 }
 
 CALLS: Mapping[tuple[type, type], Call] = {

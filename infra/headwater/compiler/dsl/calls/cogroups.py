@@ -24,7 +24,8 @@ from headwater.compiler.dsl.stores import (
     windowed_store,
 )
 from headwater.model import operators as op
-from headwater.model.behaviors import Aggregation, AggregationKind, PassThrough, RecordFormat, StreamAggregate
+from headwater.model.behaviors import Aggregation, AggregationKind, PassThrough, StreamAggregate
+from headwater.model.formats import RecordFormat
 from headwater.model.problems import Problem
 from headwater.model.windows import Window
 
@@ -37,27 +38,24 @@ def cogroup(
 ) -> Handle:
     if isinstance(on, GroupedStream):
         if call.other is not None:
-            return builder.reject(_wrong_form(builder, "The first `cogroup` takes no other stream", call))
+            return builder.reject(_wrong_form("The first `cogroup` takes no other stream", call))
         cogrouped = CogroupedStream(on)
         builder.cogroup_inputs[cogrouped] = {on: call.value}
         builder.cogroup_repartitions[cogrouped] = {}
         return cogrouped
     if not isinstance(other, GroupedStream):
-        return builder.reject(_wrong_form(builder, "A further `cogroup` takes one more grouped stream", call))
+        return builder.reject(_wrong_form("A further `cogroup` takes one more grouped stream", call))
     builder.cogroup_inputs[on][other] = call.value
     return on
 
 
-def _wrong_form(builder: Builder, rule: str, call: op.Cogroup) -> Problem:
+def _wrong_form(rule: str, call: op.Cogroup) -> Problem:
     return unsupported_call(
         f"{rule}.",
         expected="`cogroup` of a grouped stream, then `cogroup: {with: grouped}` for each further one",
         found=f"with: {call.other}" if call.other is not None else "no `with`",
-        at=builder.at,
-        fix=(
-            "Call `cogroup` on the first grouped stream without `with`, then with `with` for each "
-            "further one."
-        ),
+        fix="Call `cogroup` on the first grouped stream without `with`, then with `with` for each "
+        "further one.",
     )
 
 
@@ -68,7 +66,6 @@ def windowed_by(builder: Builder, on: CogroupedStream, call: op.WindowedBy) -> H
             unsupported_call(
                 "A cogrouped stream has no emit strategy.",
                 found="emit: onWindowClose",
-                at=builder.at,
                 fix="Remove `emit`; `suppress` the result until the window closes instead.",
             )
         )

@@ -31,14 +31,9 @@ from headwater.compiler.dsl.stores import (
 )
 from headwater.model import operators as op
 from headwater.model.behaviors import Aggregation as Functions
-from headwater.model.behaviors import (
-    AggregationKind,
-    MapRecord,
-    RecordFormat,
-    StreamAggregate,
-    TableAggregate,
-)
+from headwater.model.behaviors import AggregationKind, MapRecord, StreamAggregate, TableAggregate
 from headwater.model.durations import duration_text
+from headwater.model.formats import RecordFormat
 from headwater.model.windows import (
     HoppingWindow,
     SessionWindow,
@@ -71,7 +66,6 @@ def windowed_by(builder: Builder, on: GroupedStream, call: op.WindowedBy) -> Han
             topology_error(
                 "An unlimited window never closes, so it cannot emit on close.",
                 throws=ARGUMENT,
-                at=builder.at,
                 expected="emit on update",
                 found="emit: onWindowClose",
                 fix="Remove `emit`, or choose a window that ends.",
@@ -87,7 +81,6 @@ def check_window(builder: Builder, window: Window) -> None:
             topology_error(
                 f"The window's {option} is out of range.",
                 throws=ARGUMENT,
-                at=builder.at,
                 expected=expected,
                 found=duration_text(found),
                 fix=f"Set `{option}` to {expected}.",

@@ -40,9 +40,9 @@ def check_materialized(
     if materialized is None:
         return
     if materialized.retention_ms is not None and materialized.retention_ms < 0:
-        builder.reject(_negative_retention(builder, materialized.retention_ms))
+        builder.reject(_negative_retention(materialized.retention_ms))
     elif materialized.retention_ms is not None and kinds is KEY_VALUE_KINDS:
-        builder.reject(_retention_ignored(builder, materialized))
+        builder.reject(_retention_ignored(materialized))
     supplier = materialized.supplier
     if supplier is None:
         return
@@ -54,7 +54,6 @@ def check_materialized(
                 node=supplier.name,
                 expected=" or ".join(sorted(kind.value for kind in kinds)),
                 found=supplier.kind.value,
-                at=builder.at,
                 fix="Give a supplier of an expected kind, or only the name of the store.",
             )
         )
@@ -66,7 +65,6 @@ def check_materialized(
                 node=supplier.name,
                 expected="a supplier or a type",
                 found=f"supplier and type {materialized.type.value}",
-                at=builder.at,
                 fix="Remove the type: the supplier determines it.",
             )
         )
@@ -90,26 +88,25 @@ def windowed_retention_ms(
     span = window_span_ms(window)
     given = materialized.retention_ms if materialized is not None else None
     if given is not None and given < span:
-        builder.reject(_too_short(builder, store, window, given))
+        builder.reject(_too_short(store, window, given))
     used = span if given is None else given
     supplier = materialized.supplier if materialized is not None else None
     if supplier is not None and supplier.retention_ms not in {None, used}:
-        builder.reject(_supplier_ignored(builder, supplier, used))
+        builder.reject(_supplier_ignored(supplier, used))
     return used
 
 
-def _negative_retention(builder: Builder, given: int) -> Problem:
+def _negative_retention(given: int) -> Problem:
     return topology_error(
         "The retention of a store is negative.",
         throws=ARGUMENT,
         expected="0ms or more",
         found=duration_text(given),
-        at=builder.at,
         fix="Set `retention` to 0ms or more, or remove it.",
     )
 
 
-def _retention_ignored(builder: Builder, materialized: Materialized) -> Problem:
+def _retention_ignored(materialized: Materialized) -> Problem:
     name, retention = materialized.store_name, duration_text(materialized.retention_ms)
     versioned = f"`supplier: {{name: {name or 'NAME'}, kind: versionedKeyValue, retention: {retention}}}`"
     return lint(
@@ -120,14 +117,13 @@ def _retention_ignored(builder: Builder, materialized: Materialized) -> Problem:
         found=f"a retention of {retention} on a result without windows",
         why="Kafka Streams ignores `Materialized.withRetention` where there is no window: the store keeps "
         "every key and has no history.",
-        at=builder.at,
         fix="Remove it: the supplier has its own."
         if is_versioned(materialized)
         else f"Remove it. For a versioned store, set {versioned} in place of `store`.",
     )
 
 
-def _too_short(builder: Builder, store: str, window: Window, given: int) -> Problem:
+def _too_short(store: str, window: Window, given: int) -> Problem:
     span = duration_text(window_span_ms(window))
     return topology_error(
         f"Store {store} keeps its windows for a shorter time than they stay open.",
@@ -135,23 +131,19 @@ def _too_short(builder: Builder, store: str, window: Window, given: int) -> Prob
         node=store,
         expected=f"a retention of at least {span} ({_SPANS[type(window)]})",
         found=duration_text(given),
-        at=builder.at,
         fix=f"Set `retention` to {span} or more, or remove it.",
     )
 
 
-def _supplier_ignored(builder: Builder, supplier: StoreSupplier, used: int) -> Problem:
+def _supplier_ignored(supplier: StoreSupplier, used: int) -> Problem:
     return lint(
         ProblemCode.SUPPLIER_RETENTION_IGNORED,
         f"The changelog of store {supplier.name} does not follow the retention of its supplier.",
         node=supplier.name,
         expected=f"{duration_text(supplier.retention_ms)} (the supplier's)",
         found=f"{duration_text(used)} (the window's)",
-        why=(
-            "Kafka Streams computes the changelog's retention.ms from the window or from `retention`, "
-            "and ignores the supplier: after a restore the store contains fewer or more records than "
-            "before."
-        ),
-        at=builder.at,
+        why="Kafka Streams computes the changelog's retention.ms from the window or from `retention`, "
+        "and ignores the supplier: after a restore the store contains fewer or more records than "
+        "before.",
         fix=f"Set `retention: {duration_text(supplier.retention_ms)}` next to the supplier.",
     )

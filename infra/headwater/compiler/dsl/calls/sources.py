@@ -23,7 +23,8 @@ from headwater.compiler.dsl.stores import (
 )
 from headwater.compiler.version_differences import UNNAMED_GLOBAL_STORE_FAILS
 from headwater.model import operators as op
-from headwater.model.behaviors import RecordFormat, SourceSettings
+from headwater.model import processor_api
+from headwater.model.formats import RecordFormat, SourceSettings
 
 SOURCE = "KSTREAM-SOURCE-"
 TABLE_SOURCE = "KTABLE-SOURCE-"
@@ -80,7 +81,6 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
                 topic=call.topic,
                 expected="a store that is not versioned",
                 found=f"versioned store {store_name}",
-                at=builder.at,
                 fix="Give it a plain key-value store, or read the topic as a `table`.",
             )
         )
@@ -108,7 +108,6 @@ def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
                 topic=call.topic,
                 expected="no `materialized`, or one with a store's name",
                 found="materialized without a name",
-                at=builder.at,
                 fix="Name the store, or remove `materialized`.",
             )
         )
@@ -117,13 +116,13 @@ def _global_store_name(builder: Builder, call: op.GlobalTable) -> str:
     return name
 
 
-def add_state_store(builder: Builder, call: op.AddStateStore) -> Handle:
+def add_state_store(builder: Builder, call: processor_api.AddStateStore) -> Handle:
     check_builders(builder, [call.store])
     builder.add(call.store.name, StoreDeclaration(built_store(call.store)))
     return Nothing("addStateStore")
 
 
-def add_global_store(builder: Builder, call: op.AddGlobalStore) -> Handle:
+def add_global_store(builder: Builder, call: processor_api.AddGlobalStore) -> Handle:
     """`StreamsBuilder#addGlobalStore`: a processor of the user fills the store from the topic."""
     check_builders(builder, [call.store])
     source = builder.suffixed(call.name, "-source", SOURCE)

@@ -13,6 +13,7 @@ from headwater.compiler.dsl.stores import KEY_VALUE_KINDS, built_store, is_versi
 from headwater.model import behaviors as does
 from headwater.model import operators as op
 from headwater.model.behaviors import TableSource
+from headwater.model.formats import SinkSettings
 from headwater.model.operators import TransformKind
 
 _PREFIXES = {
@@ -42,7 +43,6 @@ def transform(builder: Builder, on: Stream, call: op.Transform) -> Handle:
             unsupported_call(
                 f"`{call.kind.value}` of a stream has no store.",
                 found="materialized",
-                at=builder.at,
                 fix="Remove `materialized`, or call `toTable` first.",
             )
         )
@@ -119,7 +119,6 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
             unsupported_call(
                 f"`merge` needs another stream, and `{call.other}` is not a stream.",
                 found=call.other,
-                at=builder.at,
                 fix="Name a stream in `with` (a table becomes one by `toStream`).",
             )
         )
@@ -138,7 +137,7 @@ def merge(builder: Builder, on: Stream, call: op.Merge, other: Handle) -> Handle
 
 def to(builder: Builder, on: Stream, call: op.To) -> Handle:
     name = builder.named(call.name, "KSTREAM-SINK-")
-    writes = does.SinkSettings(with_serdes(on.record, call.serdes), call.partitioner, call.topic_expression)
+    writes = SinkSettings(with_serdes(on.record, call.serdes), call.partitioner, call.topic_expression)
     builder.add(name, SinkDeclaration(call.topic, call.extractor, writes), on.node)
     return Nothing("to")
 
@@ -179,7 +178,6 @@ def repartition(builder: Builder, on: Stream, call: op.Repartition) -> Handle:
                 node=call.name,
                 expected="at least 1",
                 found=str(call.partitions),
-                at=builder.at,
                 fix="Set `partitions` to 1 or more, or omit it: then the count follows the source topics.",
             )
         )

@@ -13,10 +13,18 @@ from headwater.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, 
 from headwater.compiler.version_differences import STORES_OF_SUPPLIERS_FIRST
 from headwater.model import behaviors as does
 from headwater.model import operators as op
-from headwater.model.behaviors import RecordFormat, StoreSettings, SuppressedView, TableSuppress, TableView
+from headwater.model.behaviors import TableSuppress
+from headwater.model.formats import (
+    FilteredView,
+    MappedView,
+    RecordFormat,
+    StoreSettings,
+    SuppressedView,
+    TableView,
+    TransformedView,
+)
 from headwater.model.nodes import ChangelogKind
-from headwater.model.operators import TransformKind
-from headwater.model.operators.streams import SuppressUntil
+from headwater.model.operators import SuppressUntil, TransformKind
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.stores import Logging
 
@@ -68,11 +76,11 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
     values: TableView
     if call.kind is TransformKind.MAP_VALUES:
         behavior = does.TableMapValues(call.value, parent, made.store_name)
-        values = does.MappedView(parent, call.value)
+        values = MappedView(parent, call.value)
     else:
         negate = call.kind is TransformKind.FILTER_NOT
         behavior = does.TableFilter(call.where, negate, parent, made.store_name)
-        values = does.FilteredView(parent, call.where, negate)
+        values = FilteredView(parent, call.where, negate)
         # Kafka Streams enables old values where no store is needed for it, to avoid unnecessary tombstones
         on.old_values.enable(only_if_materialized=True)
         made.old_values.enabled = on.old_values.enabled
@@ -84,28 +92,25 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
     made = _Result.of(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
-        builder.reject(_ignored_option(builder, name, call))
+        builder.reject(_ignored_option(name, call))
     parent = on.view.values
     behavior = does.TableTransformValues(call.processor_class, parent, call.stores, made.store_name)
     declares = attrs.evolve(
         made.declare(name, behavior, call.stores),
         connected_first=not STORES_OF_SUPPLIERS_FIRST.is_in(builder.config.version),
     )
-    return _derive_table(builder, on, call, made, declares, does.TransformedView(parent, name))
+    return _derive_table(builder, on, call, made, declares, TransformedView(parent, name))
 
 
-def _ignored_option(builder: Builder, name: str, call: op.TransformValues) -> Problem:
+def _ignored_option(name: str, call: op.TransformValues) -> Problem:
     return lint(
         ProblemCode.UNUSED_STORE,
         f"`transformValues` of a table ignores the stores of its supplier ({name}).",
         node=name,
         expected="stores by name",
         found="stores of the supplier: " + ", ".join(store.name for store in call.connected),
-        why=(
-            "Kafka Streams does not call `stores()` of the supplier: the stores get no changelog, and "
-            "the transformer does not find them when it starts."
-        ),
-        at=builder.at,
+        why="Kafka Streams does not call `stores()` of the supplier: the stores get no changelog, and "
+        "the transformer does not find them when it starts.",
         fix="Add the stores with `addStateStore` and name them in `stores`.",
     )
 
@@ -163,13 +168,13 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     The sources of the result are the suppressed node, which is not a source (facts 2.4).
     """
     if on.node.is_versioned:
-        builder.reject(_versioned_table(builder, on))
+        builder.reject(_versioned_table(on))
     name = call.name if call.name is not None else builder.names.processor(PREFIX)
     if call.until is SuppressUntil.WINDOW_CLOSES:
         if on.node.window_grace_ms is None:
-            return builder.reject(_not_windowed(builder, name, on.node))
+            return builder.reject(_not_windowed(name, on.node))
         if (call.max_records is not None or call.max_bytes is not None) and not call.shut_down_when_full:
-            builder.reject(_not_strict(builder, name))
+            builder.reject(_not_strict(name))
     logging = call.logging or Logging()
     if call.name is not None:
         store_name = f"{call.name}-store"
@@ -204,18 +209,17 @@ def _suppress_behavior(on: Table, call: op.Suppress, store: str) -> TableSuppres
     )
 
 
-def _versioned_table(builder: Builder, on: Table) -> Problem:
+def _versioned_table(on: Table) -> Problem:
     return topology_error(
         f"`suppress` is called on a versioned table, {on.name}.",
         node=on.name,
         expected="a table that is not versioned (nor derived from one)",
         found="a versioned table",
-        at=builder.at,
         fix="Give the table a plain key-value store, or remove `suppress`.",
     )
 
 
-def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
+def _not_windowed(name: str, node: GraphNode) -> Problem:
     """Return the problem with the path of nodes from the root, as in Kafka Streams' exception."""
     chain = [node.name]
     while node.parents:
@@ -226,17 +230,15 @@ def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
         node=name,
         expected="a windowed aggregation upstream",
         found="->".join(reversed(chain)),
-        at=builder.at,
         fix="Window the upstream aggregation (`windowedBy`), or suppress `until: timeLimit`.",
     )
 
 
-def _not_strict(builder: Builder, name: str) -> Problem:
+def _not_strict(name: str) -> Problem:
     return unsupported_call(
         f"{name} waits for a window to close, but its buffer emits early when it is full.",
         node=name,
         expected="no limit, or whenFull: shutDown",
         found="a limit with whenFull: emitEarly",
-        at=builder.at,
         fix="Remove maxRecords and maxBytes, or set `whenFull: shutDown`.",
     )

@@ -19,9 +19,9 @@ from headwater.model.behaviors import (
     ForeignKeyResolve,
     ForeignKeyResult,
     ForeignKeySend,
-    Format,
     TableSource,
 )
+from headwater.model.formats import Format
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from headwater_spark.engine.operators.tables import table_source
 from headwater_spark.engine.operators.views import value_getter

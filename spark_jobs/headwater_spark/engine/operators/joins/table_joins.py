@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 
 from headwater.model.behaviors import (
-    StoreView,
     StreamGlobalJoin,
     StreamTableJoin,
     TableJoinMerge,
     TableTableJoin,
 )
+from headwater.model.formats import StoreView
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from headwater_spark.engine.operators.materialized import table_store
 from headwater_spark.engine.operators.views import as_of_getter, value_getter

@@ -69,7 +69,6 @@ def join(builder: Builder, on: Stream | Table, call: op.Join, other: Handle) -> 
                 node=call.name,
                 expected="join or leftJoin",
                 found="outerJoin",
-                at=builder.at,
                 fix="Use `join` or `leftJoin`.",
             )
         )
@@ -86,7 +85,6 @@ def _refuse_options(builder: Builder, call: op.Join, kind: _Kind) -> None:
                     node=call.name,
                     expected="one of: " + ", ".join(fitting),
                     found=option,
-                    at=builder.at,
                     fix=f"Remove `{option}`, or join handles of other types.",
                 )
             )
@@ -101,7 +99,6 @@ def _no_partner(builder: Builder, on: Stream | Table, call: op.Join, other: Hand
             node=call.name,
             expected="a " + ", a ".join(partners),
             found=KIND.get(type(other), "nothing"),
-            at=builder.at,
             fix="Name a handle of an expected type in `with`.",
         )
     )

@@ -22,8 +22,9 @@ from headwater.compiler.dsl.stores import (
 )
 from headwater.compiler.version_differences import ASYMMETRIC_WINDOWS
 from headwater.model import operators as op
-from headwater.model.behaviors import JoinWindowed, RecordFormat, StreamStreamJoin
+from headwater.model.behaviors import JoinWindowed, StreamStreamJoin
 from headwater.model.durations import duration_text
+from headwater.model.formats import RecordFormat
 from headwater.model.operators import JoinType
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.stores import StoreSupplier
@@ -46,7 +47,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     """
     window = call.window
     if window is None:
-        return builder.reject(_missing_window(call, builder.at))
+        return builder.reject(_missing_window(call))
     builder.problems.extend(_join_window_problems(call, window, builder.at))
     this, that = _copartition_sides(builder, on, call, other)
     names = _take_names(builder, call)
@@ -187,13 +188,12 @@ def _shared_name(call: op.Join, this_generated: str) -> str:
     return f"{SHARED}{this_generated.removeprefix(OUTER_THIS if outer else THIS)}-store"
 
 
-def _missing_window(call: op.Join, at: Location | None) -> Problem:
+def _missing_window(call: op.Join) -> Problem:
     return unsupported_call(
         "A stream-stream join needs a window.",
         node=call.name,
         expected="window: {difference: …} or {before: …, after: …}",
         found="none",
-        at=at,
         fix="Set how far apart in time two joined records may be.",
     )
 
@@ -264,10 +264,8 @@ def _logging_ignored(call: op.Join, supplier: StoreSupplier, at: Location | None
         node=supplier.name,
         expected="the given changelog configs" if wanted else "logging off",
         found="logged, with the default configs",
-        why=(
-            "Kafka Streams wraps a supplied join store in its own builder, which always logs and has no "
-            "overrides. The settings still apply to the shared store of a left or outer join."
-        ),
+        why="Kafka Streams wraps a supplied join store in its own builder, which always logs and has no "
+        "overrides. The settings still apply to the shared store of a left or outer join.",
         at=at,
         fix="Name the stores with `storeName` instead of supplying them, or remove `logging`.",
     )

@@ -33,15 +33,17 @@ from headwater.model.behaviors import (
     ForeignKeyResolve,
     ForeignKeyResult,
     ForeignKeySend,
+    StreamGlobalJoin,
+    StreamTableJoin,
+    TableTableJoin,
+)
+from headwater.model.formats import (
     JoinedView,
     JoinKind,
     RecordFormat,
     SinkSettings,
     SourceSettings,
     StoreSettings,
-    StreamGlobalJoin,
-    StreamTableJoin,
-    TableTableJoin,
 )
 from headwater.model.nodes import ChangelogKind, RepartitionTopic
 from headwater.model.operators import JoinType
@@ -101,7 +103,6 @@ def _buffer_stores(
                 node=name,
                 expected="a versioned table",
                 found="a table that is not versioned",
-                at=builder.at,
                 fix="Give the table a supplier of a versionedKeyValue store, or drop `grace`.",
             )
         )

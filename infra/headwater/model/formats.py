@@ -31,8 +31,6 @@ class RecordFormat:
 
 
 DEFAULT_RECORD_FORMAT = RecordFormat()
-
-
 ForeignKeyMessage = Literal["subscription", "response"]
 """The message type of a foreign-key join's internal topic.
 

@@ -1,18 +1,23 @@
-"""Calls on streams, tables and groups of records."""
+"""One frozen class for each call of the DSL and of the Processor API; the fields are the call's options.
+
+`name` is what the user passes as `Named`, `Grouped`, `Joined`, `Repartitioned`, `Consumed.as` and so on;
+None = not given. Expressions and Python classes are texts that only the runtime uses.
+"""
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import attrs
 
-from headwater.model.behaviors import JoinKind
+from headwater.model.formats import JoinKind
 from headwater.model.problems import Location
 from headwater.model.stores import Logging, Materialized, Serdes, StoreBuilder, StoreSupplier
 from headwater.model.windows import JoinWindow, Window
 
-if TYPE_CHECKING:
-    from headwater.model.operators import Operator
+
+@attrs.frozen
+class Operator:
+    """One call. Calls of the Processor API are in `processor_api`."""
 
 
 @attrs.frozen
@@ -22,10 +27,51 @@ class Step:
     Without `input` the call is made on the result of the preceding step.
     """
 
-    operator: "Operator"
+    operator: Operator
     at: Location
     input: str | None = None
     alias: str | None = None
+
+
+@attrs.frozen
+class Topics:
+    """What a source reads: a set of topic names in the order given, or a Java regular expression."""
+
+    names: tuple[str, ...] = ()
+    pattern: str | None = None
+
+
+@attrs.frozen
+class ReadStream(Operator):
+    """`builder.stream(topics | pattern, Consumed)`."""
+
+    topics: Topics
+    name: str | None = None
+    offset_reset: str | None = None
+    serdes: Serdes | None = None
+    timestamp: str | None = None
+
+
+@attrs.frozen
+class ReadTable(Operator):
+    """`builder.table(topic, Consumed, Materialized)`."""
+
+    topic: str
+    name: str | None = None
+    materialized: Materialized | None = None
+    offset_reset: str | None = None
+    serdes: Serdes | None = None
+    timestamp: str | None = None
+
+
+@attrs.frozen
+class GlobalTable(Operator):
+    """`builder.globalTable(topic, Consumed, Materialized)`."""
+
+    topic: str
+    name: str | None = None
+    materialized: Materialized | None = None
+    serdes: Serdes | None = None
 
 
 class TransformKind(Enum):
@@ -47,7 +93,7 @@ class TransformKind(Enum):
 
 
 @attrs.frozen
-class Transform:
+class Transform(Operator):
     """One of `TransformKind`; the expressions are Spark SQL, `each` returns an array."""
 
     kind: TransformKind
@@ -61,7 +107,7 @@ class Transform:
 
 
 @attrs.frozen
-class Process:
+class Process(Operator):
     """`process(supplier, Named, stores…)`; `connected` are the builders of the supplier's own `stores()`."""
 
     name: str | None = None
@@ -72,7 +118,7 @@ class Process:
 
 
 @attrs.frozen
-class ProcessValues:
+class ProcessValues(Operator):
     """`processValues(supplier, Named, stores…)`."""
 
     name: str | None = None
@@ -83,7 +129,7 @@ class ProcessValues:
 
 
 @attrs.frozen
-class Merge:
+class Merge(Operator):
     """`merge(other, Named)`; `other` is a handle."""
 
     other: str
@@ -104,7 +150,7 @@ class Branch:
 
 
 @attrs.frozen
-class Split:
+class Split(Operator):
     """`split(Named)`, its branches, then `defaultBranch` or, without `default`, `noDefaultBranch`."""
 
     name: str | None = None
@@ -113,7 +159,7 @@ class Split:
 
 
 @attrs.frozen
-class Repartition:
+class Repartition(Operator):
     """`repartition(Repartitioned)`."""
 
     name: str | None = None
@@ -123,7 +169,7 @@ class Repartition:
 
 
 @attrs.frozen
-class To:
+class To(Operator):
     """`to(topic | TopicNameExtractor, Produced)`.
 
     `extractor` is the text that the extractor's `toString()` prints, `topic_expression` what it evaluates.
@@ -138,7 +184,7 @@ class To:
 
 
 @attrs.frozen
-class ToTable:
+class ToTable(Operator):
     """`KStream#toTable(Named, Materialized)`."""
 
     name: str | None = None
@@ -147,7 +193,7 @@ class ToTable:
 
 
 @attrs.frozen
-class ToStream:
+class ToStream(Operator):
     """`KTable#toStream(Named)`; `selects_key` when a key mapper is passed (`key` is its expression)."""
 
     name: str | None = None
@@ -156,7 +202,7 @@ class ToStream:
 
 
 @attrs.frozen
-class TransformValues:
+class TransformValues(Operator):
     """`KTable#transformValues(supplier, Materialized, Named, stores…)`."""
 
     name: str | None = None
@@ -188,7 +234,7 @@ _KINDS: Mapping[JoinType, JoinKind] = {
 
 
 @attrs.frozen
-class Join:
+class Join(Operator):
     """`join`/`leftJoin`/`outerJoin` with the handle `other`.
 
     stream-stream: `window`, and `StreamJoined`'s `name`, `store_name`, `this_supplier`, `other_supplier`,
@@ -215,7 +261,7 @@ class Join:
 
 
 @attrs.frozen
-class GroupByKey:
+class GroupByKey(Operator):
     """`KStream#groupByKey(Grouped)`."""
 
     name: str | None = None
@@ -223,7 +269,7 @@ class GroupByKey:
 
 
 @attrs.frozen
-class GroupBy:
+class GroupBy(Operator):
     """`KStream#groupBy(selector, Grouped)` or `KTable#groupBy(selector, Grouped)`."""
 
     name: str | None = None
@@ -233,7 +279,7 @@ class GroupBy:
 
 
 @attrs.frozen
-class WindowedBy:
+class WindowedBy(Operator):
     """`windowedBy(window)` with `emitStrategy`; `emit_on_close` = `EmitStrategy.onWindowClose()`."""
 
     window: Window
@@ -241,7 +287,7 @@ class WindowedBy:
 
 
 @attrs.frozen
-class Cogroup:
+class Cogroup(Operator):
     """`KGroupedStream#cogroup(aggregator)`, or with `other` `CogroupedKStream#cogroup(other, aggregator)`."""
 
     other: str | None = None
@@ -249,7 +295,7 @@ class Cogroup:
 
 
 @attrs.frozen
-class Count:
+class Count(Operator):
     """`count(Named, Materialized)`."""
 
     name: str | None = None
@@ -257,7 +303,7 @@ class Count:
 
 
 @attrs.frozen
-class Reduce:
+class Reduce(Operator):
     """`reduce(adder[, subtractor], Named, Materialized)`."""
 
     name: str | None = None
@@ -267,7 +313,7 @@ class Reduce:
 
 
 @attrs.frozen
-class Aggregate:
+class Aggregate(Operator):
     """`aggregate(initializer, adder[, subtractor | merger], Named, Materialized)`."""
 
     name: str | None = None
@@ -286,7 +332,7 @@ class SuppressUntil(Enum):
 
 
 @attrs.frozen
-class Suppress:
+class Suppress(Operator):
     """`suppress(Suppressed)`; None for `max_records`/`max_bytes` = unbounded."""
 
     until: SuppressUntil

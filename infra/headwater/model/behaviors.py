@@ -1,21 +1,35 @@
-"""Behaviors of processors: of streams, tables, aggregations, joins and joins by foreign keys."""
+"""What a node of the topology does when a record arrives: a frozen class for each processor of Kafka Streams.
+
+The compiler sets them on the nodes that it writes; the runtime has one operator for each. Expressions are
+Spark SQL texts; None = not in the document, which can then be planned but not run. Store names have no
+application id prefix. Durations are milliseconds. Class names follow the processors in
+`org.apache.kafka.streams.kstream.internals`.
+
+`sends_old`: changes contain the old value (`enableSendingOldValues`). `versioned`: an upstream table is
+versioned, so out-of-order changes are handled as in KIP-914.
+"""
 
 from enum import Enum
 from typing import Literal
 
 import attrs
 
-from headwater.model.behaviors.formats import Format, JoinKind, RecordFormat, TableView
+from headwater.model.formats import Format, JoinKind, RecordFormat, TableView
 from headwater.model.windows import JoinWindow, Window
 
 
 @attrs.frozen
-class PassThrough:
+class Behavior:
+    """What a node does with a record."""
+
+
+@attrs.frozen
+class PassThrough(Behavior):
     """Forwards each record: `merge`, and the node of each branch."""
 
 
 @attrs.frozen
-class Filter:
+class Filter(Behavior):
     """`filter`, and `filterNot` (`negate`)."""
 
     where: str | None
@@ -23,7 +37,7 @@ class Filter:
 
 
 @attrs.frozen
-class MapRecord:
+class MapRecord(Behavior):
     """`map`, and `selectKey` (`value` None and `keeps_value`)."""
 
     key: str | None
@@ -32,28 +46,28 @@ class MapRecord:
 
 
 @attrs.frozen
-class MapValues:
+class MapValues(Behavior):
     """`mapValues`: `value` is the new value; the key stays."""
 
     value: str | None
 
 
 @attrs.frozen
-class FlatMap:
+class FlatMap(Behavior):
     """`each` yields an array of structs with `key` and `value`."""
 
     each: str | None
 
 
 @attrs.frozen
-class FlatMapValues:
+class FlatMapValues(Behavior):
     """`each` yields an array of values."""
 
     each: str | None
 
 
 @attrs.frozen
-class Peek:
+class Peek(Behavior):
     """`peek` (forwards), `foreach` and `print` (do not). The expression is evaluated and logged."""
 
     kind: Literal["peek", "foreach", "print"]
@@ -61,7 +75,7 @@ class Peek:
 
 
 @attrs.frozen
-class Branch:
+class Branch(Behavior):
     """`KStreamBranch`: a record goes to the child of the first predicate that holds.
 
     `children[i]` is the node for `predicates[i]`; `default` the node of `defaultBranch`, if any.
@@ -73,12 +87,12 @@ class Branch:
 
 
 @attrs.frozen
-class NonNullKeyFilter:
+class NonNullKeyFilter(Behavior):
     """The filter before a repartition sink: drops records with a null key."""
 
 
 @attrs.frozen
-class RunProcessor:
+class RunProcessor(Behavior):
     """`process`, `processValues`, `addProcessor` with a class of the user, `module:Class`."""
 
     processor_class: str | None
@@ -87,7 +101,7 @@ class RunProcessor:
 
 
 @attrs.frozen
-class TableSource:
+class TableSource(Behavior):
     """`KTableSource`: `table`, `toTable`; without a `store` it forwards changes without old values."""
 
     store: str | None
@@ -95,7 +109,7 @@ class TableSource:
 
 
 @attrs.frozen
-class GlobalTableSource:
+class GlobalTableSource(Behavior):
     """`KTableSource` of a global table, or with `processor_class` the processor of `addGlobalStore`."""
 
     store: str
@@ -103,7 +117,7 @@ class GlobalTableSource:
 
 
 @attrs.frozen
-class TableFilter:
+class TableFilter(Behavior):
     """`KTableFilter`: a value that does not pass counts as null."""
 
     where: str | None
@@ -115,7 +129,7 @@ class TableFilter:
 
 
 @attrs.frozen
-class TableMapValues:
+class TableMapValues(Behavior):
     """`KTableMapValues`: computes `value` from the new value, and from the old one if that is sent."""
 
     value: str | None
@@ -125,7 +139,7 @@ class TableMapValues:
 
 
 @attrs.frozen
-class TableTransformValues:
+class TableTransformValues(Behavior):
     """`KTableTransformValues` with a class of the user, `module:Class`, that may access `stores`."""
 
     processor_class: str | None
@@ -136,12 +150,12 @@ class TableTransformValues:
 
 
 @attrs.frozen
-class TableToStream:
+class TableToStream(Behavior):
     """Forwards the new value of each change."""
 
 
 @attrs.frozen
-class TableRepartitionMap:
+class TableRepartitionMap(Behavior):
     """`KTable#groupBy`: forwards old and new value with the keys that the selector returns.
 
     `key_format` is the format of these keys.
@@ -157,7 +171,7 @@ class TableRepartitionMap:
 
 
 @attrs.frozen
-class TableSuppress:
+class TableSuppress(Behavior):
     """`KTableSuppressProcessorSupplier`: buffers changes in `store` for a time or until the window closes."""
 
     store: str
@@ -189,7 +203,7 @@ class Aggregation:
 
 
 @attrs.frozen
-class StreamAggregate:
+class StreamAggregate(Behavior):
     """`KStreamAggregate`, `KStreamReduce`; with `window` also the window, sliding and session variants."""
 
     store: str
@@ -200,7 +214,7 @@ class StreamAggregate:
 
 
 @attrs.frozen
-class TableAggregate:
+class TableAggregate(Behavior):
     """`KTableAggregate`, `KTableReduce`: subtracts the old value and adds the new one."""
 
     store: str
@@ -209,14 +223,14 @@ class TableAggregate:
 
 
 @attrs.frozen
-class JoinWindowed:
+class JoinWindowed(Behavior):
     """`KStreamJoinWindow`: puts the record into the window store of its side and forwards it."""
 
     store: str
 
 
 @attrs.frozen
-class StreamStreamJoin:
+class StreamStreamJoin(Behavior):
     """`KStreamKStreamJoinLeftSide`, `KStreamKStreamJoinRightSide`: joins with the other side's window store.
 
     `window` is the window of the left side. `shared` is the store of records without a join result so far, of
@@ -238,7 +252,7 @@ class StreamStreamJoin:
 
 
 @attrs.frozen
-class StreamSelfJoin:
+class StreamSelfJoin(Behavior):
     """`KStreamKStreamSelfJoin`."""
 
     window: JoinWindow
@@ -247,7 +261,7 @@ class StreamSelfJoin:
 
 
 @attrs.frozen
-class StreamTableJoin:
+class StreamTableJoin(Behavior):
     """`KStreamKTableJoin`; with `grace_ms`, records are buffered in the store `buffer` (versioned tables)."""
 
     kind: JoinKind
@@ -258,7 +272,7 @@ class StreamTableJoin:
 
 
 @attrs.frozen
-class StreamGlobalJoin:
+class StreamGlobalJoin(Behavior):
     """`KStreamGlobalKTableJoin`; `key` is the expression for the global table's key."""
 
     kind: JoinKind
@@ -270,7 +284,7 @@ class StreamGlobalJoin:
 
 
 @attrs.frozen
-class TableTableJoin:
+class TableTableJoin(Behavior):
     """One side of a table-table join: it receives changes of `own` and reads values of `other`."""
 
     kind: JoinKind
@@ -283,7 +297,7 @@ class TableTableJoin:
 
 
 @attrs.frozen
-class TableJoinMerge:
+class TableJoinMerge(Behavior):
     """`KTableKTableJoinMerger`."""
 
     store: str | None = None
@@ -291,7 +305,7 @@ class TableJoinMerge:
 
 
 @attrs.frozen
-class ForeignKeySend:
+class ForeignKeySend(Behavior):
     """`SubscriptionSendProcessorSupplier`: sends subscriptions of the left table's keys to the right table.
 
     The message contains a hash of the left value, serialized with `left`. Foreign keys are compared by their
@@ -308,21 +322,21 @@ class ForeignKeySend:
 
 
 @attrs.frozen
-class ForeignKeyReceive:
+class ForeignKeyReceive(Behavior):
     """`SubscriptionReceiveProcessorSupplier`: stores the subscription."""
 
     store: str
 
 
 @attrs.frozen
-class ForeignKeyAnswer:
+class ForeignKeyAnswer(Behavior):
     """`SubscriptionJoinProcessorSupplier`: answers a new subscription with the right table's value."""
 
     table: TableView
 
 
 @attrs.frozen
-class ForeignKeyNotify:
+class ForeignKeyNotify(Behavior):
     """`ForeignTableJoinProcessorSupplier`: sends a change of the right table to all its subscriptions."""
 
     store: str
@@ -330,7 +344,7 @@ class ForeignKeyNotify:
 
 
 @attrs.frozen
-class ForeignKeyResolve:
+class ForeignKeyResolve(Behavior):
     """`ResponseJoinProcessorSupplier`: joins the response if the left value is still the subscribed one."""
 
     kind: JoinKind
@@ -340,7 +354,7 @@ class ForeignKeyResolve:
 
 
 @attrs.frozen
-class ForeignKeyResult:
+class ForeignKeyResult(Behavior):
     """The result's `KTableSource`."""
 
     store: str | None

@@ -1,53 +1,13 @@
-"""Calls on the `StreamsBuilder` and on the `Topology`: sources, global tables, stores and processors."""
+"""Calls that add stores, and calls of the Processor API: a frozen class for each, as in `operators`."""
 
 import attrs
 
-from headwater.model.stores import Materialized, Serdes, StoreBuilder
+from headwater.model.operators import Operator, Topics
+from headwater.model.stores import Serdes, StoreBuilder
 
 
 @attrs.frozen
-class Topics:
-    """What a source reads: a set of topic names in the order given, or a Java regular expression."""
-
-    names: tuple[str, ...] = ()
-    pattern: str | None = None
-
-
-@attrs.frozen
-class ReadStream:
-    """`builder.stream(topics | pattern, Consumed)`."""
-
-    topics: Topics
-    name: str | None = None
-    offset_reset: str | None = None
-    serdes: Serdes | None = None
-    timestamp: str | None = None
-
-
-@attrs.frozen
-class ReadTable:
-    """`builder.table(topic, Consumed, Materialized)`."""
-
-    topic: str
-    name: str | None = None
-    materialized: Materialized | None = None
-    offset_reset: str | None = None
-    serdes: Serdes | None = None
-    timestamp: str | None = None
-
-
-@attrs.frozen
-class GlobalTable:
-    """`builder.globalTable(topic, Consumed, Materialized)`."""
-
-    topic: str
-    name: str | None = None
-    materialized: Materialized | None = None
-    serdes: Serdes | None = None
-
-
-@attrs.frozen
-class AddStateStore:
+class AddStateStore(Operator):
     """`addStateStore(builder, processors…)`; `processors` is the Processor API's form."""
 
     store: StoreBuilder
@@ -55,7 +15,7 @@ class AddStateStore:
 
 
 @attrs.frozen
-class AddGlobalStore:
+class AddGlobalStore(Operator):
     """`builder.addGlobalStore(store, topic, Consumed, supplier)`.
 
     In the Processor API (`Topology#addGlobalStore`) both node names are given: `source_name` and `name`.
@@ -70,7 +30,7 @@ class AddGlobalStore:
 
 
 @attrs.frozen
-class AddSource:
+class AddSource(Operator):
     """`addSource(name, topics | pattern)`."""
 
     name: str
@@ -81,7 +41,7 @@ class AddSource:
 
 
 @attrs.frozen
-class AddProcessor:
+class AddProcessor(Operator):
     """`addProcessor(name, supplier, parents…)`; `connected` are the supplier's own `stores()`."""
 
     name: str
@@ -91,7 +51,7 @@ class AddProcessor:
 
 
 @attrs.frozen
-class AddSink:
+class AddSink(Operator):
     """`addSink(name, topic | extractor, parents…)`, with `extractor` and `topic_expression` as in `To`."""
 
     name: str
@@ -104,7 +64,7 @@ class AddSink:
 
 
 @attrs.frozen
-class AddReadOnlyStateStore:
+class AddReadOnlyStateStore(Operator):
     """`addReadOnlyStateStore(store, source, …, topic, processor, supplier)` (KIP-813).
 
     `name` is the processor's. The topic serves as the store's changelog, so Kafka Streams creates none.
@@ -120,7 +80,7 @@ class AddReadOnlyStateStore:
 
 
 @attrs.frozen
-class ConnectStores:
+class ConnectStores(Operator):
     """`connectProcessorAndStateStores(processor, stores…)`."""
 
     processor: str
