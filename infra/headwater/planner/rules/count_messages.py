@@ -392,11 +392,7 @@ def _counts_text(processors: Processors) -> str:
 
 
 _ONE_EACH = "Each partition of the changelog topic is the state of one processor. "
-
-
 _OTHER_CLIENT = "If another client of the application adds processors, start this one again afterwards. "
-
-
 _START_AGAIN = (
     "For another number without the present state, stop the application, delete its internal topics, set "
     "`setup.reinitialize: true` for one `pulumi up`, and process the input again."
