@@ -166,7 +166,7 @@ def run(
     runnable = check_runnable(typed, folder)
     handler = load_handler(typed.application)
     state_folder = options.state_folder(typed.application)
-    if _is_local(spark):
+    if str(spark.sparkContext.master).startswith("local"):
         check_state_folder(state_folder, typed.application.id)
     with ExitStack() as resources:
         lock = resources.enter_context(checkpoint_lock(options.checkpoint_folder, typed.application.id))
@@ -211,7 +211,3 @@ def _own_session(spark: SparkSession, options: RunOptions) -> SparkSession:
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
-
-
-def _is_local(spark: SparkSession) -> bool:
-    return str(spark.sparkContext.master).startswith("local")

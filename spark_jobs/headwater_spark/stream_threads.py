@@ -1,4 +1,4 @@
-"""Stream threads of a running application, and the handler of their failures (KIP-663, KIP-671).
+"""A running application as the handler of its failures sees it (KIP-671): stream threads, processors.
 
     from headwater_spark.stream_threads import UncaughtExceptionHandler, UncaughtExceptionResponse
 
@@ -16,14 +16,16 @@ A document names the class in its config: `uncaught.exception.handler: "module:R
 driver creates one instance before it starts the application.
 """
 
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Protocol
 
 import attrs
 
-from headwater_spark.processor_expansion import ProcessorsStatus
+from headwater.model.problems import Problem
 
 __all__ = [
+    "ExpansionPhase",
+    "ProcessorsStatus",
     "RemovalTimeoutError",
     "RunningApplication",
     "ThreadFailure",
@@ -31,6 +33,42 @@ __all__ = [
     "UncaughtExceptionHandler",
     "UncaughtExceptionResponse",
 ]
+
+
+class ExpansionPhase(Enum):
+    """What an expansion does.
+
+    CHECK: nothing has changed. CATCH_UP: entries are copied while the application runs. CUT: the
+    sub-topologies with state process no batch.
+    """
+
+    IDLE = "idle"
+    CHECK = "check"
+    CATCH_UP = "catch-up"
+    CUT = "cut"
+
+
+@attrs.frozen
+class ProcessorsStatus:
+    """The number of processors, and how far an expansion is.
+
+    `processors` is the present number; None = the document declares none. `target` belongs to the running
+    expansion. `copied` and `remaining` are records of changelog topics that it has read and not yet read;
+    while the input is checked, records of the input. `problems` say why the last expansion was refused, or is
+    delayed.
+    """
+
+    processors: int | None
+    target: int | None = None
+    phase: ExpansionPhase = ExpansionPhase.IDLE
+    copied: int = 0
+    remaining: int = 0
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def is_advancing(self) -> bool:
+        """Whether an expansion runs and is not delayed."""
+        return self.target is not None and not self.problems
 
 
 class UncaughtExceptionResponse(StrEnum):

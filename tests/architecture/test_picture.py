@@ -13,7 +13,6 @@ ROOTS = ("headwater", "headwater_spark")
 _INTERFACES = {
     "headwater_spark.applications": "headwater_spark.commands",
     "headwater_spark.partitioners": "headwater_spark.engine",
-    "headwater_spark.processor_expansion": "headwater_spark.driver",
     "headwater_spark.processors": "headwater_spark.engine",
     "headwater_spark.stream_threads": "headwater_spark.driver",
     "headwater_spark.testing": "headwater_spark.commands",

@@ -10,8 +10,7 @@ from headwater.model.topology import Application
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.processor_expansion.problems import requested_status
 from headwater_spark.driver.states import ClientState
-from headwater_spark.processor_expansion import ProcessorsStatus
-from headwater_spark.stream_threads import ThreadMetadata
+from headwater_spark.stream_threads import ProcessorsStatus, ThreadMetadata
 
 TOKEN = "s3cret"
 DELAYED = Problem(

@@ -12,10 +12,9 @@ from click.testing import CliRunner, Result
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.control import Access, ControlServer, Surface
-from headwater_spark.driver.metrics import Instruments
-from headwater_spark.driver.run.starting_application import StartingApplication
+from headwater_spark.driver.metrics import Instruments, StartingApplication
 from headwater_spark.driver.states import ClientState
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 from tests.cli.screen import lines_on_screen, output_on_terminal
 from tests.control.expanding_application import DELAYED, TOKEN, ExpandingApplication
 

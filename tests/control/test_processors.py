@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from headwater.control import Access, ControlServer, Surface
-from headwater_spark.driver.metrics import Instruments
-from headwater_spark.driver.run.starting_application import StartingApplication
+from headwater_spark.driver.metrics import Instruments, StartingApplication
 from headwater_spark.driver.states import ClientState
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 from tests.control.conftest import HttpClient
 from tests.control.expanding_application import TOKEN, ExpandingApplication
 

@@ -15,8 +15,7 @@ from headwater.model.problems import Problem, ProblemCode
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.queries.progress import NO_PROGRESS
 from headwater_spark.driver.states import ClientState
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
-from headwater_spark.stream_threads import ThreadMetadata
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus, ThreadMetadata
 from tests.control.conftest import HttpClient
 
 _PART = {

@@ -10,12 +10,10 @@ from click.testing import CliRunner, Result
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.control import Access, ControlServer, Surface
-from headwater_spark.driver.metrics import Instruments
-from headwater_spark.driver.run.starting_application import StartingApplication
+from headwater_spark.driver.metrics import Instruments, StartingApplication
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.threads.stream_threads import StreamThreads
-from headwater_spark.processor_expansion import ProcessorsStatus
-from headwater_spark.stream_threads import ThreadMetadata
+from headwater_spark.stream_threads import ProcessorsStatus, ThreadMetadata
 from tests.control.conftest import HttpClient
 
 _TOKEN = "s3cret"

@@ -16,8 +16,7 @@ from headwater_spark.commands.run import run as application_run
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.queries.progress import NO_PROGRESS
 from headwater_spark.driver.states import ClientState
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
-from headwater_spark.stream_threads import ThreadMetadata
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus, ThreadMetadata
 from tests.control.states import LEADING
 from tests.toolchain.programs import ensure_helm, ensure_promtool
 

@@ -22,7 +22,7 @@ def test_every_public_module_of_the_runtime_is_listed() -> None:
     folder = Path(import_module("headwater_spark").__path__[0])
     public = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("__")}
     listed = {module.rpartition(".")[2] for module, _ in _LISTED}
-    assert public - listed == {"processor_expansion"}, "its requests come over HTTP"
+    assert public <= listed
 
 
 _GUIDE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")

@@ -40,10 +40,10 @@ def spark(spark_jars: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory)
             application="headwater tests",
             master="local[4]",
             jars=spark_jars,
-            shuffle_partitions=2,
             conf={
                 "spark.driver.memory": "1g",
                 "spark.ui.enabled": "false",
+                "spark.sql.shuffle.partitions": "2",
                 # Idle queries ask the broker for new records twenty times a second, not a hundred times.
                 "spark.sql.streaming.pollingDelay": "50ms",
                 "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

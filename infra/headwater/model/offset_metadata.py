@@ -40,6 +40,11 @@ class MoveMark:
     before: int
     after: int
 
+    @property
+    def present(self) -> int:
+        """The number of processors: the old one until all entries are copied."""
+        return self.after if self.phase is MovePhase.CLEAR else self.before
+
 
 _FORMAT = 2
 _COMPRESSED_FORMAT = 3
@@ -248,13 +253,8 @@ def decode_initial(texts: Iterable[str], processors: int) -> int | None:
         if _INITIAL_KEY in entries:
             return entries[_INITIAL_KEY]
         if _VERSION_KEY in entries:
-            match decode_mark(text):
-                case None:
-                    found = processors
-                case MoveMark(phase=MovePhase.CLEAR, after=after):
-                    found = after
-                case MoveMark(before=before):
-                    found = before
+            mark = decode_mark(text)
+            found = processors if mark is None else mark.present
     return found
 
 
@@ -264,11 +264,8 @@ def decode_count(texts: Iterable[str]) -> int | None:
     While the state moves, it is the old number until all entries are copied.
     """
     known = tuple(texts)
-    match latest_mark(known):
-        case MoveMark(phase=MovePhase.CLEAR, after=after):
-            return after
-        case MoveMark(before=before):
-            return before
+    if (mark := latest_mark(known)) is not None:
+        return mark.present
     return next((each[_COUNT_KEY] for each in map(_decode_values, known) if _COUNT_KEY in each), None)
 
 

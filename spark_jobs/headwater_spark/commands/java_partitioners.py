@@ -38,7 +38,7 @@ from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.toolchain.machine import JAVA
 from headwater.toolchain.streams_library import ensure_streams_library
-from headwater_spark.commands.java_code import JavaCode
+from headwater_spark.commands.console import JavaCode
 from headwater_spark.engine.partitioners.hashing import (
     PartitionerEndedError,
     PartitionerError,

@@ -14,7 +14,7 @@ from headwater.model.offset_metadata import MovePhase
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater_spark.commands.console import Progress, read_documents
-from headwater_spark.driver.run.installed import runtime_installed
+from headwater_spark.driver.run import runtime_installed
 
 if TYPE_CHECKING:
     from headwater_spark.driver.processor_move.application_state import ProcessorStatus
@@ -105,13 +105,7 @@ def _declared_documents(files: Sequence[Path]) -> Sequence[TopologyDocument]:
 @cluster_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
-def status(
-    context: click.Context,
-    files: Sequence[Path],
-    *,
-    cluster: NamedCluster,
-    form: str,
-) -> None:
+def status(context: click.Context, files: Sequence[Path], *, cluster: NamedCluster, form: str) -> None:
     """Show how many processors the state has.
 
     For each application whose document declares `processors`: the declared number, and for each sub-topology

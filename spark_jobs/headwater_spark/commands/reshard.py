@@ -12,14 +12,15 @@ from headwater.cli.options import Count, Setting, each_once, policies_option, re
 from headwater.kafka.command_line import NamedCluster, NamedPath, cluster_options
 from headwater.toolchain import spark_java_options
 from headwater_spark.commands.console import (
+    JavaCode,
     Progress,
     conf_option,
     interrupted_by_sigterm,
+    java_options,
     parse_conf,
     read_single_document,
 )
-from headwater_spark.commands.java_code import JavaCode, java_options
-from headwater_spark.driver.run.installed import runtime_installed
+from headwater_spark.driver.run import runtime_installed
 
 if TYPE_CHECKING:
     from headwater_spark.driver.reshard.start import OpenExecutor, ReshardResult

@@ -13,8 +13,8 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.toolchain import ToolchainError, ensure_spark_jars, fetched_spark_jars, spark_java_options
 from headwater_spark.commands.console import conf_option, parse_conf
+from headwater_spark.driver.run import runtime_installed
 from headwater_spark.driver.run.command import run_application, runtime_options
-from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:
     from headwater_spark.driver.metrics import Instruments

@@ -10,7 +10,7 @@ from headwater.cli.options import Setting, policies_option, read_policies
 from headwater.compiler import StreamsConfig
 from headwater.kafka.command_line import NamedCluster, NamedPath, cluster_options
 from headwater_spark.commands.console import Progress, interrupted_by_sigterm, read_single_document
-from headwater_spark.driver.run.installed import runtime_installed
+from headwater_spark.driver.run import runtime_installed
 
 
 @click.command()

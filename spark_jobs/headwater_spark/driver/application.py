@@ -27,9 +27,8 @@ from headwater_spark.driver.states import ClientState, QueryState
 from headwater_spark.driver.threads.shutdown_requests import shutdown_requested
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import load_handler
-from headwater_spark.processor_expansion import ProcessorsStatus
 from headwater_spark.spark_internals.input_signals import InputSignals
-from headwater_spark.stream_threads import ThreadMetadata, UncaughtExceptionHandler
+from headwater_spark.stream_threads import ProcessorsStatus, ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1

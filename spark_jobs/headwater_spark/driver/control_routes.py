@@ -14,8 +14,7 @@ from headwater.control.surface import Body
 from headwater.model.problems import ProblemsError
 from headwater.report.compiled import problem_json
 from headwater_spark.driver.states import ClientState
-from headwater_spark.processor_expansion import ProcessorsStatus
-from headwater_spark.stream_threads import RemovalTimeoutError, ThreadMetadata
+from headwater_spark.stream_threads import ProcessorsStatus, RemovalTimeoutError, RunningApplication
 
 _THREADS_PATH = "/control/threads"
 _THREADS_USAGE = (
@@ -24,23 +23,22 @@ _THREADS_USAGE = (
 )
 
 
-class ThreadControl(Protocol):
+class ControlledApplication(RunningApplication, Protocol):
     """An application that starts or runs."""
+
+    @property
+    def id(self) -> str: ...
 
     @property
     def state(self) -> ClientState: ...
 
     @property
-    def slots(self) -> int: ...
-
-    def threads(self) -> tuple[ThreadMetadata, ...]: ...
-
-    def add_stream_thread(self) -> str | None: ...
-
-    def remove_stream_thread(self, timeout_seconds: float | None = None) -> str | None: ...
+    def slots(self) -> int:
+        """The number of Spark tasks that run at the same time; 0 = not known yet."""
+        ...
 
 
-def threads_route(current: Callable[[], ThreadControl]) -> Route:
+def threads_route(current: Callable[[], ControlledApplication]) -> Route:
     """Return the route of stream threads; `current` returns the application."""
 
     def read() -> Body:
@@ -62,7 +60,7 @@ def threads_route(current: Callable[[], ThreadControl]) -> Route:
     return Route(_THREADS_PATH, handle, read)
 
 
-def _remove_thread(application: ThreadControl, timeout_ms: int | None) -> str:
+def _remove_thread(application: ControlledApplication, timeout_ms: int | None) -> str:
     try:
         name = application.remove_stream_thread(None if timeout_ms is None else timeout_ms / 1_000)
     except RemovalTimeoutError as error:
@@ -86,7 +84,7 @@ def _timeout_ms(rest: Body) -> int | None:
     return timeout
 
 
-def _not_allowed(application: ThreadControl, what: str) -> Refused:
+def _not_allowed(application: ControlledApplication, what: str) -> Refused:
     return Refused(
         f"No stream thread was {what}: the application is {application.state.value}. Try again when it is "
         "RUNNING or REBALANCING.",
@@ -95,7 +93,7 @@ def _not_allowed(application: ThreadControl, what: str) -> Refused:
     )
 
 
-def _thread_status(application: ThreadControl) -> dict[str, Any]:
+def _thread_status(application: ControlledApplication) -> dict[str, Any]:
     return {
         "state": application.state.value,
         "slots": application.slots,
@@ -108,21 +106,7 @@ _MOST = 2**31 - 1
 _PROCESSORS_USAGE = 'Send {"processors": N}, with N a whole number from 1 to 2147483647.'
 
 
-class ProcessorControl(Protocol):
-    """An application that starts or runs."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def state(self) -> ClientState: ...
-
-    def processors(self) -> ProcessorsStatus: ...
-
-    def expand_processors(self, processors: int) -> None: ...
-
-
-def processors_route(current: Callable[[], ProcessorControl]) -> Route:
+def processors_route(current: Callable[[], ControlledApplication]) -> Route:
     """Return the route of processors; `current` returns the application."""
 
     def read() -> Body:
@@ -164,7 +148,7 @@ def _read_processors(body: Body) -> int:
     raise Refused(_PROCESSORS_USAGE)
 
 
-def _describe_processors(application: ProcessorControl) -> dict[str, Any]:
+def _describe_processors(application: ControlledApplication) -> dict[str, Any]:
     return {
         "application": application.id,
         "state": application.state.value,

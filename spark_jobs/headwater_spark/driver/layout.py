@@ -10,7 +10,7 @@ import attrs
 from headwater.compiler.java.patterns import JavaPattern
 from headwater.model.behaviors import RunProcessor, TableTransformValues
 from headwater.model.compiled import Backend, CompiledApplication
-from headwater.model.nodes import Node, ProcessorNode, SourceNode
+from headwater.model.nodes import ProcessorNode, SourceNode
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.config_support import main_consumer_config
 from headwater_spark.engine.records import TopicPartition
@@ -79,7 +79,10 @@ def query_input(program: SubtopologyProgram) -> QueryInput:
             for node in program.nodes
             if isinstance(node, SourceNode)
         },
-        ticks=any(_may_schedule(node) for node in program.nodes),
+        ticks=any(
+            isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor | TableTransformValues)
+            for node in program.nodes
+        ),
     )
 
 
@@ -200,10 +203,6 @@ def _with_recorded_count(
     """Return `processors`, whose number is committed with offsets if the changelog topics do not show it."""
     counts = (partition_counts.get(topic, 0) for topic in program.changelogs.values())
     return attrs.evolve(processors, is_recorded=any(count > processors.count for count in counts))
-
-
-def _may_schedule(node: Node) -> bool:
-    return isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor | TableTransformValues)
 
 
 def _parse_milliseconds(text: str) -> int:

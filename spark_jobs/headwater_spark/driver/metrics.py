@@ -1,18 +1,25 @@
-"""The status, metrics and health of an application, for its HTTP endpoint."""
+"""The status, metrics and health of an application, for its HTTP endpoint, also before Spark runs."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import attrs
+import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from headwater.control import Health, Section, Surface
-from headwater.model.problems import Problem
-from headwater_spark.driver.control_routes import processors_route, processors_status, threads_route
+from headwater.model.problems import Problem, ProblemsError
+from headwater_spark.driver.control_routes import (
+    ControlledApplication,
+    processors_route,
+    processors_status,
+    threads_route,
+)
+from headwater_spark.driver.processor_expansion.problems import not_running
 from headwater_spark.driver.states import ClientState, ThreadState
 from headwater_spark.driver.threads.stream_threads import StreamThreads, client_id
-from headwater_spark.processor_expansion import ProcessorsStatus
-from headwater_spark.stream_threads import ThreadMetadata
+from headwater_spark.stream_threads import ProcessorsStatus, ThreadMetadata
 
 _COUNTERS = {
     "recordsRead": ("headwater_runtime_records_read", "Records read from source topics."),
@@ -54,14 +61,8 @@ _GAUGES = {
 }
 
 
-class MonitoredApplication(Protocol):
+class MonitoredApplication(ControlledApplication, Protocol):
     """An application that starts (`StartingApplication`) or runs (`StreamsApplication`)."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def state(self) -> ClientState: ...
 
     @property
     def problems(self) -> tuple[Problem, ...]: ...
@@ -79,21 +80,6 @@ class MonitoredApplication(Protocol):
     def subtopology_status(self) -> Iterable[Mapping[str, Any]]: ...
 
     def stall_reason(self) -> str: ...
-
-    @property
-    def slots(self) -> int:
-        """The number of Spark tasks that run at the same time; 0 = not known yet."""
-        ...
-
-    def threads(self) -> tuple[ThreadMetadata, ...]: ...
-
-    def add_stream_thread(self) -> str | None: ...
-
-    def remove_stream_thread(self, timeout_seconds: float | None = None) -> str | None: ...
-
-    def processors(self) -> ProcessorsStatus: ...
-
-    def expand_processors(self, processors: int) -> None: ...
 
 
 class Instruments:
@@ -238,3 +224,60 @@ def _state_metric(status: Mapping[str, Any]) -> Metric:
     for state in ClientState:
         gauge.add_metric([status["application"], state.value], float(state.value == status["state"]))
     return gauge
+
+
+_log = structlog.get_logger(__name__)
+
+
+class StartingApplication:
+    """An application before Spark runs: it says which step takes how long.
+
+    One thread calls `begin`, any thread reads the status; `StreamsApplication` replaces it.
+    """
+
+    state = ClientState.CREATED
+    problems: tuple[Problem, ...] = ()
+    cluster_problem = ""
+    """A cluster that cannot be read ends the start with a problem."""
+    slots = 0
+
+    def __init__(self, application: str) -> None:
+        self.id = application
+        self._step, self._since = "starting", time.monotonic()
+
+    def begin(self, step: str) -> None:
+        """Log a step, which takes seconds, and show it in the status."""
+        _log.info(step, application=self.id)
+        self._step, self._since = step, time.monotonic()
+
+    @property
+    def starting(self) -> str:
+        return f"{self._step}, for {time.monotonic() - self._since:.0f} s"
+
+    def subtopology_status(self) -> Iterable[Mapping[str, Any]]:
+        return ()
+
+    def stall_reason(self) -> str:
+        return ""
+
+    def threads(self) -> tuple[ThreadMetadata, ...]:
+        """Return no stream thread: they are created with the queries."""
+        return ()
+
+    def add_stream_thread(self) -> str | None:
+        """Return None: the state is CREATED."""
+        return None
+
+    def remove_stream_thread(self, timeout_seconds: float | None = None) -> str | None:
+        """Return None: the state is CREATED."""
+        del timeout_seconds
+        return None
+
+    def processors(self) -> ProcessorsStatus:
+        """Return no number of processors: it is read when the topics are checked."""
+        return ProcessorsStatus(None)
+
+    def expand_processors(self, processors: int) -> None:
+        """Raise `ProblemsError`: the state is CREATED."""
+        del processors
+        raise ProblemsError([not_running(self.id, self.state.value)])

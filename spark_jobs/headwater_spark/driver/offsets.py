@@ -22,7 +22,6 @@ _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes beg
 _STABLE_TIMEOUT_SECONDS = 5.0
 _COMMIT_SECONDS = 5.0
 _POLL_SECONDS = 0.005
-_EARLIEST, _LATEST = OffsetReset(ResetKind.EARLIEST), OffsetReset(ResetKind.LATEST)
 
 
 @attrs.frozen(kw_only=True)
@@ -92,22 +91,12 @@ class GroupOffsets:
         }
 
     def commit_again(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
-        """Commit offsets with their metadata, as tasks have committed them before.
-
-        Raises:
-            KafkaException: No broker has stored all of them in time. A late request may still store them.
-        """
+        """Commit offsets with their metadata, as tasks have committed them before (`clients.commit`)."""
         partitions = [
             KafkaTopicPartition(*partition, offset, text) for partition, (offset, text) in commits.items()
         ]
-
-        def commit() -> None:
-            for each in self._consumer.commit(offsets=partitions, asynchronous=False) or ():
-                if each.error is not None:
-                    raise KafkaException(each.error)
-
         if partitions:
-            clients.call_with_timeout(_COMMIT_SECONDS, "commit offsets again", commit)
+            clients.commit(self._consumer, partitions, _COMMIT_SECONDS, "commit offsets again")
 
     def move_mark(self, partitions: Iterable[TopicPartition]) -> MoveMark | None:
         """Return the mark of a move of the state that is not complete."""
@@ -122,16 +111,15 @@ class GroupOffsets:
 
     def end_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the end offsets of committed records (the last stable offsets)."""
-        return self._list_offsets({partition: _reset_timestamp(_LATEST, 0) for partition in partitions})
+        return self._list_offsets(dict.fromkeys(partitions, clients.LATEST))
 
     def written_end_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the end offsets of all records, also of those in open transactions."""
-        latest = {partition: _reset_timestamp(_LATEST, 0) for partition in partitions}
-        return self._list_offsets(latest, self._uncommitted_reader)
+        return self._list_offsets(dict.fromkeys(partitions, clients.LATEST), self._uncommitted_reader)
 
     def first_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the offsets of the first records that exist."""
-        return self._list_offsets({partition: _reset_timestamp(_EARLIEST, 0) for partition in partitions})
+        return self._list_offsets(dict.fromkeys(partitions, clients.EARLIEST))
 
     def stable_end_offsets(
         self, partitions: Sequence[TopicPartition], timeout_seconds: float = _STABLE_TIMEOUT_SECONDS
@@ -162,8 +150,7 @@ class GroupOffsets:
         """
         all_partitions = [each for some in partitions.values() for each in some]
         committed = self.last_committed(all_partitions)  # first: that raises while no broker answers
-        latest = {partition: _reset_timestamp(_LATEST, 0) for partition in all_partitions}
-        ends = clients.list_offsets_once(self._consumer, latest)
+        ends = clients.list_offsets_once(self._consumer, dict.fromkeys(all_partitions, clients.LATEST))
         done = {each: max(committed.get(each, 0), read.get(each, 0)) for each in all_partitions}
         return {
             name: Backlog(
@@ -207,7 +194,7 @@ class GroupOffsets:
 
     def _existing(self, offsets: Offsets) -> Offsets:
         """Return `offsets`, or the first ones that exist; log a warning where records were lost."""
-        first = self._list_offsets({partition: _reset_timestamp(_EARLIEST, 0) for partition in offsets})
+        first = self.first_offsets([*offsets])
         for (topic, partition), offset in offsets.items():
             if first[topic, partition] > offset:
                 _log.warning(
@@ -221,9 +208,7 @@ class GroupOffsets:
 
     def reset_to_earliest(self, partitions: Sequence[TopicPartition]) -> None:
         """Commit the first offsets, without metadata: the committed ones belong to deleted topics."""
-        self._commit(
-            self._list_offsets({partition: _reset_timestamp(_EARLIEST, 0) for partition in partitions})
-        )
+        self._commit(self.first_offsets(partitions))
 
     def close(self) -> None:
         self._consumer.close()
@@ -260,20 +245,19 @@ class RecordPurger:
             partition: offset for partition, offset in self._purged.items() if partition[0] not in topics
         }
 
-    def purge(self, committed: Offsets) -> int:
-        """Delete the records below `committed`; return the number of purged partitions."""
+    def purge(self, committed: Offsets) -> None:
+        """Delete the records below `committed`."""
         due = {
             partition: offset
             for partition, offset in committed.items()
             if offset > self._purged.get(partition, 0)
         }
         if not due:
-            return 0
+            return
         futures = self._admin.delete_records(
             [KafkaTopicPartition(*partition, offset) for partition, offset in due.items()],
             request_timeout=clients.REQUEST_SECONDS,
         )
-        purged = 0
         for requested, future in futures.items():
             try:
                 future.result()
@@ -281,8 +265,6 @@ class RecordPurger:
                 continue
             partition = requested.topic, requested.partition
             self._purged[partition] = due[partition]
-            purged += 1
-        return purged
 
 
 def _reset_timestamp(reset: OffsetReset, now_ms: int) -> int:

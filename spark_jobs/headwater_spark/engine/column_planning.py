@@ -60,7 +60,6 @@ class _Planning:
     def __init__(self, task: TaskContext) -> None:
         self._task = task
         self._nodes = task.program.nodes
-        self._by_name = {node.name: node for node in self._nodes}
         self._children: dict[str, list[Node]] = {node.name: [] for node in self._nodes}
         for node in self._nodes:
             for parent in () if isinstance(node, SourceNode) else node.parents:
@@ -105,7 +104,7 @@ class _Planning:
         for node in self._children[source.name]:
             if isinstance(node, ProcessorNode) and isinstance(node.behavior, TableSource):
                 store = node.behavior.store
-                typed = None if store is None else self._task.typed_store(store)
+                typed = None if store is None else self._task.stores.typed(store)
                 if (
                     store is None
                     or store in self._tables
@@ -189,7 +188,7 @@ class _Planning:
 
     def _check_only_tables_are_cached(self) -> None:
         for store in self._task.program.stores:
-            cached = getattr(self._task.typed_store(store.name), "below", None)
+            cached = getattr(self._task.stores.typed(store.name), "below", None)
             if isinstance(cached, Cached) and store.name not in self._tables:
                 raise NotInColumnsError
 

@@ -126,7 +126,7 @@ def column_counter(task: TaskContext) -> ColumnCounter | None:
     topic = task.program.topic(sink.name)
     if topic is None or task.program.partition(sink.name) is not None:
         return None
-    store: TimestampedKeyValueBytes = task.typed_store(behavior.store)
+    store: TimestampedKeyValueBytes = task.stores.typed(behavior.store)
     source, target = serdes_of(counted.source.reads, task.program), serdes_of(sink.writes, task.program)
     if not all(map(reads_anything, source)):
         return None

@@ -184,26 +184,16 @@ class MergedBytes:
         return MergedBytes(self._parts, self._order[:number])
 
 
-@attrs.frozen(kw_only=True)
-class HeldBack:
-    """What a task has not processed (`record_order.PartitionGroup`).
+def held_back(
+    partitions: Sequence[PartitionColumns], awaited: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    """Return partition → number of records at its end that `PartitionGroup` holds back.
 
-    `held_back` is partition → number of records at its end; only partitions with any. `blocked_by` are the
-    awaited partitions of which all records are processed.
+    It ends when an awaited partition has no record left. Only partitions with such records are returned.
     """
-
-    held_back: Mapping[TopicPartition, int]
-    blocked_by: frozenset[TopicPartition]
-
-
-def held_back(partitions: Sequence[PartitionColumns], awaited: Collection[TopicPartition]) -> HeldBack:
-    """Return what `PartitionGroup` holds back: it ends when an awaited partition has no record left."""
     numbers = _processed_numbers(sorted(partitions, key=_topic_partition), awaited)
     rest = {each.topic_partition: len(each) - numbers[each.topic_partition] for each in partitions}
-    return HeldBack(
-        held_back={partition: number for partition, number in rest.items() if number},
-        blocked_by=frozenset(partition for partition in awaited if not rest.get(partition)),
-    )
+    return {partition: number for partition, number in rest.items() if number}
 
 
 def can_order(partitions: Sequence[PartitionColumns]) -> bool:

@@ -1,9 +1,10 @@
-"""Records within a task. They are plain tuples, since one is built per record on the hot path.
+"""Records and clocks of a task. Records are plain tuples, since one is built per record on the hot path.
 
 Keys and values are Python values (`str`, `int`, `float`, `bytes`, `bool`, `None`, `dict`, `list`,
 `Windowed`); the engine never changes them in place. Timestamps are in milliseconds.
 """
 
+from collections.abc import MutableMapping
 from typing import Any, NamedTuple
 
 Value = Any
@@ -74,3 +75,37 @@ class CurrentRecord:
     def write_context(self) -> Context:
         """Return the context with which a write to a store is logged."""
         return self.context or (self.record[3], self.record[6], self.record)
+
+
+UNSET = -1
+
+
+class Clock:
+    """A time in milliseconds, or a counter, of a task, a store or an operator; -1 = not set yet.
+
+    Owners change `now` directly: a clock is read and set for each record.
+    """
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: int = UNSET) -> None:
+        self.now = now
+
+
+class Clocks:
+    """The clocks of one task by name. `metadata` has their values as of the last committed batch."""
+
+    def __init__(self, metadata: MutableMapping[str, int]) -> None:
+        self._metadata = metadata
+        self._clocks: dict[str, Clock] = {}
+
+    def clock(self, name: str) -> Clock:
+        """Return the clock of this name, always the same object."""
+        known = self._clocks.get(name)
+        if known is None:
+            known = self._clocks[name] = Clock(self._metadata.get(name, UNSET))
+        return known
+
+    def save(self) -> None:
+        """Write the clocks to the metadata, without those never set: offset metadata has a size limit."""
+        self._metadata.update((name, clock.now) for name, clock in self._clocks.items() if clock.now != UNSET)

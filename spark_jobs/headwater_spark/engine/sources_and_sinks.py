@@ -1,42 +1,22 @@
 """Sources and sinks: deserialize records into a task and serialize them out of it."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 import attrs
 
 from headwater.model.formats import SinkSettings, SourceSettings
 from headwater.model.nodes import SinkNode, SourceNode
-from headwater_spark.engine.clocks import Clock
-from headwater_spark.engine.error_handlers import ErrorHandlers
 from headwater_spark.engine.expressions import milliseconds
 from headwater_spark.engine.operators.interface import Process
 from headwater_spark.engine.program_interface import Program, Serde
 from headwater_spark.engine.record_order import ReadHead
-from headwater_spark.engine.records import CurrentRecord, Headers, HeadRecord, InputRecord, Value
-from headwater_spark.engine.serdes import (
-    changed_serde,
-    reads_anything,
-    response_serde,
-    subscription_serde,
-)
-from headwater_spark.engine.stores.layers import Append
+from headwater_spark.engine.records import Headers, HeadRecord, InputRecord, Value
+from headwater_spark.engine.serdes import changed_serde, reads_anything, response_serde, subscription_serde
+from headwater_spark.engine.task_context import TaskContext
 
 ProcessInput = Callable[[InputRecord], None]
 
 _PARAMETERS = ("key", "value", "timestamp", "headers")
-
-
-class SourceAndSinkServices(Protocol):
-    """What sources and sinks use of their task."""
-
-    program: Program
-    current: CurrentRecord
-    append: Append
-    error_handlers: ErrorHandlers
-    stream_time: Clock
-
-    def drop(self, node: str, reason: str) -> None: ...
 
 
 @attrs.frozen
@@ -52,7 +32,7 @@ class HeadReader:
     extracts_timestamp: bool
 
 
-def source(node: SourceNode, forward: Process, task: SourceAndSinkServices) -> ProcessInput:
+def source(node: SourceNode, forward: Process, task: TaskContext) -> ProcessInput:
     """Return the function that deserializes an input record and forwards it.
 
     It drops records with a negative timestamp (`LogAndSkipOnInvalidTimestamp`, `RecordQueue`).
@@ -83,7 +63,7 @@ def source(node: SourceNode, forward: Process, task: SourceAndSinkServices) -> P
     return process
 
 
-def head_reader(node: SourceNode, forward: Process, task: SourceAndSinkServices) -> HeadReader | None:
+def head_reader(node: SourceNode, forward: Process, task: TaskContext) -> HeadReader | None:
     """Return how a source reads the heads of its partitions; None = all its records take part in the order.
 
     These are records with their own timestamps that can be read, or the task fails at the first that cannot.
@@ -110,7 +90,7 @@ def head_reader(node: SourceNode, forward: Process, task: SourceAndSinkServices)
     return HeadReader(read, process, extracts_timestamp=extracts_timestamp)
 
 
-def _head_deserializer(serdes: tuple[Serde, Serde], task: SourceAndSinkServices) -> ReadHead[HeadRecord]:
+def _head_deserializer(serdes: tuple[Serde, Serde], task: TaskContext) -> ReadHead[HeadRecord]:
     read_key, read_value = serdes[0].deserialize, serdes[1].deserialize
     deserialization_failed = task.error_handlers.deserialization_failed
 
@@ -130,7 +110,7 @@ def _head_deserializer(serdes: tuple[Serde, Serde], task: SourceAndSinkServices)
 
 
 def _with_extracted_timestamp(
-    deserialize: ReadHead[HeadRecord], expression: str, task: SourceAndSinkServices
+    deserialize: ReadHead[HeadRecord], expression: str, task: TaskContext
 ) -> ReadHead[HeadRecord]:
     time_of = task.program.expression(expression, _PARAMETERS, task.current)
     current, extraction_failed = task.current, task.error_handlers.extraction_failed
@@ -152,7 +132,7 @@ def _with_extracted_timestamp(
     return read
 
 
-def sink(node: SinkNode, task: SourceAndSinkServices) -> Process:
+def sink(node: SinkNode, task: TaskContext) -> Process:
     """Return the function that serializes a record and appends it to the task's output."""
     key_serde, value_serde = serdes_of(node.writes, task.program)
     write_key, write_value = key_serde.serialize, value_serde.serialize
@@ -178,7 +158,7 @@ def sink(node: SinkNode, task: SourceAndSinkServices) -> Process:
 def _dynamic_sink(
     node: SinkNode,
     write: tuple[Callable[[Value], bytes], Callable[[Value], bytes]],
-    task: SourceAndSinkServices,
+    task: TaskContext,
 ) -> Process:
     """Return the sink of a `to` with a topic name extractor (`TopicNameExtractor`)."""
     expression = node.writes.topic_expression if node.writes is not None else None

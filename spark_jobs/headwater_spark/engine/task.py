@@ -10,7 +10,6 @@ caller persists them (see `task_state`). After a failed batch, open the state ag
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from headwater_spark.engine.clocks import UNSET
 from headwater_spark.engine.columns import Columns, OutputColumns, column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (
@@ -29,15 +28,15 @@ from headwater_spark.engine.record_order import (
     heads_in_timestamp_order,
     in_timestamp_order,
 )
-from headwater_spark.engine.records import HeadRecord, InputRecord, OutputRecord, TopicPartition, Value
+from headwater_spark.engine.records import UNSET, HeadRecord, InputRecord, OutputRecord, TopicPartition, Value
 from headwater_spark.engine.sources_and_sinks import ProcessInput
+from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.task_context import LoggerOf, TaskContext, no_logger
-from headwater_spark.engine.task_state import TaskState
 from headwater_spark.engine.wiring import connect
 from headwater_spark.processors import PunctuationType
 
 if TYPE_CHECKING:
-    from headwater_spark.engine.partition_columns import HeldBack, PartitionColumns
+    from headwater_spark.engine.partition_columns import PartitionColumns
 
 __all__ = ["PoisonRecordError", "Task"]
 
@@ -56,9 +55,6 @@ class Task:
     """Executes a program on the records of one partition.
 
     Args:
-        program: The sub-topology.
-        partition: Its number, for changelog records.
-        state: The stores and clocks of this task.
         global_stores: Typed stores of global tables by name, filled by the global task of this process.
         logger: How `print` and `peek` log.
         refusal: Returns why the brokers refuse an output record; None = they do not. Such records are given
@@ -69,7 +65,7 @@ class Task:
         self,
         program: Program,
         partition: int,
-        state: TaskState,
+        state: BatchedState,
         global_stores: Mapping[str, Value] | None = None,
         logger: LoggerOf = no_logger,
         *,
@@ -131,18 +127,19 @@ class Task:
         partitions: "Sequence[PartitionColumns]",
         awaited: Collection[TopicPartition],
         wall_clock_ms: int,
-    ) -> "tuple[Iterable[OutputRecord], HeldBack]":
-        """Process a batch as `process_group` does; its records are in columns."""
-        from headwater_spark.engine.partition_columns import (  # noqa: PLC0415 - numpy starts threads
-            HeldBack,
-            held_back,
-        )
+    ) -> tuple[Iterable[OutputRecord], Mapping[TopicPartition, int]]:
+        """Process a batch as `process_group` does; its records are in columns.
+
+        Returns:
+            The records to write, and partition → number of records at its end that were held back.
+        """
+        from headwater_spark.engine.partition_columns import held_back  # noqa: PLC0415 - numpy starts threads
 
         rest = held_back(partitions, awaited)
-        first = [each.first(len(each) - rest.held_back.get(each.topic_partition, 0)) for each in partitions]
+        first = [each.first(len(each) - rest.get(each.topic_partition, 0)) for each in partitions]
         plan, head_readers = self._column_plan, self._graph.head_readers
         self._begin_batch(wall_clock_ms)
-        if plan is not None and not (head_readers and rest.held_back):
+        if plan is not None and not (head_readers and rest):
             columns = plan.run(first)
             if columns is not None:
                 return OutputColumns(columns, self._end_batch(wall_clock_ms)), rest
@@ -156,7 +153,7 @@ class Task:
         # A record that is skipped holds nothing back: what is held back is known when records are read.
         every = [record for each in partitions for record in each.records()]
         outputs, group = self.process_group(every, awaited, wall_clock_ms)
-        return outputs, HeldBack(held_back=group.held_back, blocked_by=group.blocked_by)
+        return outputs, group.held_back
 
     @property
     def is_columnar(self) -> bool:

@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from headwater_spark.engine.clocks import UNSET, Clock, Clocks
 from headwater_spark.engine.error_handlers import (
     CheckedOutput,
     ErrorHandlers,
@@ -12,13 +11,24 @@ from headwater_spark.engine.error_handlers import (
     Refusal,
     no_refusal,
 )
-from headwater_spark.engine.key_counts import CountPerKey, WindowCounts
 from headwater_spark.engine.program_interface import Program
-from headwater_spark.engine.records import CurrentRecord, InputRecord, OutputRecord, Value
+from headwater_spark.engine.records import (
+    UNSET,
+    Clock,
+    Clocks,
+    CurrentRecord,
+    InputRecord,
+    OutputRecord,
+    Value,
+)
+from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.stores.overlay import Overlay
 from headwater_spark.engine.stores.record_cache import RecordCache
-from headwater_spark.engine.task_state import TaskState, TaskStores
+from headwater_spark.engine.task_state import TaskStores
 from headwater_spark.processors import PunctuationType
+
+if TYPE_CHECKING:
+    from headwater_spark.engine.key_counts import CountPerKey, WindowCounts
 
 
 class Schedule:
@@ -106,16 +116,13 @@ def no_logger(_node: str) -> Callable[..., None]:
 
 
 class TaskContext:
-    """What nodes and stores use while they process records, and the callbacks that they register.
-
-    Implements `TaskServices`, `StoreServices` and `SourceAndSinkServices`.
-    """
+    """What nodes and stores use while they process records, and the callbacks that they register."""
 
     def __init__(
         self,
         program: Program,
         partition: int,
-        state: TaskState,
+        state: BatchedState,
         global_stores: Mapping[str, Value],
         logger: LoggerOf,
         *,
@@ -138,23 +145,22 @@ class TaskContext:
         self.record_cache = RecordCache(program.settings.cache_max_bytes)
         self.clocks = Clocks(state.metadata)
         self.stream_time = self.clocks.clock("task")
+        """The largest timestamp of the task's input."""
         self.punctuations = Punctuations(self.clocks)
         self.stores = TaskStores(self, global_stores)
         self._state = state
         self.add_counts: dict[str, CountPerKey] = {}
-        """Node → how it adds counts per key."""
+        """Node → what is called once per key of a batch, if possible, and not the node per record."""
         self.window_counts: dict[str, WindowCounts] = {}
+        """Node → what processes a batch in columns, if possible."""
         self.column_totals: dict[str, object] = {}
-        """Node → its cached totals; `column_planning` knows their class."""
+        """Node → its cached totals (`cached_aggregate.Totals`): whole columns are aggregated, if possible."""
         self._on_open: dict[str, list[Callable[[], None]]] = {}
         self._on_batch_end: list[Callable[[], None]] = []
         self._on_close: list[Callable[[], None]] = []
 
-    @property
-    def application_id(self) -> str:
-        return self.program.application_id
-
     def wall_clock(self) -> int:
+        """Return the wall-clock time of the batch, in milliseconds."""
         return self.wall_clock_ms
 
     def clock(self, name: str) -> Clock:
@@ -162,12 +168,6 @@ class TaskContext:
 
     def overlay(self, name: str) -> Overlay:
         return self._state.store(name)
-
-    def typed_store(self, name: str) -> Value:
-        return self.stores.typed(name)
-
-    def is_global_store(self, name: str) -> bool:
-        return self.stores.is_global(name)
 
     def _refused(self, record: InputRecord, topic: str, cause: Exception) -> None:
         self.error_handlers.production_failed(record, topic, cause)
@@ -179,6 +179,7 @@ class TaskContext:
         raise error
 
     def drop(self, node: str, reason: str) -> None:
+        """Count a dropped record (`dropped-records-total`)."""
         self.dropped[node, reason] += 1
 
     def count_dropped(self) -> int:
@@ -190,21 +191,12 @@ class TaskContext:
     ) -> Schedule:
         return self.punctuations.schedule(node, interval_ms, kind, callback, self.wall_clock_ms)
 
-    # callbacks of nodes
-
-    def on_key_counts(self, node: str, count: CountPerKey) -> None:
-        self.add_counts[node] = count
-
-    def on_window_counts(self, node: str, counter: WindowCounts) -> None:
-        self.window_counts[node] = counter
-
-    def on_column_totals(self, node: str, totals: object) -> None:
-        self.column_totals[node] = totals
-
     def on_open(self, node: str, open_: Callable[[], None]) -> None:
+        """Call `open_` before the first batch, parents before children."""
         self._on_open.setdefault(node, []).append(open_)
 
     def on_batch_end(self, finish: Callable[[], None]) -> None:
+        """Call `finish` after the records of each batch, before caches are flushed."""
         self._on_batch_end.append(finish)
 
     def on_close(self, close: Callable[[], None]) -> None:

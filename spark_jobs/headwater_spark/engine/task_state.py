@@ -14,62 +14,17 @@ Another process may have committed the next version from other records meanwhile
 """
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from headwater.model.behaviors import StreamAggregate
 from headwater.model.nodes import ProcessorNode, StateStore
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.opening import OpenStore, Restore, StoreServices, open_store
-from headwater_spark.engine.stores.overlay import Changes, Overlay
 
 _MAX_FLUSHES: Final = 1000
 _REPEATS_WRITTEN: Final = 2
 """The flushes of a batch that write updates which do not change their store."""
-
-
-class TaskState(Protocol):
-    """Stores and clocks of one task."""
-
-    @property
-    def version(self) -> int:
-        """The number of applied batches, which is also the number of the next batch."""
-        ...
-
-    def store(self, name: str) -> Overlay:
-        """Return a store with the writes of the running batch; always the same object."""
-        ...
-
-    @property
-    def metadata(self) -> dict[str, int]:
-        """Clocks and schedules by name, as of the last applied batch; the task updates them. One object."""
-        ...
-
-    def changes(self) -> Changes: ...
-
-    def prepare(self, batch: int) -> None:
-        """Save the running batch durably, separate from the stores."""
-        ...
-
-    def commit(self, batch: int, offsets: Mapping[str, int] | None = None) -> None:
-        """Apply the running batch to the stores, all or nothing.
-
-        `offsets`: changelog topic → offset to restore from next.
-        """
-        ...
-
-    def recover(self, version: int, batch_id: int | None = None) -> bool:
-        """Apply the prepared batch if this leads to `version`; False = restore from the changelog topics.
-
-        `batch_id` is the id of the batch that was committed as `version`; None = it has none.
-        """
-        ...
-
-    def offsets(self) -> Mapping[str, int]:
-        """Changelog topic → first offset that is not in the state yet."""
-        ...
-
-    def close(self) -> None: ...
 
 
 def task_name_of(application: str, subtopology: str, task: int) -> str:
@@ -82,12 +37,7 @@ class EndlessUpdatesError(Exception):
 
 
 class TaskStores:
-    """Finds, opens and flushes stores.
-
-    Args:
-        services: The task.
-        global_stores: Typed stores of global tables, which the global task owns.
-    """
+    """Finds, opens and flushes stores. The global task owns the `global_stores`."""
 
     def __init__(self, services: StoreServices, global_stores: Mapping[str, Value]) -> None:
         self._services = services

@@ -7,12 +7,7 @@ import attrs
 
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater_spark.engine.error_handlers import PoisonRecordError
-from headwater_spark.engine.key_counts import (
-    KeyCounter,
-    WindowCounter,
-    counted_source,
-    only_counted_source,
-)
+from headwater_spark.engine.key_counts import KeyCounter, WindowCounter, counted_source, only_counted_source
 from headwater_spark.engine.operators import FACTORIES
 from headwater_spark.engine.operators.interface import NotRunnableError, OperatorContext, Process
 from headwater_spark.engine.program_interface import Program

@@ -12,7 +12,7 @@ public Object generate(Object[] references) {
     return new PackedKafkaRecords(recordsAtOnce, bytesAtOnce, readsValues);
 }
 
-/** The rows of a Spark partition. `worker/packed_records.py` names their fields, and reads them. */
+/** The rows of a Spark partition. `worker/task_rows.py` names their fields, and reads them. */
 static abstract class PackedRecords extends org.apache.spark.sql.execution.BufferedRowIterator {
     private final int recordsAtOnce;
     private final int bytesAtOnce;

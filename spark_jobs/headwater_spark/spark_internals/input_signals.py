@@ -4,37 +4,41 @@ Spark has no setting for this. So the table of the Kafka source is wrapped in th
 """
 
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-import structlog
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
-from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater_spark.spark_internals.java_classes import (
+    JVM_ENDED,
+    OptionalParts,
+    create_object,
+    load_java_class,
+)
 from headwater_spark.spark_internals.jvm import java_gateway
 
-_log = structlog.get_logger(__name__)
-_JVM_ENDED = Py4JNetworkError, ConnectionError
-"""Then no query waits; the client notices it when it polls its queries."""
+_POLLING = "idle queries keep polling"
 _SOURCE = Path(__file__).with_name("SignaledSource.java")
 
 
-class InputSignal:
-    """The signal of one query; any thread may send it. Without `wait_at_most` the query does not wait."""
+class InputSignal(OptionalParts):
+    """The signal of one query; any thread may send it. Without `wait_at_most` the query does not wait.
+
+    If the JVM has ended, no query waits: the client notices it when it polls its queries.
+    """
 
     def __init__(self, source: JavaObject) -> None:
+        super().__init__(_POLLING)
         self._source = source
 
     def wait_at_most(self, seconds: float) -> None:
         """Let the query wait up to `seconds` for a signal from now on; it checks once first."""
-        with suppress(*_JVM_ENDED):
+        with suppress(*JVM_ENDED):
             self._source.setMaxWaitMs(int(seconds * 1000))
 
     def send(self) -> None:
         """Let the query check for new records; if it is busy, when it has processed what it found."""
-        with suppress(*_JVM_ENDED):
+        with suppress(*JVM_ENDED):
             self._source.signal()
 
     def applied(self, stream: DataFrame) -> DataFrame:
@@ -42,13 +46,8 @@ class InputSignal:
 
         If this Spark has other plans, it polls: return it as it is, with a warning.
         """
-        try:
-            return self._applied(stream)
-        except _JVM_ENDED:
-            raise
-        except (Py4JError, TypeError, AttributeError) as error:
-            _warn_polling(error)
-            return stream
+        applied = self.attempt(lambda: self._applied(stream))
+        return stream if applied is None else applied
 
     def _applied(self, stream: DataFrame) -> DataFrame:
         relation = stream._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plans
@@ -66,32 +65,15 @@ class InputSignal:
         return DataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - no public way
 
 
-class InputSignals:
+class InputSignals(OptionalParts):
     """Creates signals, in the JVM of `spark`."""
 
     def __init__(self, spark: SparkSession) -> None:
+        super().__init__(_POLLING)
         self._gateway = java_gateway(spark)
-        self._class = _load_class(self._gateway)
+        self.attempt(lambda: load_java_class(self._gateway, _SOURCE))  # at once: that takes long
 
     def create(self) -> InputSignal | None:
         """Return the signal of a query; None if this Spark cannot wait for one, so its queries never wait."""
-        if self._class is None:
-            return None
-        no_arguments = self._gateway.new_array(self._gateway.jvm.java.lang.Object, 0)
-        return InputSignal(self._class.getConstructors()[0].newInstance(no_arguments))
-
-
-@lru_cache(maxsize=1)
-def _load_class(gateway: Any) -> JavaObject | None:  # noqa: ANN401 - py4j has no types
-    """Return the Java class; once for each JVM, because py4j finds the methods of a class by its name."""
-    try:
-        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.cook(_SOURCE.read_text(encoding="utf-8"))
-        return compiler.getClassLoader().loadClass(_SOURCE.stem)
-    except (Py4JError, TypeError) as error:  # py4j calls a package if a class is missing
-        _warn_polling(error)
-        return None
-
-
-def _warn_polling(error: Exception) -> None:
-    _log.warning("idle queries keep polling", reason=next(iter(str(error).splitlines()), ""))
+        source = self.attempt(lambda: create_object(self._gateway, _SOURCE))
+        return None if source is None else InputSignal(source)

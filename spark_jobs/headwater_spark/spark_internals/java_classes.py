@@ -72,29 +72,28 @@ class OptionalParts:
 
 @lru_cache(maxsize=8)
 def load_methods(gateway: Any, source: Path, names: tuple[str, ...]) -> Mapping[str, JavaObject]:  # noqa: ANN401 - py4j has no types
-    """Return the static methods of a Java class by name; once for each JVM, because that takes long.
-
-    Raises:
-        Py4JError, TypeError, AttributeError: This Spark has other private parts.
-    """
-    methods = _load_class(gateway, source).getMethods()
+    """Return the static methods of a Java class by name, once for each JVM; raises as `load_java_class`."""
+    methods = load_java_class(gateway, source).getMethods()
     return {name: each for each in methods if (name := each.getName()) in names}
 
 
 def create_object(gateway: Any, source: Path, *arguments: object) -> JavaObject:  # noqa: ANN401 - py4j has no types
     """Return a new object of a Java class with one constructor.
 
-    A call of its methods is one request to the JVM; `call_method` needs one for each argument, too.
-
-    Raises:
-        Py4JError, TypeError, AttributeError: This Spark has other private parts.
+    A call of its methods is one request to the JVM; `call_method` needs one for each argument, too. Raises as
+    `load_java_class`.
     """
-    constructor = _load_class(gateway, source).getConstructors()[0]
+    constructor = load_java_class(gateway, source).getConstructors()[0]
     return constructor.newInstance(_array(gateway, arguments))
 
 
 @lru_cache(maxsize=8)
-def _load_class(gateway: Any, source: Path) -> JavaObject:  # noqa: ANN401 - py4j has no types
+def load_java_class(gateway: Any, source: Path) -> JavaObject:  # noqa: ANN401 - py4j has no types
+    """Return the Java class of a file; once for each JVM, because that takes long.
+
+    Raises:
+        Py4JError, TypeError, AttributeError: This Spark has other private parts.
+    """
     return _compile(gateway, source, _shared_classes(gateway)).loadClass(source.stem)
 
 

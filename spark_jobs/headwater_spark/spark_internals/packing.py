@@ -16,11 +16,7 @@ from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater_spark.spark_internals.input_partitions import group_partitions
-from headwater_spark.spark_internals.java_classes import (
-    OptionalParts,
-    create_object,
-    rdd_of_batch,
-)
+from headwater_spark.spark_internals.java_classes import OptionalParts, create_object, rdd_of_batch
 from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
@@ -108,12 +104,8 @@ class RecordPacking(OptionalParts):
         Such a plan takes a fifth of a second of CPU time, and creates clients that ask the brokers. None =
         the ranges have to be planned, and given to `packed`.
 
-        Args:
-            batch: The rows of a stream's batch: the ranges are read as these, which are not read.
-            ranges: (topic, partition) → (first offset, offset after the last).
-            groups: The same as for `packed`.
-            count: The same as for `packed`.
-            reads_values: The same as for `packed`.
+        `batch` are the rows of a stream's batch: the ranges are read as these, which are not read. `ranges`
+        is (topic, partition) → (first offset, offset after the last). The others are as for `packed`.
 
         Raises:
             Py4JJavaError: Spark cannot plan `batch`.

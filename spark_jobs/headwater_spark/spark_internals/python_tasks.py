@@ -25,10 +25,7 @@ def prepare_arrow_function(
     `DataFrame.mapInArrow` does that for every batch, and looks up Java classes by name. It takes longer than
     a small batch.
 
-    Args:
-        function: Gets the Arrow batches of a Spark task, and yields others.
-        schema: The columns of the Arrow batches that the function returns, as DDL.
-        columns: The columns of the Arrow batches that it receives.
+    The function gets the Arrow batches of a Spark task with `columns`, and yields others with `schema` (DDL).
     """
     call: Column = pandas_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)(*columns)  # type: ignore[call-overload]
     return call

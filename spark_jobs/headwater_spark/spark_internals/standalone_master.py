@@ -39,10 +39,7 @@ def end_application(spark: SparkSession, lost: str, stopping: Event) -> bool:
 
     Unreachable masters answer after minutes: call it in a thread. It ends soon after `stopping` is set.
 
-    Args:
-        spark: The session of this driver.
-        lost: What `standalone_application` has returned in the lost driver. It is read from Kafka.
-        stopping: Set when the session shall end.
+    `lost` is what `standalone_application` has returned in the lost driver. It is read from Kafka.
 
     Return whether the message was sent: only to the active master of this session, and only if that has an
     application with this id and the Spark name of this session. Nothing happens if the application has ended.

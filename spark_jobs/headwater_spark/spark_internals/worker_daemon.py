@@ -18,7 +18,6 @@ _MODULES = (
     "headwater_spark.worker.task_session",
     "headwater_spark.worker.restore",
     "headwater_spark.worker.local_state",
-    "headwater_spark.worker.global_state",
 )
 
 

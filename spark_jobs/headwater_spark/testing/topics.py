@@ -4,8 +4,9 @@ They have the methods of `org.apache.kafka.streams.TestInputTopic` and `TestOutp
 Java overloads a name, the names differ.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, final
+from typing import Any, final
 
 from headwater_spark.engine.records import OutputRecord, Value
 from headwater_spark.processors import Record
@@ -13,17 +14,6 @@ from headwater_spark.processors import Record
 Headers = Iterable[tuple[str, bytes | None]]
 Pipe = Callable[[Value, Value, int, Headers], None]
 """Processes a record: key, value, timestamp, headers."""
-
-
-class UnreadRecords(Protocol):
-    """The records of a topic that were not read: all readers of a topic share them."""
-
-    def peek(self) -> OutputRecord | None:
-        """Return the first record; None = there is none."""
-        ...
-
-    def remove_first(self) -> None: ...
-    def count(self) -> int: ...
 
 
 @final
@@ -100,14 +90,17 @@ class TestInputTopic:
 class TestOutputTopic:
     """The records that the topology writes to a topic. `TopologyTestDriver.create_output_topic` creates it.
 
-    A record is read once. A record that is not valid in its format raises `DeserializationError`, and can be
-    read again.
+    A record is read once, by any reader of the topic: they share `unread`. A record that is not valid in its
+    format raises `DeserializationError`, and can be read again.
     """
 
     __test__ = False
 
     def __init__(
-        self, topic: str, unread: UnreadRecords, to_record: Callable[[OutputRecord], Record]
+        self,
+        topic: str,
+        unread: Callable[[], deque[OutputRecord]],
+        to_record: Callable[[OutputRecord], Record],
     ) -> None:
         self.topic = topic
         self._unread = unread
@@ -116,7 +109,7 @@ class TestOutputTopic:
     @property
     def queue_size(self) -> int:
         """The number of records that can be read."""
-        return self._unread.count()
+        return len(self._unread())
 
     @property
     def is_empty(self) -> bool:
@@ -128,11 +121,11 @@ class TestOutputTopic:
         Raises:
             LookupError: There is none.
         """
-        found = self._unread.peek()
-        if found is None:
+        unread = self._unread()
+        if not unread:
             raise LookupError(f"{self.topic} has no record that was not read")
-        record = self._to_record(found)
-        self._unread.remove_first()
+        record = self._to_record(unread[0])
+        unread.popleft()
         return record
 
     def read_value(self) -> Value:

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-import attrs
-
 from headwater.model.nodes import SourceNode
 from headwater.model.problems import ProblemsError
 from headwater_spark.applications import Document, load_given_document
@@ -18,11 +16,12 @@ from headwater_spark.engine.records import Headers, OutputRecord, Value
 from headwater_spark.engine.serdes import DeserializationError, SerializationError, plain_serde
 from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.processors import Record
-from headwater_spark.testing.given_schemas import GivenSchemas, find_no_schema
 from headwater_spark.testing.single_partition import (
+    GivenSchemas,
     SinglePartitionRunner,
     Sinks,
     build_single_partition_programs,
+    find_no_schema,
     listed,
 )
 from headwater_spark.testing.topics import TestInputTopic, TestOutputTopic
@@ -180,7 +179,7 @@ class TopologyTestDriver:
                 headers,
             )
 
-        return TestOutputTopic(topic, _Unread(self._unread, topic), to_record)
+        return TestOutputTopic(topic, lambda: self._unread.get(topic, deque()), to_record)
 
     def advance_wall_clock(self, milliseconds: int) -> None:
         """Advance the wall-clock time, and run the punctuations that are due.
@@ -301,23 +300,6 @@ class TopologyTestDriver:
         name = program.source(topic)
         source = next(each for each in program.nodes if isinstance(each, SourceNode) and each.name == name)
         return serdes_of(source.reads, program)
-
-
-@attrs.frozen
-class _Unread:
-    """The unread records of a topic (`UnreadRecords`), which may not be written yet."""
-
-    records: Mapping[str, deque[OutputRecord]]
-    topic: str
-
-    def peek(self) -> OutputRecord | None:
-        return next(iter(self.records.get(self.topic, ())), None)
-
-    def remove_first(self) -> None:
-        self.records[self.topic].popleft()
-
-    def count(self) -> int:
-        return len(self.records.get(self.topic, ()))
 
 
 def _from_bytes(data: bytes | None, serde: Serde) -> Value:

@@ -88,10 +88,25 @@ def committed(
     It waits up to `seconds` for transactions that commit offsets, unless the consumer reads uncommitted.
     """
     found = reader.committed([KafkaTopicPartition(*each) for each in partitions], seconds)
-    for partition in found:
+    _raise_error(found)
+    return with_exact_texts(found)
+
+
+def commit(consumer: Consumer, offsets: list[KafkaTopicPartition], seconds: float, what: str) -> None:
+    """Commit offsets with their metadata; `what` names the request.
+
+    Raises:
+        KafkaException: No broker has stored all of them in `seconds`. A late request may still store them.
+    """
+    call_with_timeout(
+        seconds, what, lambda: _raise_error(consumer.commit(offsets=offsets, asynchronous=False) or ())
+    )
+
+
+def _raise_error(partitions: Iterable[KafkaTopicPartition]) -> None:
+    for partition in partitions:
         if partition.error is not None:
             raise KafkaException(partition.error)
-    return with_exact_texts(found)
 
 
 def is_timed_out(error: KafkaException) -> bool:
@@ -136,9 +151,7 @@ def list_offsets_once(
         return {}
     request = [KafkaTopicPartition(*partition, time_ms) for partition, time_ms in timestamps.items()]
     found = reader.offsets_for_times(request, REQUEST_SECONDS)
-    for partition in found:
-        if partition.error is not None:
-            raise KafkaException(partition.error)
+    _raise_error(found)
     return {(each.topic, each.partition): each.offset for each in found}
 
 

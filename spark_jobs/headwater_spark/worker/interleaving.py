@@ -169,11 +169,9 @@ def processed_part(
 ) -> ProcessedPart:
     """Return what was processed.
 
-    Args:
-        records: The batch, in the processing order of each partition, with the headers of the tasks.
-        numbers_held_back: Partition → number of records at its end that were not processed.
-        shared_topics: The topics with several writers.
-        positions: The read positions before the batch.
+    `records` are the batch, in the processing order of each partition, with the headers of the tasks.
+    `numbers_held_back` is partition → number of records at its end that were not processed. `shared_topics`
+    have several writers.
     """
     queues: dict[TopicPartition, list[InputRecord]] = {}
     for record in records:

@@ -111,8 +111,8 @@ class BatchResult:
     """The result of one task's part of a batch.
 
     `partition` is the number of the task. `skipped` records had been committed before. `held_back` are
-    (topic, partition, first offset that was not processed), because records of the topics in `blocked_by` may
-    come first. `dropped` records were dropped by operators or exception handlers (`dropped-records-total`);
+    (topic, partition, first offset that was not processed), because records of other topics may come first.
+    `dropped` records were dropped by operators or exception handlers (`dropped-records-total`);
     `handler_message` describes the last record that a handler dropped. `restored` records were read from
     changelog topics first. `opened` is 1 if the task was opened for the batch, because another process had it
     before, or none. `stream_time` is milliseconds, -1 = none.
@@ -127,12 +127,10 @@ class BatchResult:
     read: int = 0
     skipped: int = 0
     held_back: tuple[tuple[str, int, int], ...] = ()
-    blocked_by: tuple[str, ...] = ()
     written: int = 0
     dropped: int = 0
     handler_message: str | None = None
     stream_time: int = -1
-    seconds: float = 0.0
     restored: int = 0
     opened: int = 0
     state_bytes: int = 0
@@ -143,6 +141,11 @@ class BatchResult:
     # It has a random number, so it differs between batches with equal results.
     state_version: StateVersion | None = attrs.field(default=None, eq=False)
     committed: tuple[tuple[str, int, int, str], ...] = attrs.field(default=(), eq=False)
+
+    @property
+    def first_held_back(self) -> Mapping[TopicPartition, int]:
+        """Topic partition → first offset that was not processed."""
+        return {(topic, partition): offset for topic, partition, offset in self.held_back}
 
     @property
     def has_failed(self) -> bool:

@@ -56,14 +56,9 @@ _Count = Callable[[Task, ColumnInput, int], _Outputs | None]
 def process_input(
     task: Task, fresh: TaskInput, shared_topics: frozenset[str], now: int, *, in_columns: bool
 ) -> _Outputs:
-    """Process a task's part of a batch; return the output records.
+    """Process a task's part of a batch at its wall-clock time in milliseconds; return the output records.
 
-    Args:
-        task: The task.
-        fresh: Its input.
-        shared_topics: The topics with several writers.
-        now: The wall-clock time of the batch, in milliseconds.
-        in_columns: Whether columns may be used.
+    `shared_topics` are the topics with several writers.
     """
     if in_columns and shared_topics and len(fresh) >= _MANY_RECORDS:
         merged = merged_columns(fresh, shared_topics)

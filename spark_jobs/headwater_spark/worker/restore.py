@@ -1,4 +1,7 @@
-"""Restore a task's local state to the committed version, from the prepared batch or from changelog topics."""
+"""Restore local state: of a task, from the prepared batch or changelog topics, and of global tables.
+
+Each process holds all global tables, and updates them before a batch (`GlobalStreamThread`).
+"""
 
 import secrets
 import time
@@ -7,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from itertools import repeat
+from threading import Lock
 from typing import Any
 
 import attrs
@@ -16,10 +20,11 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY
 from headwater_spark.engine.program import SubtopologyProgram
-from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
+from headwater_spark.engine.records import Headers, InputRecord, TopicPartition, Value
 from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.task import Task
 from headwater_spark.worker import clients
+from headwater_spark.worker.local_state import MemoryState
 from headwater_spark.worker.messages import BatchRequest
 from headwater_spark.worker.task_session import TaskSession
 
@@ -305,3 +310,51 @@ def _encode_texts(values: Iterable[bytes | str | None]) -> list[bytes | None]:
 
 def _encode_text(value: bytes | str | None) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
+
+
+_PARTITION = 0
+
+
+class _GlobalTask:
+    """One global program over all partitions of its topics."""
+
+    def __init__(self, request: BatchRequest, program: SubtopologyProgram) -> None:
+        self._topics = tuple(program.sources)
+        self._state = MemoryState()
+        self._task = Task(program, _PARTITION, self._state)
+        self._reader = PartitionReader(request.connection, request.group)
+        self._next_offsets: dict[TopicPartition, int] = {}
+
+    def read_new_records(self, partition_counts: Mapping[str, int]) -> None:
+        for topic in self._topics:
+            for partition in range(partition_counts.get(topic, 0)):
+                range_ = OffsetRange(self._next_offsets.get((topic, partition), 0))
+                for chunk in self._reader.read(topic, partition, range_):
+                    self._process(chunk.records)
+                    self._next_offsets[topic, partition] = chunk.next_offset
+
+    @property
+    def stores(self) -> Mapping[str, Value]:
+        return self._task.stores
+
+    def _process(self, records: tuple[InputRecord, ...]) -> None:
+        if records:
+            self._task.process(records, time.time_ns() // 1_000_000)
+            self._state.commit(self._state.version)
+
+
+_TASKS: dict[tuple[str, str], _GlobalTask] = {}
+_READING = Lock()
+
+
+def read_global_stores(request: BatchRequest) -> Mapping[str, Value]:
+    """Return store → typed store, after reading the global topics to their ends; raises `KafkaException`."""
+    stores: dict[str, Value] = {}
+    with _READING:
+        for program in request.global_programs:
+            name = request.application, program.name
+            if name not in _TASKS:
+                _TASKS[name] = _GlobalTask(request, program)
+            _TASKS[name].read_new_records(request.partition_counts)
+            stores |= _TASKS[name].stores
+    return stores

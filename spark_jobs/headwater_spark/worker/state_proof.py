@@ -97,7 +97,6 @@ class StateProof:
 
     Args:
         request: The request that opened the task.
-        partition: The number of the task.
         present: Returns what the task has committed or read itself.
         read: Reads what is committed now; raises `KafkaException`.
         at: `boot_seconds()` before the committed offsets were read to open the task.

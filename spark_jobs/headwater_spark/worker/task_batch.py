@@ -38,7 +38,6 @@ from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.stores.record_cache import bytes_per_thread
 from headwater_spark.engine.task import Task
-from headwater_spark.worker.global_state import read_global_stores
 from headwater_spark.worker.interleaving import (
     ProcessedPart,
     in_processing_order,
@@ -52,7 +51,7 @@ from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
 from headwater_spark.worker.record_processing import planned_columns, process_input
 from headwater_spark.worker.record_sender import RefusedRecords
-from headwater_spark.worker.restore import restore_state
+from headwater_spark.worker.restore import read_global_stores, restore_state
 from headwater_spark.worker.task_input import (
     ColumnInput,
     PartitionedInput,
@@ -69,8 +68,8 @@ _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the file system's block size is."""
 
 
-_ProcessedGroup = tuple[Iterable[OutputRecord], ProcessedPart, frozenset[TopicPartition]]
-"""Output records, what was processed, and the awaited partitions of which no record is left."""
+_ProcessedGroup = tuple[Iterable[OutputRecord], ProcessedPart]
+"""Output records, and what was processed."""
 
 
 class NativeTask:
@@ -229,22 +228,21 @@ class OpenTask:
         deleted = self._delete_moved(request)
         columns = None if self._refused else planned_columns(fresh, request.shared_topics)
         if columns is not None and isinstance(self._task, Task):
-            outputs, part, blocking = self._process_columns(self._task, columns, awaited)
+            outputs, part = self._process_columns(self._task, columns, awaited)
         else:
-            outputs, part, blocking = self._process_in_order(request, fresh, awaited)
+            outputs, part = self._process_in_order(request, fresh, awaited)
         outputs = [*deleted, *outputs] if deleted else outputs
         has_result = part.offsets or tick or next(iter(outputs), None) is not None
         written = self._commit(request, outputs, part) if has_result else 0
-        blocked_by = tuple(sorted(topic for topic, _ in blocking))
-        return self._result(part, skipped=skipped, written=written, blocked_by=blocked_by)
+        return self._result(part, skipped=skipped, written=written)
 
     @staticmethod
     def _process_columns(
         task: Task, columns: ColumnInput | PartitionedInput, awaited: frozenset[TopicPartition]
     ) -> _ProcessedGroup:
         partitions = columns.partition_columns()
-        outputs, rest = task.process_partitions(partitions, awaited, time.time_ns() // 1_000_000)
-        return outputs, processed_columns(partitions, rest), rest.blocked_by
+        outputs, held_back = task.process_partitions(partitions, awaited, time.time_ns() // 1_000_000)
+        return outputs, processed_columns(partitions, held_back)
 
     def _process_in_order(
         self, request: BatchRequest, fresh: TaskInput, awaited: frozenset[TopicPartition]
@@ -255,11 +253,9 @@ class OpenTask:
             without_task_headers(records, shared), awaited, time.time_ns() // 1_000_000
         )
         part = processed_part(records, group.held_back, shared, self._session.positions)
-        return outputs, part, group.blocked_by
+        return outputs, part
 
-    def _result(
-        self, part: ProcessedPart, *, skipped: int, written: int, blocked_by: tuple[str, ...] = ()
-    ) -> BatchResult:
+    def _result(self, part: ProcessedPart, *, skipped: int, written: int) -> BatchResult:
         restored, self._restored = self._restored, 0
         opened, self._opened = self._opened, 0
         dropped, handler_message = self._task.take_dropped()
@@ -268,7 +264,6 @@ class OpenTask:
             read=part.read,
             skipped=skipped,
             held_back=tuple((*partition, offset) for partition, offset in part.held_back.items()),
-            blocked_by=blocked_by,
             written=written,
             dropped=dropped,
             handler_message=handler_message,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from headwater_spark.engine.columns import Columns
 from headwater_spark.engine.key_counts import LATEST_TIME, NULL_KEY, KeyCount, KeyCounts, KeyedColumns
-from headwater_spark.engine.partition_columns import HeldBack, PartitionColumns
+from headwater_spark.engine.partition_columns import PartitionColumns
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.engine.window_columns import Numbers
 from headwater_spark.worker.arrow_bytes import ArrowBytes
@@ -343,15 +343,17 @@ class PartitionedInput:
         return [columns for part in self.parts for columns in part.partition_columns()]
 
 
-def processed_columns(partitions: Sequence[PartitionColumns], rest: HeldBack) -> ProcessedPart:
-    """Return what was processed of `partitions`."""
+def processed_columns(
+    partitions: Sequence[PartitionColumns], held_back: Mapping[TopicPartition, int]
+) -> ProcessedPart:
+    """Return what was processed; `held_back` is partition → number of records at its end that were not."""
     offsets: dict[TopicPartition, int] = {}
     times: dict[TopicPartition, int] = {}
     unprocessed: dict[TopicPartition, int] = {}
     read = 0
     for each in partitions:
         partition = each.topic_partition
-        number = len(each) - rest.held_back.get(partition, 0)
+        number = len(each) - held_back.get(partition, 0)
         read += number
         if number < len(each):
             unprocessed[partition] = int(each.offsets[number])

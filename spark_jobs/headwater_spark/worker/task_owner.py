@@ -30,7 +30,7 @@ from headwater_spark.worker.slow_batches import SlowBatches
 from headwater_spark.worker.state_folders import named_disk_failures
 from headwater_spark.worker.state_proof import OutdatedStateError
 from headwater_spark.worker.task_batch import OpenTask
-from headwater_spark.worker.task_input import ColumnInput, PartitionedInput, TaskInput
+from headwater_spark.worker.task_input import ColumnInput, PartitionedInput, RecordInput, TaskInput
 from headwater_spark.worker.task_lease import Lease
 
 _FEW_RECORDS = 2_000
@@ -59,16 +59,29 @@ class TaskOwnedError(Exception):
 def process_task_batch(
     request: BatchRequest, partition: int, input_: TaskInput, *, tick: bool
 ) -> BatchResult:
-    """Process a task's part of a batch, in this process or in the task's owner; measure the time.
+    """Process a task's part of a batch, in this process or in the task's owner.
 
     Raises:
         KafkaException: Kafka fails. Either nothing of the batch is committed or all of it; the next attempt
             finds out which.
         TaskOwnedError: Another process owns the task and does not answer.
     """
-    started = time.perf_counter()
-    result = _TASK_OWNER.process_or_forward(request, partition, input_, tick=tick)
-    return attrs.evolve(result, seconds=time.perf_counter() - started)
+    return _TASK_OWNER.process_or_forward(request, partition, input_, tick=tick)
+
+
+@attrs.frozen(eq=False)
+class _Part:
+    """A task's part of a batch; `tick`: process it even without records, for wall-clock punctuation."""
+
+    request: BatchRequest
+    task: int
+    input: TaskInput
+    tick: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the task."""
+        return self.request.task_name(self.task)
 
 
 @attrs.define
@@ -114,19 +127,19 @@ class TaskOwner:
     def process_or_forward(
         self, request: BatchRequest, partition: int, input_: TaskInput, *, tick: bool
     ) -> BatchResult:
-        name = request.task_name(partition)
+        part = _Part(request, partition, input_, tick)
         sent = input_ if _can_be_sent(input_) else None
-        wait = _OwnerWait(name, 0 if sent is None else len(sent))
-        ownership = self._ownership(name)
+        wait = _OwnerWait(part.name, 0 if sent is None else len(sent))
+        ownership = self._ownership(part.name)
         with ownership.locked(wait):
-            self._release_if_lost(request, partition, ownership)
+            self._release_if_lost(part, ownership)
             if ownership.task is not None:
                 # It fails if another process owned the task meanwhile: then a new session reads the offsets.
                 with suppress(Exception):
-                    return self._process_here(request, partition, ownership, input_, tick=tick)
+                    return self._process_here(part, ownership)
                 wait.begin()
-            result = self._forward_or_acquire(request, partition, ownership, sent, wait, tick=tick)
-            return result or self._process_here(request, partition, ownership, input_, tick=tick)
+            result = self._forward_or_acquire(part, ownership, sent, wait)
+            return result or self._process_here(part, ownership)
 
     def close(self) -> None:
         """Release the tasks of this process, so that any other process can own them, and accept no calls."""
@@ -138,36 +151,29 @@ class TaskOwner:
         for each in sockets.values():
             each.close()
 
-    def _release_if_lost(self, request: BatchRequest, partition: int, ownership: _Ownership) -> None:
+    def _release_if_lost(self, part: _Part, ownership: _Ownership) -> None:
         """Release a task whose lease or socket was deleted: other processes do not find its owner."""
-        lease, folder = ownership.lease, request.state_folder
+        lease, folder = ownership.lease, part.request.state_folder
         if lease is None:
             return
         is_named = lease.owner == self._reachable_socket(folder).address
-        if not is_named or not lease.is_current(folder, request.task_name(partition)):
+        if not is_named or not lease.is_current(folder, part.name):
             self._release(ownership)
 
     def _forward_or_acquire(
-        self,
-        request: BatchRequest,
-        partition: int,
-        ownership: _Ownership,
-        sent: TaskInput | None,
-        wait: "_OwnerWait",
-        *,
-        tick: bool,
+        self, part: _Part, ownership: _Ownership, sent: TaskInput | None, wait: "_OwnerWait"
     ) -> BatchResult | None:
         """Return the owner's result, or None when this process holds the lease.
 
         Asks the owner before each attempt to acquire the lease: an owner releases it only when asked. `sent`
         are the records, None: they are too many to send.
         """
-        folder, name = request.state_folder, request.task_name(partition)
+        folder, name = part.request.state_folder, part.name
         address = self._reachable_socket(folder).address
         while True:
             owner = Lease.owner_of(folder, name)
             if owner not in ("", address):
-                result = _forward_batch(owner, (request, partition, sent, tick), wait)
+                result = _forward_batch(owner, (part.request, part.task, sent, part.tick), wait)
                 if result is not None:
                     return result
             ownership.lease = Lease.try_acquire(folder, name, address)
@@ -176,29 +182,27 @@ class TaskOwner:
             wait.check()
             time.sleep(_RETRY_SECONDS)
 
-    def _process_here(
-        self, request: BatchRequest, partition: int, ownership: _Ownership, input_: TaskInput, *, tick: bool
-    ) -> BatchResult:
+    def _process_here(self, part: _Part, ownership: _Ownership) -> BatchResult:
         """Process a batch of a task whose lease this process holds; release the task after a failure."""
-        name = request.task_name(partition)
+        request, name = part.request, part.name
         self._processing.add(name)
         try:
             task = ownership.task
             if task is not None and (task.layout_version != request.layout_version or task.is_slow):
                 ownership.close_task()
-            with _SLOW_BATCHES.watched(f"{request.subtopology}_{partition}", ownership.current_record):
+            with _SLOW_BATCHES.watched(f"{request.subtopology}_{part.task}", ownership.current_record):
                 try:
-                    return _process_with_latest_state(request, partition, ownership, input_, tick=tick)
+                    return _process_with_latest_state(part, ownership)
                 except RecordsRefusedError as error:
-                    return _process_without_refused(request, partition, ownership, input_, error, tick=tick)
+                    return _process_without_refused(part, ownership, error)
         except BaseException as error:
             self._release(ownership)
             if isinstance(error, TaskMigrated):
                 missing = (error.topic, error.partition, error.num_partitions)
-                return BatchResult(partition=partition, missing_partition=missing)
+                return BatchResult(partition=part.task, missing_partition=missing)
             if isinstance(error, PoisonRecordError):
                 return BatchResult(
-                    partition=partition, poison_record=str(error), poison_handler=error.handler
+                    partition=part.task, poison_record=str(error), poison_handler=error.handler
                 )
             raise
         finally:
@@ -252,57 +256,51 @@ class TaskOwner:
         self, request: BatchRequest, partition: int, input_: TaskInput | None, *, tick: bool
     ) -> BatchResult | None:
         """Return None if the caller has to process the batch: the task is released, or was not open here."""
-        name = request.task_name(partition)
-        ownership = self._ownership(name)
-        with suppress(TaskOwnedError), ownership.locked(_OwnerWait(name, 0)):
-            self._release_if_lost(request, partition, ownership)
+        part = _Part(request, partition, RecordInput() if input_ is None else input_, tick)
+        ownership = self._ownership(part.name)
+        with suppress(TaskOwnedError), ownership.locked(_OwnerWait(part.name, 0)):
+            self._release_if_lost(part, ownership)
             # With many records for two tasks, two processes are faster than one.
             is_busy = bool(self._processing) and input_ is not None and len(input_) > _FEW_RECORDS
             if input_ is None or ownership.task is None or is_busy:
                 self._release(ownership)
                 return None
             try:
-                return self._process_here(request, partition, ownership, input_, tick=tick)
+                return self._process_here(part, ownership)
             except Exception:  # noqa: BLE001 - the caller processes the batch itself and fails the same way
                 return None
         return None
 
 
-def _process_with_latest_state(
-    request: BatchRequest, partition: int, ownership: _Ownership, input_: TaskInput, *, tick: bool
-) -> BatchResult:
+def _process_with_latest_state(part: _Part, ownership: _Ownership) -> BatchResult:
     """Process a batch; if the state of the open task is outdated, open the task again."""
     if ownership.task is not None:
         try:
-            return ownership.task.process_batch(request, input_, tick=tick)
+            return _process_part(ownership.task, part)
         except OutdatedStateError:
             ownership.close_task()
-    ownership.task = OpenTask(request, partition)
+    ownership.task = OpenTask(part.request, part.task)
     try:
-        return ownership.task.process_batch(request, input_, tick=tick)
+        return _process_part(ownership.task, part)
     except OutdatedStateError:  # another process has committed since it was opened
         ownership.close_task()
-        ownership.task = OpenTask(request, partition)
-        return ownership.task.process_batch(request, input_, tick=tick)
+        ownership.task = OpenTask(part.request, part.task)
+        return _process_part(ownership.task, part)
 
 
-def _process_without_refused(
-    request: BatchRequest,
-    partition: int,
-    ownership: _Ownership,
-    input_: TaskInput,
-    error: RecordsRefusedError,
-    *,
-    tick: bool,
-) -> BatchResult:
+def _process_part(task: OpenTask, part: _Part) -> BatchResult:
+    return task.process_batch(part.request, part.input, tick=part.tick)
+
+
+def _process_without_refused(part: _Part, ownership: _Ownership, error: RecordsRefusedError) -> BatchResult:
     """Process a batch again, until the brokers refuse none of its records; raises the last refusal."""
     refused = RefusedRecords()
     while True:
         refused.add(error)
         ownership.close_task()
-        ownership.task = OpenTask(request, partition, refused)
+        ownership.task = OpenTask(part.request, part.task, refused)
         try:
-            return ownership.task.process_batch(request, input_, tick=tick)
+            return _process_part(ownership.task, part)
         except RecordsRefusedError as next_error:
             error = next_error
 

@@ -218,9 +218,9 @@ class AtLeastOnceProducer:
         self._deliver()
         self._reports.check()
         self.before_commit()
-        clients.call_with_timeout(
-            clients.REQUEST_SECONDS + _GRACE_SECONDS, "commit offsets", partial(self._commit_offsets, commits)
-        )
+        # A request that is answered too late has no effect that a later one keeps.
+        seconds = clients.REQUEST_SECONDS + _GRACE_SECONDS
+        clients.commit(self._reader, _kafka_partitions(commits), seconds, "commit offsets")
 
     def _deliver(self) -> None:
         """Wait until all records are delivered; raise `KafkaException` if none is for a request's time."""
@@ -228,12 +228,6 @@ class AtLeastOnceProducer:
         while still_left := self._producer.flush(_DELIVERY_SECONDS):
             silence.check(is_silent=still_left >= left)
             left = still_left
-
-    def _commit_offsets(self, commits: Commits) -> None:
-        """Commit the offsets; a request that is answered too late has no effect that a later one keeps."""
-        for partition in self._reader.commit(offsets=_kafka_partitions(commits), asynchronous=False) or ():
-            if partition.error is not None:
-                raise KafkaException(partition.error)
 
     def abort(self) -> None:
         self._producer.purge()

@@ -84,18 +84,19 @@ def warm_up(request: WarmUpRequest, seconds: float = _SECONDS) -> WarmUpResult:
     return WarmUpResult(done=done, restored=restored, failures=tuple(failures))
 
 
+@attrs.define
 class _WarmingTask:
     """The local state of one added processor, while it is restored."""
 
-    def __init__(
-        self, request: WarmUpRequest, reader: PartitionReader, program: SubtopologyProgram, processor: int
-    ) -> None:
-        self.restored = 0
-        self.name = task_name_of(request.application, program.name, processor)
-        self._request = request
-        self._reader = reader
-        self._program = program
-        self._processor = processor
+    _request: WarmUpRequest
+    _reader: PartitionReader
+    _program: SubtopologyProgram
+    _processor: int
+    restored: int = 0
+
+    @property
+    def name(self) -> str:
+        return task_name_of(self._request.application, self._program.name, self._processor)
 
     def restore(self, deadline: float) -> bool:
         """Restore until `deadline`; return whether all records that exist are restored.

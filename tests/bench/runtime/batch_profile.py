@@ -75,10 +75,10 @@ def _session(folder: Path, conf: Mapping[str, str]) -> SparkSession:
             application="bench",
             master=f"local[{CORES}]",
             jars=tuple(map(str, ensure_spark_jars())),
-            shuffle_partitions=2,
             conf={
                 "spark.driver.memory": "2g",
                 "spark.ui.enabled": "false",
+                "spark.sql.shuffle.partitions": "2",
                 "spark.python.daemon.module": timed_daemon.__name__,
                 "spark.eventLog.enabled": "true",
                 "spark.eventLog.dir": (folder / "events").as_uri(),

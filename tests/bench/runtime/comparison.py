@@ -172,13 +172,16 @@ def length(records: int, seconds: float = _SECONDS) -> throughput.Length:
 def session(master: str = f"local[{CORES}]") -> Iterator[SparkSession]:
     """Start Spark as all programs use it."""
     # Plain PySpark keeps its state in this heap, also for a while after its query has ended.
-    conf = {"spark.driver.memory": "2g", "spark.ui.enabled": "false"}
+    conf = {
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
     spark = start_session(
         SessionSettings(
             application="bench",
             master=master,
             jars=tuple(map(str, ensure_spark_jars())),
-            shuffle_partitions=2,
             conf=conf,
         )
     )

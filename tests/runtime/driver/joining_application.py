@@ -18,8 +18,8 @@ from headwater_spark.engine.program import SubtopologyProgram, build_programs
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import moved_stores
 from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.task import Task
-from headwater_spark.engine.task_state import TaskState
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.driver.memory_move import MemoryCluster
 
@@ -199,7 +199,7 @@ class Joining:
                 before = (old or {}).get((program.name, number))
                 self._restore(program, number, MemoryState() if before is None else before.state)
 
-    def _restore(self, program: SubtopologyProgram, number: int, state: TaskState) -> None:
+    def _restore(self, program: SubtopologyProgram, number: int, state: BatchedState) -> None:
         """Restore a task as `restore_state` does."""
         state.commit(state.version)
         task = Task(program, number, state)

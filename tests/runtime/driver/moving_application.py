@@ -18,8 +18,8 @@ from headwater_spark.engine.program import SubtopologyProgram, build_programs
 from headwater_spark.engine.records import InputRecord, OutputRecord
 from headwater_spark.engine.scaling.moved_stores import moved_stores
 from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.task import Task
-from headwater_spark.engine.task_state import TaskState
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.driver.memory_move import MemoryCluster
 
@@ -224,7 +224,7 @@ class Application:
             self._tasks[name] = Task(program, number, MemoryState())
         return self._tasks[name]
 
-    def states(self) -> Sequence[TaskState]:
+    def states(self) -> Sequence[BatchedState]:
         """Return the states of all tasks, in the order of their numbers."""
         return [task.state for _, task in sorted(self._tasks.items())]
 

@@ -11,7 +11,7 @@ from headwater_spark.driver.processor_expansion import expansion_status as modul
 from headwater_spark.driver.processor_expansion.expansion_status import ExpansionStatus
 from headwater_spark.driver.processor_expansion.problems import requested_status
 from headwater_spark.driver.states import ClientState
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 
 
 def test_a_repeated_request_does_not_restore_the_status_from_before_the_end(

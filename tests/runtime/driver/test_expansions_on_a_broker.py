@@ -28,7 +28,7 @@ from headwater_spark.driver.processor_move.state_move import move_state, process
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.serdes.internal_topics import names_processor
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker import task_batch
 from headwater_spark.worker.task_session import MoveIncompleteError
 from headwater_spark.worker.transaction import Commits

@@ -70,7 +70,7 @@ class _Steps:
 
 
 def _wait(steps: _Steps, slots: Callable[[], int], expected: list[str]) -> None:
-    with wait_reported(steps, "checking classes", "spark://here:7077", slots, poll_seconds=0.01):
+    with wait_reported(steps.begin, "checking classes", "spark://here:7077", slots, poll_seconds=0.01):
         assert until(lambda: steps.begun == expected, _SECONDS), steps.begun
 
 
@@ -93,7 +93,11 @@ def test_a_start_ends_also_while_spark_does_not_answer() -> None:
     steps, answered = _Steps(), Event()
     begin = time.monotonic()
     with wait_reported(
-        steps, "checking classes", "spark://here:7077", lambda: int(answered.wait(_SECONDS)), poll_seconds=0.0
+        steps.begin,
+        "checking classes",
+        "spark://here:7077",
+        lambda: int(answered.wait(_SECONDS)),
+        poll_seconds=0.0,
     ):
         pass
     assert time.monotonic() - begin < _SECONDS

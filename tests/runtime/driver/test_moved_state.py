@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from headwater.model.problems import ProblemsError
-from headwater_spark.engine.task_state import TaskState
+from headwater_spark.engine.stores.backend import BatchedState
 from tests.runtime.driver.moving_application import (
     KEYS,
     ORDERS,
@@ -121,7 +121,7 @@ def test_added_processors_punctuate_when_those_do_that_had_their_keys(*, keep: b
     assert [_punctuation_times(state) for state in app.states()] == before * 2
 
 
-def _punctuation_times(state: TaskState) -> Mapping[str, int]:
+def _punctuation_times(state: BatchedState) -> Mapping[str, int]:
     return {name: time for name, time in state.metadata.items() if "/schedule/" in name}
 
 

@@ -38,7 +38,7 @@ def test_running_batch_is_known_with_what_it_waits_for() -> None:
     progress = Progress()
     assert (progress.running("0"), progress.batches("0")) == (None, 0)
     progress.begin_batch("0", 4, {})
-    progress.wait_for_round("0", waits=True)
+    progress.record_wait("0", in_round=True)
     running = progress.running("0")
     assert running is not None
     assert (running.number, running.in_round) == (4, True)

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import MovePhase
 from headwater_spark.driver.processor_move.state_move import processor_status
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult
 from tests.runtime.driver.expanding_client import ExpandingClient, LocalJobs

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from headwater_spark.commands.java_code import JavaCode
+from headwater_spark.commands.console import JavaCode
 from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
 from tests.quick_java import QUICK_JAVAC
 

@@ -145,7 +145,7 @@ class Application:
             journal,
             unreported,
             check_stopped=report_stopped,
-            executor=executor,
+            executor=executor or OwnProcess(self.cluster, unreported),
         )
         return reshard, execution, journal is not None
 

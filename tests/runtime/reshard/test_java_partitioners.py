@@ -24,7 +24,7 @@ from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.commands import java_partitioners as module
-from headwater_spark.commands.java_code import JavaCode
+from headwater_spark.commands.console import JavaCode
 from headwater_spark.commands.java_partitioners import java_partitioners
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.engine.partitioners.hashing import (
@@ -268,7 +268,7 @@ _HANGING = """
 import sys, time
 from pathlib import Path
 from threading import Thread
-from headwater_spark.commands.java_code import JavaCode
+from headwater_spark.commands.console import JavaCode
 from headwater_spark.commands.java_partitioners import java_partitioners
 from tests.runtime.reshard.test_java_partitioners import _document
 code = JavaCode(jar=Path(sys.argv[1]), class_path=[sys.argv[2]], timeout_seconds=600)

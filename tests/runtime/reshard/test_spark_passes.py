@@ -372,7 +372,7 @@ def test_executors_import_the_function_of_a_user() -> None:
 
 @pytest.mark.parametrize("tasks", [0, -1, MOST_WRITERS + 1])
 def test_impossible_numbers_of_tasks_are_refused(tasks: int) -> None:
-    with pytest.raises(ValueError, match="1 to 1000 can move entries"):
+    with pytest.raises(ValueError, match="'writers' must be"):
         SparkPasses(_CONNECTION, "app", tasks, lambda *_: {})
 
 

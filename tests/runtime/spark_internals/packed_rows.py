@@ -12,8 +12,8 @@ from headwater_spark.driver.input.sources import KafkaSource
 from headwater_spark.spark_internals import packing
 from headwater_spark.spark_internals.packing import Evaluation, RecordPacking
 from headwater_spark.spark_internals.python_tasks import map_in_arrow, prepare_arrow_function
-from headwater_spark.worker.packed_records import FIELDS, SCHEMA, unpack_records
 from headwater_spark.worker.task_input import COLUMNS
+from headwater_spark.worker.task_rows import FIELDS, SCHEMA, unpack_records
 from tests.runtime.spark.kafka_topics import Topics
 
 NOW = 1_700_000_000_000

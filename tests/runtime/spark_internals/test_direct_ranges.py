@@ -12,7 +12,7 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.input.sources import KafkaSource, read_ranges, read_stream, tick
 from headwater_spark.spark_internals.packing import RecordPacking
 from headwater_spark.spark_internals.python_tasks import map_in_arrow, prepare_arrow_function
-from headwater_spark.worker.packed_records import FIELDS, SCHEMA
+from headwater_spark.worker.task_rows import FIELDS, SCHEMA
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark_internals.packed_rows import (
     RECORD_SCHEMA,

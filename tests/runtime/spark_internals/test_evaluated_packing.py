@@ -17,8 +17,8 @@ from headwater_spark.driver.input.sources import ROW_SCHEMA, KafkaSource, read_r
 from headwater_spark.driver.preflight import check_runnable
 from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.spark_internals.packing import Evaluation, RecordPacking
-from headwater_spark.worker.packed_records import SCHEMA
 from headwater_spark.worker.task_input import COLUMNS
+from headwater_spark.worker.task_rows import SCHEMA
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark_internals.packed_rows import (
     CASES,

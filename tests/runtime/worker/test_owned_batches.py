@@ -143,12 +143,11 @@ def test_a_failed_batch_of_an_open_task_is_tried_once_more(owner: TaskOwner, tmp
         process(owner, tmp_path)
 
 
-def test_the_time_of_a_batch_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_with_a_tick_is_processed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_owner, "_TASK_OWNER", TaskOwner())
     request = cast("BatchRequest", Request(tmp_path))
     result = process_task_batch(request, 3, RecordInput([cast("Any", RECORD)]), tick=True)
     assert (result.read, result.partition) == (1, 3)
-    assert 0 < result.seconds < 60
     assert FakeTask.opened[0].ticks == [True]
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from headwater_spark.worker.packed_records import FIELDS, SCHEMA, unpack_records
 from headwater_spark.worker.task_input import COLUMNS
+from headwater_spark.worker.task_rows import FIELDS, SCHEMA, unpack_records
 
 _TYPES = {"topic": pa.string(), "partition": pa.int32(), "count": pa.int32()}
 

@@ -45,11 +45,11 @@ def test_records_are_held_back_that_may_follow_those_of_another_topic(
     task = OpenTask(merged, 0)
     first = process(task, merged, record("a", 0, 10), record("a", 1, 30), record("b", 0, 20))
     assert (first.read, first.written, first.stream_time) == (2, 2, 20)
-    assert (first.held_back, first.blocked_by) == ((("a", 0, 1),), ("b",))
+    assert first.held_back == (("a", 0, 1),)
     assert {partition: offset for partition, (offset, _) in broker.committed.items()} == {A: 1, B: 1}
     again = process(task, merged, record("a", 0, 10), record("a", 1, 30), record("b", 1, 40))
     assert (again.read, again.skipped) == (2, 1)
-    assert (again.held_back, again.blocked_by) == ((), ("b",))
+    assert again.held_back == ()
     assert values(broker) == [b"10", b"20", b"30", b"40"]
 
 
@@ -64,14 +64,14 @@ def test_the_end_of_a_batch_is_not_committed_for_a_topic_with_records_held_back(
 def test_only_partitions_of_the_task_are_awaited(broker: Broker, merged: BatchRequest) -> None:
     request = attrs.evolve(merged, awaited=frozenset({("b", 1)}))
     result = process(OpenTask(merged, 0), request, record("a", 0, 30), record("b", 0, 20))
-    assert (result.read, result.blocked_by) == (2, ())
+    assert (result.read, result.held_back) == (2, ())
     assert broker.commits == 1
 
 
 def test_nothing_is_committed_if_all_records_are_held_back(broker: Broker, merged: BatchRequest) -> None:
     task = OpenTask(merged, 0)
     result = process(task, merged, record("a", 3, 30))
-    assert result == BatchResult(partition=0, held_back=(("a", 0, 3),), blocked_by=("b",), opened=1)
+    assert result == BatchResult(partition=0, held_back=(("a", 0, 3),), opened=1)
     assert broker.commits == 0
     process(task, merged, record("a", 3, 30), tick=True)
     assert broker.commits == 1

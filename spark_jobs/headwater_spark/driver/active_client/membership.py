@@ -338,13 +338,7 @@ class ActiveClient:
         """
         self._offset = _end_offset(consumer, self.topic) or self._offset
         requested = KafkaTopicPartition(self.topic, 0, self._offset, record.encode())
-
-        def commit() -> None:
-            for each in consumer.commit(offsets=[requested], asynchronous=False) or ():
-                if each.error is not None:
-                    raise KafkaException(each.error)
-
-        clients.call_with_timeout(_WRITE_SECONDS, "write the record of the active client", commit)
+        clients.commit(consumer, [requested], _WRITE_SECONDS, "write the record of the active client")
 
 
 def _pause_before_read(left: float, most: float) -> float:

@@ -91,12 +91,9 @@ class InputExpansion:
 
 def check_no_move(group: str, mark: MoveMark | None) -> None:
     """Raise `ProblemsError` if a move of the state to another number of processors is not complete."""
-    if mark is not None:
-        raise ProblemsError([_move_incomplete(group, mark)])
-
-
-def _move_incomplete(group: str, mark: MoveMark) -> Problem:
-    return Problem(
+    if mark is None:
+        return
+    incomplete = Problem(
         code=ProblemCode.MOVE_INCOMPLETE,
         summary=f"The state of {group} is being moved from {mark.before} to {mark.after} processors.",
         application=group,
@@ -106,6 +103,7 @@ def _move_incomplete(group: str, mark: MoveMark) -> Problem:
         fix=f"Declare `processors: {mark.after}`, and run `headwater processors move --offline` with the "
         "document until it succeeds. Then start the application.",
     )
+    raise ProblemsError([incomplete])
 
 
 def check_processors(group: str, layout: Layout, subtopology: str, found: dict[TopicPartition, int]) -> None:
@@ -117,13 +115,9 @@ def check_processors(group: str, layout: Layout, subtopology: str, found: dict[T
     if layout.programs[subtopology].application.setup.allow_unsafe_expansion:
         return
     processors = layout.processors.get(subtopology)
-    moved = {
-        (topic, partition): processor
-        for (topic, partition), processor in sorted(found.items())
-        if processor != (partition if processors is None else processors.owner(partition))
-    }
-    for (topic, partition), processor in moved.items():
-        raise ProblemsError([_other_processor(group, topic, partition, processor, processors)])
+    for (topic, partition), processor in sorted(found.items()):
+        if processor != (partition if processors is None else processors.owner(partition)):
+            raise ProblemsError([_other_processor(group, topic, partition, processor, processors)])
 
 
 def _other_processor(

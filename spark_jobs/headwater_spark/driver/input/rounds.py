@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import attrs
 import structlog
 from confluent_kafka import KafkaException
 
@@ -27,85 +28,6 @@ OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
 _log = structlog.get_logger(__name__)
 _MAX_ROUNDS = 1000
 _ROUND_TIMEOUT_SECONDS = 60.0
-
-
-class RepartitionRounds:
-    """The rounds of an application's queries; the queries' threads share it.
-
-    `end_offsets` reads where partitions end, `stable_end_offsets` does so when all that was committed is
-    visible. Both may raise `KafkaException`: then the round is not recorded, and its readers do not wait for
-    it. Foreign-key joins write in cycles and are excluded: their messages are correct in any order.
-    """
-
-    def __init__(
-        self,
-        end_offsets: Callable[[list[TopicPartition]], Offsets],
-        stable_end_offsets: Callable[[list[TopicPartition]], Offsets],
-        max_records: int,
-    ) -> None:
-        self.shared_topics: frozenset[str] = frozenset()
-        """Repartition topics that more than one task writes to."""
-        self._end_offsets = end_offsets
-        self._stable_end_offsets = stable_end_offsets
-        self._max_records = max_records
-        self._round_ends = RoundEnds()
-        self._written: Mapping[str, list[TopicPartition]] = {}
-
-    def update(self, compiled: CompiledApplication, partition_counts: Mapping[str, int]) -> None:
-        """Use the application as it is now."""
-        repartitions = {
-            topic.name for topic in compiled.internal_topics if topic.kind is TopicKind.REPARTITION
-        }
-        parts = [part for part in compiled.subtopologies if not part.is_global]
-        self.shared_topics = frozenset(
-            topic for topic in repartitions if sum(part.tasks for part in parts if topic in part.sinks) > 1
-        )
-        self._written = {
-            str(part.id): [
-                (topic, each)
-                for topic in sorted(repartitions.intersection(part.sinks))
-                for each in range(partition_counts.get(topic, 0))
-            ]
-            for part in parts
-        }
-
-    def start(self) -> None:
-        """Record the end of earlier rounds, before the first query starts."""
-        for writer in self._written:
-            self._record_end(writer, self._end_offsets)
-
-    def reset(self) -> None:
-        """Forget all rounds: a topic was re-created, so their end offsets are invalid."""
-        self._round_ends.reset()
-
-    @contextmanager
-    def round(self, writer: str) -> Iterator[None]:
-        """Run one batch of the query `writer`, inside the block; record the end of its round."""
-        with self._round_ends.running(writer):
-            yield
-            self._record_end(writer, self._stable_end_offsets)
-
-    def extra_ranges(self, topics: Collection[str], ends: Offsets) -> OffsetRanges:
-        """Return the ranges of `topics` that complete the rounds in which a batch up to `ends` ends.
-
-        Waits for rounds that are running. Empty if the ranges have more records than one batch may have.
-        """
-        extra: dict[TopicPartition, tuple[int, int]] = {}
-        for writer, partitions in self._written.items():
-            offsets = {each: ends[each] for each in partitions if each[0] in topics and each in ends}
-            if offsets:
-                round_ends = self._round_ends.covering(writer, offsets, _ROUND_TIMEOUT_SECONDS)
-                extra |= {each: (ends[each], end) for each, end in round_ends.items() if ends[each] < end}
-        return extra if sum(end - first for first, end in extra.values()) <= self._max_records else {}
-
-    def _record_end(self, writer: str, read_ends: Callable[[list[TopicPartition]], Offsets]) -> None:
-        partitions = self._written.get(writer)
-        if not partitions:
-            return
-        try:
-            self._round_ends.record(writer, read_ends(partitions))
-        except KafkaException as error:
-            _log.debug("end of a round is unknown", query=writer, reason=failure_reason(error))
 
 
 class RoundEnds:
@@ -168,6 +90,80 @@ class RoundEnds:
         return rounds is not None and all(
             rounds[-1].get(each, 0) >= offset for each, offset in offsets.items()
         )
+
+
+@attrs.define(eq=False)
+class RepartitionRounds:
+    """The rounds of an application's queries; the queries' threads share it.
+
+    `end_offsets` reads where partitions end, `stable_end_offsets` does so when all that was committed is
+    visible. Both may raise `KafkaException`: then the round is not recorded, and its readers do not wait for
+    it. Foreign-key joins write in cycles and are excluded: their messages are correct in any order.
+    """
+
+    _end_offsets: Callable[[list[TopicPartition]], Offsets]
+    _stable_end_offsets: Callable[[list[TopicPartition]], Offsets]
+    _max_records: int
+    shared_topics: frozenset[str] = attrs.field(default=frozenset(), init=False)
+    """Repartition topics that more than one task writes to."""
+    _round_ends: RoundEnds = attrs.field(factory=RoundEnds, init=False)
+    _written: Mapping[str, list[TopicPartition]] = attrs.field(factory=dict, init=False)
+
+    def update(self, compiled: CompiledApplication, partition_counts: Mapping[str, int]) -> None:
+        """Use the application as it is now."""
+        repartitions = {
+            topic.name for topic in compiled.internal_topics if topic.kind is TopicKind.REPARTITION
+        }
+        parts = [part for part in compiled.subtopologies if not part.is_global]
+        self.shared_topics = frozenset(
+            topic for topic in repartitions if sum(part.tasks for part in parts if topic in part.sinks) > 1
+        )
+        self._written = {
+            str(part.id): [
+                (topic, each)
+                for topic in sorted(repartitions.intersection(part.sinks))
+                for each in range(partition_counts.get(topic, 0))
+            ]
+            for part in parts
+        }
+
+    def start(self) -> None:
+        """Record the end of earlier rounds, before the first query starts."""
+        for writer in self._written:
+            self._record_end(writer, self._end_offsets)
+
+    def reset(self) -> None:
+        """Forget all rounds: a topic was re-created, so their end offsets are invalid."""
+        self._round_ends.reset()
+
+    @contextmanager
+    def round(self, writer: str) -> Iterator[None]:
+        """Run one batch of the query `writer`, inside the block; record the end of its round."""
+        with self._round_ends.running(writer):
+            yield
+            self._record_end(writer, self._stable_end_offsets)
+
+    def extra_ranges(self, topics: Collection[str], ends: Offsets) -> OffsetRanges:
+        """Return the ranges of `topics` that complete the rounds in which a batch up to `ends` ends.
+
+        Waits for rounds that are running. Empty if the ranges have more records than one batch may have.
+        """
+        extra: dict[TopicPartition, tuple[int, int]] = {}
+        for writer, partitions in self._written.items():
+            offsets = {each: ends[each] for each in partitions if each[0] in topics and each in ends}
+            if offsets:
+                round_ends = self._round_ends.covering(writer, offsets, _ROUND_TIMEOUT_SECONDS)
+                extra |= {each: (ends[each], end) for each, end in round_ends.items() if ends[each] < end}
+        return extra if sum(end - first for first, end in extra.values()) <= self._max_records else {}
+
+    def _record_end(self, writer: str, read_ends: Callable[[list[TopicPartition]], Offsets]) -> None:
+        partitions = self._written.get(writer)
+        if not partitions:
+            return
+        try:
+            self._round_ends.record(writer, read_ends(partitions))
+        except KafkaException as error:
+            _log.debug("end of a round is unknown", query=writer, reason=failure_reason(error))
 
 
 def _first_covering(rounds: Sequence[Offsets], partition: TopicPartition, offset: int) -> int:

@@ -113,28 +113,24 @@ class Input(Protocol):
         ...
 
 
+@attrs.define(eq=False)
 class InputWatch:
     """Add the queries, then `run` it in a thread of its own; any thread may suspend it.
 
     `consumer` returns a consumer with these settings in addition, which joins no group.
     """
 
-    def __init__(
-        self,
-        consumer: Callable[[Mapping[str, object]], Consumer],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._consumer = consumer
-        self._clock = clock
-        self._queries: dict[str, tuple[Input, Signal]] = {}
-        self._watches: dict[str, QueryWatch] = {}
-        self._positions: dict[str, dict[TopicPartition, int]] = {}
-        """Query → partition → offset from which it is watched."""
-        self._requested: set[str] = set()
-        """The queries for which another thread has requested a signal."""
-        self._suspensions = 0
-        self._lock = Lock()
-        """Held while a query begins or ends to wait for signals."""
+    _consumer: Callable[[Mapping[str, object]], Consumer]
+    _clock: Callable[[], float] = time.monotonic
+    _queries: dict[str, tuple[Input, Signal]] = attrs.field(factory=dict, init=False)
+    _watches: dict[str, QueryWatch] = attrs.field(factory=dict, init=False)
+    _positions: dict[str, dict[TopicPartition, int]] = attrs.field(factory=dict, init=False)
+    """Query → partition → offset from which it is watched."""
+    _requested: set[str] = attrs.field(factory=set, init=False)
+    """The queries for which another thread has requested a signal."""
+    _suspensions: int = attrs.field(default=0, init=False)
+    _lock: Lock = attrs.field(factory=Lock, init=False)
+    """Held while a query begins or ends to wait for signals."""
 
     def add(self, name: str, input_: Input, signal: Signal) -> None:
         """Watch the input of a query, which can wait for the signal."""

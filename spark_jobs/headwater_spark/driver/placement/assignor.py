@@ -34,11 +34,7 @@ def assign(
 ) -> Assignment:
     """Return the executor of each task; empty without executors.
 
-    Args:
-        tasks: All tasks that have to be assigned.
-        executors: The executors that live.
-        previous: The assignment before.
-        hosts: Task → the hosts that have had it, whose disks may have its state.
+    `executors` live. `hosts` is task → the hosts that have had it, whose disks may have its state.
     """
     by_id = {executor.id: executor for executor in sorted(executors)}
     if not by_id:

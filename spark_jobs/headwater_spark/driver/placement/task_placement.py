@@ -65,12 +65,7 @@ def _most_frequent(locations: tuple[str, ...], groups: tuple[int, ...], group: i
 
 
 class TaskPlacement:
-    """The assignment of all tasks; the threads of all queries use it.
-
-    Args:
-        rows: Reads the executors and places rows.
-        clock: Returns seconds.
-    """
+    """The assignment of all tasks; the threads of all queries use it."""
 
     def __init__(self, rows: _RowPlacement, clock: Callable[[], float] = time.monotonic) -> None:
         self._rows, self._clock = rows, clock

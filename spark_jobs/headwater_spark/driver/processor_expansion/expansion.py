@@ -50,7 +50,7 @@ from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.settings import acceptable_recovery_lag
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.moved_stores import can_delete_later
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.interpreter import cheap_collections, short_switch_interval
 from headwater_spark.worker.warm_up import WarmUpRequest
 

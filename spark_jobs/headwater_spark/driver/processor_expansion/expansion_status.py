@@ -10,7 +10,7 @@ from headwater.model.problems import Problem
 from headwater_spark.driver.processor_expansion.problems import requested_status
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 
 _log = structlog.get_logger(__name__)
 RETRY_SECONDS = 5.0

@@ -7,7 +7,7 @@ from headwater.model.topology import Application
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.driver.processor_move.problems import fewer_processors
 from headwater_spark.driver.states import ClientState
-from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 
 _OLDER_BATCH = (
     "A batch that uses fewer partitions could write records to the partition that their key had before. Its "

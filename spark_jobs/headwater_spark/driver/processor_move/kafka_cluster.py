@@ -51,6 +51,8 @@ class _Target:
 class KafkaMoveCluster:
     """Reads and changes what belongs to one application, whose id is also its consumer group.
 
+    The methods are the methods of `MoveCluster` and `ReshardCluster`.
+
     Partitions are read one after the other: `read` ends what an earlier one has not read. `failed` returns
     the problem of a failure: (application, reason).
     """
@@ -100,7 +102,6 @@ class KafkaMoveCluster:
         return found
 
     def open_transactions(self, partitions: Iterable[TopicPartition]) -> Sequence[TopicPartition]:
-        """Return the partitions that have records of transactions which are not complete."""
         requested = list(partitions)
         committed, written = (
             clients.bounds(consumer, requested) for consumer in (self._consumer, self._unstable)
@@ -129,10 +130,6 @@ class KafkaMoveCluster:
         self._reader = self._new_reader()
 
     def check_expansion(self, counts: Mapping[str, int]) -> None:
-        """Let the brokers check an expansion, without changing anything; raises `ProblemsError`.
-
-        Topics that have enough partitions are not checked.
-        """
         due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
         admin = admin_client(self._connection)
         if failed := tuple(failures(request_new_partitions(admin, due, validate_only=True))):
@@ -142,7 +139,6 @@ class KafkaMoveCluster:
         return self._reader.read(topic, partition, OffsetRange(first))
 
     def read_range(self, topic: str, partition: int, first: int, end: int) -> Iterator[RecordChunk]:
-        """Yield the committed records from `first` up to and excluding `end`."""
         return self._reader.read(topic, partition, OffsetRange(first, end))
 
     def follower(self) -> PartitionFollower:
@@ -180,8 +176,6 @@ class KafkaMoveCluster:
             raise KafkaException(refused)
 
     def fence(self, names: Iterable[str]) -> None:
-        """Abort the transactions of producers with these transactional ids; they cannot commit any more."""
-
         def open_producer(name: str) -> None:
             with self.producer(name):
                 pass

@@ -90,44 +90,36 @@ def expanded_elsewhere(application: str) -> ExpandedElsewhereError:
     return ExpandedElsewhereError([problem])
 
 
+@attrs.define(eq=False)
 class StateMove:
     """One execution of a move; `observed` is what was committed when the input was checked.
 
-    `copy` has copied entries while the application ran; None = nothing is copied. A second execution fences
-    this one: then `run` raises `KafkaException`.
+    `continued` has copied entries while the application ran; None = nothing is copied. A second execution
+    fences this one: then `run` raises `KafkaException`.
     """
 
-    def __init__(
-        self,
-        move: Move,
-        cluster: MoveCluster,
-        observed: Mapping[TopicPartition, Committed],
-        report: Report,
-        copy: EntryCopy | None = None,
-    ) -> None:
-        self._move = move
-        self._cluster = cluster
-        self._observed = observed
-        self._is_continued = copy is not None
-        self._copy = copy or EntryCopy(move, cluster, report)
+    _move: Move
+    _cluster: MoveCluster
+    _observed: Mapping[TopicPartition, Committed]
+    _report: Report
+    _continued: EntryCopy | None = None
+    copy: EntryCopy = attrs.field(init=False)
 
-    @property
-    def copied(self) -> int:
-        """The number of entries that were written to changelog partitions of added processors."""
-        return self._copy.copied
+    def __attrs_post_init__(self) -> None:
+        self.copy = self._continued or EntryCopy(self._move, self._cluster, self._report)
 
     def run(self, opened: MoveProducer | None = None) -> None:
         """Execute all steps that are not done, with the `opened` producer of the move, if there is one.
 
         Raises:
             ProblemsError: A client runs, or the offset of a partition is missing.
-            OtherAttemptError: Another client has deleted what `copy` has copied.
+            OtherAttemptError: Another client has deleted what `continued` has copied.
             KafkaException: Kafka fails, or the move is executed somewhere else.
         """
         partitions = (*self._move.partitions, *self._move.announcements)
         name = self._move.producer_name
         with self._cluster.producer(name) if opened is None else nullcontext(opened) as producer:
-            if self._is_continued:
+            if self._continued is not None:
                 check_attempt(self._move, self._cluster)
             while True:
                 counts = self._cluster.counts(self._move.changelogs)
@@ -140,12 +132,12 @@ class StateMove:
                         self._cluster.expand(dict.fromkeys(self._move.changelogs, self._move.after))
                     case MoveStep.COPY:
                         if not self._move.is_live and (undeleted := self._move.undeleted(committed)):
-                            self._copy.delete_misplaced(producer, undeleted)
-                        self._copy.advance(producer, is_last=True)
-                        self._copy.rewrite_outdated(producer)
+                            self.copy.delete_misplaced(producer, undeleted)
+                        self.copy.advance(producer, is_last=True)
+                        self.copy.rewrite_outdated(producer)
                         self._commit(producer, committed, self._move.assigned(committed))
                     case MoveStep.CLEAR:
-                        self._copy.clear(producer)
+                        self.copy.clear(producer)
                         self._commit(producer, committed, self._move.completed(committed))
                     case MoveStep.DONE:
                         return
@@ -224,7 +216,7 @@ def move_state(
                 cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
             execution = StateMove(move, cluster, observed, report)
             execution.run()
-            return MoveResult(application, move.before, move.after, execution.copied)
+            return MoveResult(application, move.before, move.after, execution.copy.copied)
     except KafkaException as error:
         raise ProblemsError([problems.kafka_failed(application, str(error.args[0]))]) from error
 

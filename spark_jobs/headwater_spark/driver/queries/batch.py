@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial, reduce
 from secrets import token_hex
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater_spark.driver.input.expansion import InputExpansion
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from headwater_spark.driver.offsets import GroupOffsets
-from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
+from headwater_spark.driver.queries.known_commits import Commits, KnownCommits, UncommittedInput
 from headwater_spark.driver.queries.row_distribution import (
     DistributedRows,
     InputRows,
@@ -24,11 +24,8 @@ from headwater_spark.driver.queries.row_distribution import (
     select_task_rows,
 )
 from headwater_spark.driver.queries.specs import QuerySpec
-from headwater_spark.driver.queries.task_function import TaskFunction
-from headwater_spark.driver.queries.uncommitted_input import UncommittedInput
-from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.driver.queries.task_function import TaskFunction, raise_failures
 from headwater_spark.engine.records import TopicPartition
-from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.spark_internals.input_partitions import InputRanges
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 
@@ -45,10 +42,8 @@ class BatchStoppedError(Exception):
 class BatchProcessor:
     """Processes the batches of one query; Spark's `foreachBatch` calls it in the query's thread.
 
-    `start` it whenever the query starts. `stop` may be called from any thread.
-
-    Args:
-        on_commit: Called in the query's thread after each step of a batch that has committed records.
+    `start` it whenever the query starts. `stop` may be called from any thread. `on_commit` is called in the
+    query's thread after each step of a batch that has committed records.
     """
 
     def __init__(self, spec: QuerySpec, on_commit: Callable[[], None] = lambda: None) -> None:
@@ -91,10 +86,8 @@ class BatchProcessor:
     ) -> None:
         """Begin at offsets of the input partitions.
 
-        Args:
-            positions: The offsets.
-            committed: The commits of the tasks before the start that are compared later (`repair_commits`).
-            overtaken: The committed offsets before `positions`: the records in between were deleted.
+        `committed` are the commits of the tasks that are compared later (`repair_commits`). `overtaken` are
+        the committed offsets before `positions`: the records in between were deleted.
         """
         self._stopping.clear()
         self.thread_names, self.failed_thread = (), ""
@@ -117,9 +110,7 @@ class BatchProcessor:
     def hold(self, seconds: float) -> bool:
         """Process nothing until `release`; return False, and hold nothing, if that takes longer.
 
-        A batch or step, and a repair of commits, have to end in `seconds`.
-
-        Without `request_hold`, all steps of a batch have to end.
+        A batch or step, and a repair of commits, have to end in `seconds`; without `request_hold`, all steps.
         """
         deadline = time.monotonic() + seconds
         if not self._running.acquire(timeout=seconds):
@@ -155,10 +146,7 @@ class BatchProcessor:
         if not self._processing.acquire(timeout=_REPAIR_SECONDS):
             return ()
         try:
-            commits = self._tasks.commits
-            replaced = commits.replaced(offsets.commits(commits.partitions))
-            offsets.commit_again(replaced)
-            return tuple(sorted(replaced))
+            return self._tasks.commits.repair(offsets)
         finally:
             self._processing.release()
 
@@ -223,30 +211,21 @@ class BatchProcessor:
         planner.advance(ranges, {}, ends, _now_ms())
         return True
 
-    def task_rows(self, rows: DataFrame) -> DataFrame:
-        """Return `rows` (columns of `worker.task_input`) as the tasks read them.
-
-        Call it once for a stream: Spark's analysis takes as long as a batch.
-        """
-        return select_task_rows(rows, self._spec)
-
     def _process_whole(self, rows: DataFrame, batch: int) -> Offsets:
         """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""
         with self._spec.batches.run_round():
-            request = self._spec.batches.create_request(batch, self._end_offsets(rows, batch))
+            ends = self._spec.input.batch_end_offsets(batch)
+            if not ends:  # a remote checkpoint does not show them
+                ends = {**self._uncommitted.ends, **self._ranges.ends(rows)}
+            request = self._spec.batches.create_request(batch, ends)
             extra = self._spec.batches.await_round(request.end_offsets)
             read = InputRows(batch=rows, has_extra=bool(extra), read=lambda: rows)
             if extra:
                 read = attrs.evolve(read, read=cache(lambda: rows.unionByName(self._read(extra))))
-                ends = {partition: end for partition, (_, end) in extra.items()}
-                request = attrs.evolve(request, end_offsets={**request.end_offsets, **ends})
+                extra_ends = {partition: end for partition, (_, end) in extra.items()}
+                request = attrs.evolve(request, end_offsets={**request.end_offsets, **extra_ends})
             self._process(read, batch, request)
         return request.end_offsets
-
-    def _end_offsets(self, rows: DataFrame, batch: int) -> Offsets:
-        """Return the end offsets of Spark's batch; a remote checkpoint does not show them."""
-        shown = self._spec.input.batch_end_offsets(batch)
-        return shown or {**self._uncommitted.ends, **self._ranges.ends(rows)}
 
     def _process_expanded(self, expansion: InputExpansion, batch: int) -> bool | None:
         """Process a batch in steps if tasks have several partitions of a topic; return None if they have not.
@@ -300,7 +279,9 @@ class BatchProcessor:
                 self._stopping.wait(_POLL_SECONDS)
             tick = planner.is_behind(until) and self._is_tick_due()
         if not has_step and self._uncommitted.pending:
-            self._commit_deleted(batch)
+            # Records were deleted, and no step has read any others: tasks commit their end.
+            with self._spec.batches.run_round():
+                self._process(None, batch, self._spec.batches.create_request(batch))
         return True
 
     def _readable_ends(self, until: Offsets) -> Offsets:
@@ -317,11 +298,6 @@ class BatchProcessor:
             self._check_requested_at = now
             self._spec.input.request_check()
         return self._spec.input.end_offsets()
-
-    def _commit_deleted(self, batch: int) -> None:
-        """Let tasks commit the end of records that were deleted: no step has read any others."""
-        with self._spec.batches.run_round():
-            self._process(None, batch, self._spec.batches.create_request(batch))
 
     def _is_tick_due(self) -> bool:
         return self._spec.ticks and _now_ms() - self._ticked_ms >= _TICK_MS
@@ -342,23 +318,17 @@ class BatchProcessor:
                 end_offsets={each: end for each, (_, end) in ranges.items()},
                 awaited=planner.awaited(ranges, ends),
             )
-            rows = InputRows(
-                batch=self._rows,
-                ranges={} if tick else ranges,
-                has_extra=True,
-                read=cache(partial(self._read_step, ranges, tick=tick)),
-            )
+            read = cache(partial(self._read_step, ranges, tick=tick))
+            rows = InputRows(batch=self._rows, ranges={} if tick else ranges, has_extra=True, read=read)
             if tick:
                 self._ticked_ms = _now_ms()
             results = self._process(rows, batch, request)
-        held_back = {
-            (topic, partition): offset for result in results for topic, partition, offset in result.held_back
-        }
+        held_back = {each: at for result in results for each, at in result.first_held_back.items()}
         planner.advance(ranges, held_back, ends, _now_ms())
         return any(result.read for result in results)
 
     def _read(self, ranges: OffsetRanges) -> DataFrame:
-        return self.task_rows(self._spec.input.read_ranges(ranges, self._consumer_group))
+        return select_task_rows(self._spec.input.read_ranges(ranges, self._consumer_group), self._spec)
 
     def _read_step(self, ranges: OffsetRanges, *, tick: bool) -> DataFrame:
         parts = [self._read(ranges)] if ranges else []
@@ -397,7 +367,10 @@ class BatchProcessor:
     def _commit_without_records(self, run: TaskRun, spark: SparkSession) -> None:
         """Let tasks that no record has reached commit the end of what was read for them."""
         tasks = self._uncommitted.tasks(run.request)
-        if not tasks or not self._uncommitted.is_due(self._present_ends(), time.monotonic()):
+        ends: Offsets = {}
+        with suppress(KafkaException):  # no broker answers
+            ends = self._spec.input.end_offsets() if tasks else {}
+        if not tasks or not self._uncommitted.is_due(ends, time.monotonic()):
             return
         request = attrs.evolve(run.request, end_offsets=self._uncommitted.pending, awaited=frozenset())
         run = attrs.evolve(run, request=request)
@@ -418,25 +391,10 @@ class BatchProcessor:
             )
         self._spec.batches.record_results(run.batch, results)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
-        _raise_failures(results)
+        raise_failures(results)
         self._uncommitted.add(run.request, results)
         return results
-
-    def _present_ends(self) -> Offsets:
-        """Return the present end offsets of the input; none if no broker answers."""
-        with suppress(KafkaException):
-            return self._spec.input.end_offsets()
-        return {}
 
 
 def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
-
-
-def _raise_failures(results: Iterable[BatchResult]) -> None:
-    for result in results:
-        if result.poison_record is not None:
-            raise PoisonRecordError(result.poison_record, result.poison_handler)
-    for result in results:
-        if result.missing_partition is not None:
-            raise TaskMigrated(*result.missing_partition)

@@ -82,34 +82,27 @@ class Progress:
             progress.running = RunningBatch(number, time.monotonic())
             progress.next_read_to = end_offsets
 
-    def wait_for_round(self, query: str, *, waits: bool) -> None:
-        """Record whether the running batch waits for batches that write its repartition topics."""
+    def record_wait(self, query: str, **waits: bool) -> None:
+        """Record what the running batch waits for, or not any more: `in_round` or `for_thread`."""
         with self._lock:
             progress = self._queries.get(query)
             if progress is not None and progress.running is not None:
-                progress.running = attrs.evolve(progress.running, in_round=waits)
+                progress.running = attrs.evolve(progress.running, **waits)
 
-    def wait_for_thread(self, query: str, *, waits: bool) -> None:
-        """Record whether the running batch waits for an idle stream thread."""
-        with self._lock:
-            progress = self._queries.get(query)
-            if progress is not None and progress.running is not None:
-                progress.running = attrs.evolve(progress.running, for_thread=waits)
+    def wait_for_input(self, query: str, number: int, *, for_partitions: bool) -> None:
+        """Record that a batch waits for a topic check, because partitions were added, or for other topics.
 
-    def wait_for_topics(self, query: str, number: int) -> None:
-        """Record that a batch waits for records of other topics (`max.task.idle.ms`), which is progress."""
+        To wait for records of other topics (`max.task.idle.ms`) is progress.
+        """
         with self._lock:
             progress = self._queries.setdefault(query, _QueryProgress())
-            progress.batches += 1
-            if progress.running is None or not progress.running.for_topics:
-                progress.running = RunningBatch(number, time.monotonic(), for_topics=True)
-
-    def wait_for_partitions(self, query: str, number: int) -> None:
-        """Record that a batch waits for a topic check, because partitions were added."""
-        with self._lock:
-            progress = self._queries.setdefault(query, _QueryProgress())
-            if progress.running is None or not progress.running.for_partitions:
-                progress.running = RunningBatch(number, time.monotonic(), for_partitions=True)
+            before = progress.running
+            if not for_partitions:
+                progress.batches += 1
+            if before is None or not (before.for_partitions if for_partitions else before.for_topics):
+                progress.running = RunningBatch(
+                    number, time.monotonic(), for_topics=not for_partitions, for_partitions=for_partitions
+                )
 
     def pause_batch(self, query: str) -> None:
         """Record that no task runs: the batch has finished or failed, or a part of it has."""
@@ -131,19 +124,16 @@ class Progress:
     def batches(self, query: str) -> int:
         """Return the number of finished batches since the start of the process."""
         with self._lock:
-            progress = self._queries.get(query)
-            return progress.batches if progress is not None else 0
+            return self._queries.get(query, _QueryProgress()).batches
 
     def running(self, query: str) -> RunningBatch | None:
         with self._lock:
-            progress = self._queries.get(query)
-            return progress.running if progress is not None else None
+            return self._queries.get(query, _QueryProgress()).running
 
     def read_to(self, query: str) -> Mapping[TopicPartition, int]:
         """Return the offsets after the last finished batch; partitions where they are unknown are missing."""
         with self._lock:
-            progress = self._queries.get(query)
-            return progress.read_to if progress is not None else {}
+            return self._queries.get(query, _QueryProgress()).read_to
 
     def records(self) -> Records:
         """Return the records of all queries since the start of the process."""

@@ -19,6 +19,7 @@ from headwater_spark.driver.input.sources import Checkpoint, read_stream, with_t
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
 from headwater_spark.driver.queries.known_commits import Commits
+from headwater_spark.driver.queries.row_distribution import select_task_rows
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.states import QueryState
 from headwater_spark.engine.records import TopicPartition
@@ -113,7 +114,8 @@ class SubtopologyQuery:
         checkpoint.delete()
         self._has_failed_batch = False
         self._process_batch.start(source.start_offsets, committed, source.overtaken)
-        stream = self._process_batch.task_rows(read_stream(self._spark, source, self._signal))
+        # Once for a stream: Spark's analysis takes as long as a batch.
+        stream = select_task_rows(read_stream(self._spark, source, self._signal), self._spec)
         if self._spec.ticks:
             stream = with_ticks(self._spark, stream)
         self._query = (

@@ -15,8 +15,8 @@ from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.spark_internals.input_partitions import RowGroups
 from headwater_spark.spark_internals.packing import Evaluation, RecordPacking
 from headwater_spark.worker.messages import BatchRequest
-from headwater_spark.worker.packed_records import SCHEMA
 from headwater_spark.worker.task_input import TOPIC
+from headwater_spark.worker.task_rows import SCHEMA
 
 FEWEST_PACKED = 10_000
 """Packing saves about a microsecond per record, and takes some milliseconds per batch."""
@@ -27,7 +27,7 @@ _VALUE = "value"
 class DistributedRows:
     """The rows of a batch, divided into the Spark partitions that Spark's tasks read.
 
-    - `packed`: each row holds many records (`worker.packed_records`).
+    - `packed`: each row holds many records (`worker.task_rows`).
     - `shuffled`: Spark's partition is the task, or its group. Otherwise, it has whole input partitions.
     """
 

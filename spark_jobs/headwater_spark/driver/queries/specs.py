@@ -92,9 +92,9 @@ class QueryBatches:
 
         Enter it after the batch has waited for its round: a reader and its writer never wait for each other.
         """
-        self.progress.wait_for_thread(self.subtopology, waits=True)
+        self.progress.record_wait(self.subtopology, for_thread=True)
         with self._services.threads.taken(self.subtopology, tasks, stopping) as taken:
-            self.progress.wait_for_thread(self.subtopology, waits=False)
+            self.progress.record_wait(self.subtopology, for_thread=False)
             yield taken
 
     def place_tasks(self, tasks: int) -> PlacedTasks | None:
@@ -104,10 +104,10 @@ class QueryBatches:
 
     def await_round(self, ends: Offsets) -> OffsetRanges:
         """Return the offset ranges that a batch up to `ends` reads in addition, to complete rounds."""
-        self.progress.wait_for_round(self.subtopology, waits=True)
+        self.progress.record_wait(self.subtopology, in_round=True)
         topics = self.input.current_layout().topics(self.subtopology)
         ranges = self._services.rounds.extra_ranges(topics, ends)
-        self.progress.wait_for_round(self.subtopology, waits=False)
+        self.progress.record_wait(self.subtopology, in_round=False)
         return ranges
 
     def record_results(self, batch: int, results: Sequence[BatchResult]) -> None:
@@ -134,10 +134,7 @@ class QueryBatches:
 
         These are records of another topic (`max.task.idle.ms`), or partitions that are added to the layout.
         """
-        if for_partitions:
-            self.progress.wait_for_partitions(self.subtopology, batch)
-        else:
-            self.progress.wait_for_topics(self.subtopology, batch)
+        self.progress.wait_for_input(self.subtopology, batch, for_partitions=for_partitions)
 
     def finish_batch(self) -> None:
         """Record that all records of the batch are processed."""

@@ -18,7 +18,9 @@ from pyspark.sql import Column, DataFrame
 from headwater.model.offset_metadata import StateVersion
 from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.states import THREAD_NOTE
+from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.spark_internals.python_tasks import (
     BATCH_PROPERTY,
     map_in_arrow,
@@ -27,11 +29,10 @@ from headwater_spark.spark_internals.python_tasks import (
 )
 from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
-from headwater_spark.worker.packed_records import FIELDS, unpack_records
 from headwater_spark.worker.state_proof import boot_seconds
 from headwater_spark.worker.task_input import COLUMNS, TOPIC
 from headwater_spark.worker.task_owner import process_task_batch
-from headwater_spark.worker.task_rows import complete, split_by_task
+from headwater_spark.worker.task_rows import FIELDS, complete, split_by_task, unpack_records
 
 RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"
@@ -59,6 +60,16 @@ def decode_result(line: str) -> BatchResult:
         state_version=StateVersion(**version) if version else None,
         committed=tuple(map(tuple, committed)),
     )
+
+
+def raise_failures(results: Iterable[BatchResult]) -> None:
+    """Raise the first failure of a task, if there is one."""
+    for result in results:
+        if result.poison_record is not None:
+            raise PoisonRecordError(result.poison_record, result.poison_handler)
+    for result in results:
+        if result.missing_partition is not None:
+            raise TaskMigrated(*result.missing_partition)
 
 
 def result_rows(results: Sequence[str]) -> pa.RecordBatch:
@@ -118,7 +129,7 @@ class TaskFunction:
     ) -> list[BatchResult]:
         """Process `rows` in the workers; return the tasks' results.
 
-        The rows have the columns of `worker.task_input`; if `packed`, the fields of `worker.packed_records`.
+        The rows have the columns of `worker.task_input`; if `packed`, the fields of `worker.task_rows`.
         Spark's task i runs on stream thread i, modulo their number, and on the executor that `place` chooses.
         """
         call = self._prepared_call(request, shuffled=shuffled, packed=packed)

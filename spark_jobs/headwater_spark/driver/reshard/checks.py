@@ -15,7 +15,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.operations.planning import compile_with_counts
 from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.processor_move.entry_copy import Report
-from headwater_spark.driver.reshard import copy_problems, input_problems, problems
+from headwater_spark.driver.reshard import copy_plan, input_problems, problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
 from headwater_spark.driver.reshard.plan import Reshard, producer_name
@@ -66,7 +66,7 @@ def find_journal(
     except ValueError as error:
         raise ProblemsError([problems.unreadable_journal(application, str(error))]) from None
     if journal is not None and all(before == after for before, after in journal.counts.values()):
-        raise ProblemsError([copy_problems.copy_incomplete(application, sorted(journal.phases))])
+        raise ProblemsError([copy_plan.copy_incomplete(application, sorted(journal.phases))])
     return journal
 
 
@@ -141,13 +141,9 @@ def forgotten_offsets(
 
 def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem]:
     """Return why a reshard must not begin, apart from the entries; raises `KafkaException`."""
-    found: list[Problem] = []
-    read = [(each.topic, number) for each in reshard.inputs for number in range(each.present)]
-    partitions = [*reshard.changelog_partitions, *read]
-    for topic, partition in cluster.open_transactions(partitions):
-        found.append(problems.open_transaction(reshard.application, topic, partition))
-    if found:
-        return found
+    read = reshard.input_partitions
+    if unfinished := cluster.open_transactions([*reshard.changelog_partitions, *read]):
+        return [problems.open_transaction(reshard.application, *each) for each in unfinished]
     committed = cluster.committed(read)
     has_offsets = any(each.offset is not None for each in committed.values())
     if not has_offsets and all(

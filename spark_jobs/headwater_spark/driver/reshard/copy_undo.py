@@ -16,7 +16,7 @@ from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import copy_problems
+from headwater_spark.driver.reshard import copy_plan
 from headwater_spark.driver.reshard.checks import SESSION_SECONDS, check_stopped
 from headwater_spark.driver.reshard.copy_plan import Renames, TopicCopy
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
@@ -50,7 +50,7 @@ def undo_copy(
     try:
         with (
             cheap_collections(),
-            closing(KafkaMoveCluster(connection, application, copy_problems.undo_failed)) as cluster,
+            closing(KafkaMoveCluster(connection, application, copy_plan.undo_failed)) as cluster,
         ):
             check_stopped(connection, application, SESSION_SECONDS, report)
             snapshot, _, copies, refused = read_copies(connection, document, renames)
@@ -59,16 +59,16 @@ def undo_copy(
             existing = [each for each in copies if each.target.name in snapshot.partitions]
             retentions = {each.source: shorter_retention(snapshot, each) for each in existing}
             if used := used_topics(existing, retentions, cluster, report):
-                raise ProblemsError([copy_problems.not_undone(application, topic) for topic in used])
+                raise ProblemsError([copy_plan.not_undone(application, topic) for topic in used])
             ids = {each.target.name: snapshot.topics[each.target.name].topic_id for each in existing}
             check_stopped(connection, application, 0, report)
             if remaining := delete_topics(connection, ids):
                 reasons = "; ".join(f"{topic}: {reason}" for topic, reason in remaining.items())
-                raise ProblemsError([copy_problems.undo_failed(application, reasons)])
+                raise ProblemsError([copy_plan.undo_failed(application, reasons)])
             return sorted(ids)
     except (KafkaException, OSError) as error:
         reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-        raise ProblemsError([copy_problems.undo_failed(application, reason)]) from error
+        raise ProblemsError([copy_plan.undo_failed(application, reason)]) from error
 
 
 def used_topics(
@@ -131,10 +131,9 @@ def _has_entries_of_copy(
 
 def _has_unprocessed_records(copy: TopicCopy, cluster: ReshardCluster) -> bool:
     """Return whether a repartition topic has exactly the unprocessed records of its original, or none yet."""
-    partitions = [(copy.target.name, each) for each in range(copy.partitions)]
-    offsets = cluster.committed((copy.source, each) for each in range(copy.partitions))
-    committed = cluster.committed(partitions)
-    for each, (first, end) in cluster.bounds(partitions).items():
+    offsets = cluster.committed(copy.source_partitions)
+    committed = cluster.committed(copy.target_partitions)
+    for each, (first, end) in cluster.bounds(copy.target_partitions).items():
         offset = committed[each].offset
         chunks = cluster.read_range(*each, first, end) if first < end else ()
         written = [record for chunk in chunks for record in chunk.records]

@@ -110,7 +110,6 @@ class EntryMove:
         cluster: Has all partitions of the target.
         ends: Partition of the source → the end of its old part.
         expires_before_ms: Retention may delete records with earlier timestamps; None = it deletes none.
-        report: Receives the progress.
         share: The partitions of the source and of the target that this one reads.
         executes_all: This object executes all passes: what one has read is kept for the next ones.
     """
@@ -154,7 +153,7 @@ class EntryMove:
         self._left = {} if transfer.is_in_place and self._executes_all else None
         records = Transactions(producer)
         totals = []
-        for partition, chunks in self._old_parts("copying entries"):
+        for partition, chunks in self._parts(transfer.source, self._ends, "copying entries"):
             last, times = LastRecords(), dict[bytes, int]()
             for chunk in chunks:
                 records.send(self._copies(partition, entry_columns(chunk), last, times))
@@ -367,9 +366,6 @@ class EntryMove:
     def _target_ends(self) -> Mapping[int, int]:
         bounds = self._cluster.bounds(self._target_partitions())
         return {partition: end for (_, partition), (_, end) in bounds.items()}
-
-    def _old_parts(self, what: str) -> Iterator[tuple[int, Iterator[RecordChunk]]]:
-        yield from self._parts(self._transfer.source, self._ends, what)
 
     def _parts(
         self, topic: str, ends: Mapping[int, int], what: str, starts: Mapping[int, int] | None = None

@@ -7,9 +7,10 @@ reset. So they check before they write that their round is the present one (`Wri
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+import attrs
 from confluent_kafka import KafkaError, KafkaException
 
 from headwater.model.problems import Problem
@@ -24,7 +25,7 @@ from headwater_spark.engine.scaling.transfers import Transfer
 
 _VISIBLE_SECONDS = 60.0
 _POLL_SECONDS = 0.1
-_FAILED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
+FAILED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
 
 
 class WritingRound(Protocol):
@@ -51,7 +52,7 @@ class OtherRoundError(KafkaException):
     """Another round has begun, or another execution."""
 
     def __init__(self) -> None:
-        super().__init__(KafkaError(_FAILED, "another client executes it"))
+        super().__init__(KafkaError(FAILED, "another client executes it"))
 
 
 def await_partitions(cluster: ReshardCluster, topic: str, count: int) -> None:
@@ -63,7 +64,7 @@ def await_partitions(cluster: ReshardCluster, topic: str, count: int) -> None:
     deadline = time.monotonic() + _VISIBLE_SECONDS
     while (found := cluster.counts([topic])[topic]) < count:
         if time.monotonic() > deadline:
-            raise KafkaException(KafkaError(_FAILED, f"{topic} has {found} partitions instead of {count}"))
+            raise KafkaException(KafkaError(FAILED, f"{topic} has {found} partitions instead of {count}"))
         time.sleep(_POLL_SECONDS)
     cluster.renew_reader()
 
@@ -118,14 +119,13 @@ class PassExecutor(Protocol):
         ...
 
 
+@attrs.frozen(eq=False)
 class OwnProcess:
     """This process executes the passes, with the producer of the execution."""
 
+    _cluster: ReshardCluster
+    _report: Report
     writers = 0
-
-    def __init__(self, cluster: ReshardCluster, report: Report) -> None:
-        self._cluster = cluster
-        self._report = report
 
     def check_entries(self, reshard: Reshard) -> Sequence[Problem]:
         return check_entries(reshard, self._cluster, self._report)
@@ -138,6 +138,31 @@ class OwnProcess:
     ) -> EntryPasses:
         del writing  # nothing is repeated
         return EntryMove(transfer, self._cluster, ends, limit, self._report)
+
+
+def run_pass(
+    move: EntryMove, method: str, producer: MoveProducer, sources: Collection[int] | None = None
+) -> object:
+    """Execute a pass that writes, for a share of the partitions; return what it returns.
+
+    `copy` also returns how many records it has written, and how many entries it has skipped. `sources` limits
+    `delete_leftovers` to the entries of these partitions.
+    """
+    if method == "copy":
+        return move.copy(producer), move.written, move.skipped
+    if method == "delete_leftovers":
+        move.delete_leftovers(producer, sources)
+    else:
+        move.clear(producer)
+    return None
+
+
+def summed_copies(
+    copies: Sequence[tuple[Sequence[EntryTotals], int, int]],
+) -> tuple[list[EntryTotals], int, int]:
+    """Return the sums of what `run_pass` has returned for `copy` of all shares."""
+    totals, written, skipped = zip(*copies, strict=True)
+    return summed_shares(totals), sum(written), sum(skipped)
 
 
 def summed_shares(totals: Sequence[Sequence[EntryTotals]]) -> list[EntryTotals]:

@@ -26,13 +26,15 @@ from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, Share
 from headwater_spark.driver.reshard.entry_passes import (
+    FAILED,
     EntryPasses,
     WritingRound,
     await_partitions,
     check_round,
     one_each,
+    run_pass,
+    summed_copies,
     summed_found,
-    summed_shares,
 )
 from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard, worker_names
@@ -50,7 +52,6 @@ _FEW_RECORDS = 1_000_000
 _LEAST_CORES = 4
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _CLOSE_SECONDS = 5.0
-_ENDED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
 
 
 def useful_processes(reshard: Reshard, records: int) -> int:
@@ -122,7 +123,8 @@ class EntryWorkers:
     def move(
         self, transfer: Transfer, ends: Mapping[int, int], limit: int | None, writing: WritingRound
     ) -> EntryPasses:
-        return _SharedMove(self, transfer, ends, limit, writing)
+        self.call("begin_move", transfer, ends, limit, writing.location, writing.number)
+        return _SharedMove(self)
 
     def call(self, method: str, *arguments: object) -> Sequence[Any]:
         """Call a method in all processes, and return what each returns."""
@@ -160,7 +162,7 @@ class EntryWorkers:
             how = "its communication"
         elif code < 0:
             how = f"by signal {signal.Signals(-code).name}"
-        return KafkaException(KafkaError(_ENDED, f"a process that moves entries has ended {how}"))
+        return KafkaException(KafkaError(FAILED, f"a process that moves entries has ended {how}"))
 
     def close(self) -> None:
         for pipe in self._pipes:
@@ -173,39 +175,29 @@ class EntryWorkers:
             process.close()
 
 
+@attrs.define
 class _SharedMove:
     """The passes of one transfer, of which each process executes its share."""
 
-    def __init__(
-        self,
-        workers: EntryWorkers,
-        transfer: Transfer,
-        ends: Mapping[int, int],
-        limit: int | None,
-        writing: WritingRound,
-    ) -> None:
-        self._workers = workers
-        self.written = 0
-        self.skipped = 0
-        workers.call("begin_move", transfer, ends, limit, writing.location, writing.number)
+    _workers: EntryWorkers
+    written: int = 0
+    skipped: int = 0
 
     def delete_leftovers(self, producer: MoveProducer) -> None:
         del producer  # each process has its own
-        self._workers.call("delete_leftovers")
+        self._workers.call("run_pass", "delete_leftovers")
 
     def copy(self, producer: MoveProducer) -> Sequence[EntryTotals]:
         del producer
-        found = self._workers.call("copy")
-        self.written = sum(written for _, written, _ in found)
-        self.skipped = sum(skipped for _, _, skipped in found)
-        return summed_shares([totals for totals, _, _ in found])
+        totals, self.written, self.skipped = summed_copies(self._workers.call("run_pass", "copy"))
+        return totals
 
     def find_totals(self) -> FoundTotals:
         return summed_found(self._workers.call("find_totals"))
 
     def clear(self, producer: MoveProducer) -> None:
         del producer
-        self._workers.call("clear")
+        self._workers.call("run_pass", "clear")
 
 
 class _Worker:
@@ -239,21 +231,13 @@ class _Worker:
         await_partitions(self._cluster, transfer.target, transfer.after)
         self._move = EntryMove(transfer, self._cluster, ends, limit, self._report, share=self._share)
 
-    def delete_leftovers(self) -> None:
+    def run_pass(self, method: str) -> object:
         move, producer = self._open_move()
-        move.delete_leftovers(producer)
-
-    def copy(self) -> tuple[Sequence[EntryTotals], int, int]:
-        move, producer = self._open_move()
-        return move.copy(producer), move.written, move.skipped
+        return run_pass(move, method, producer)
 
     def find_totals(self) -> FoundTotals:
         move, _ = self._open_move()
         return move.find_totals()
-
-    def clear(self) -> None:
-        move, producer = self._open_move()
-        move.clear(producer)
 
     def close(self) -> None:
         if self._producer is not None:
@@ -300,7 +284,7 @@ def _answer_request(execute: Callable[..., object], *arguments: object) -> tuple
     except KafkaException as error:
         return "kafka", (error.args[0].code(), error.args[0].str())
     except Exception as error:  # noqa: BLE001 - the parent raises it
-        return "kafka", (_ENDED, f"a process that moves entries failed: {type(error).__name__}: {error}")
+        return "kafka", (FAILED, f"a process that moves entries failed: {type(error).__name__}: {error}")
 
 
 _FAILURES: Mapping[str, Callable[[Any], Exception]] = {

@@ -17,7 +17,7 @@ topic, or step 4 if there is only one.
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -44,33 +44,27 @@ _DAY_MS = 24 * 60 * 60 * 1000
 _ROUND_BITS = 62
 
 
+@attrs.define(eq=False)
 class ReshardExecution:
     """One execution of a reshard. A second one fences this one: then `run` raises `KafkaException`.
 
     `retentions` is changelog topic → its `retention.ms`; None = its records are not deleted by time.
     `journal` was written by an execution which was interrupted; None = nothing has changed. `check_stopped`
-    raises `ProblemsError` if the application runs. `executor` executes the passes over the entries; None =
-    this process does.
+    raises `ProblemsError` if the application runs. `executor` executes the passes over the entries; default:
+    this process.
     """
 
-    def __init__(
-        self,
-        reshard: Reshard,
-        cluster: ReshardCluster,
-        retentions: Mapping[str, int | None],
-        journal: Journal | None,
-        report: Report,
-        *,
-        check_stopped: Callable[[], None],
-        executor: PassExecutor | None = None,
-    ) -> None:
-        self._reshard = reshard
-        self._cluster = cluster
-        self._retentions = retentions
-        self._journal = journal
-        self._report = report
-        self._check_stopped = check_stopped
-        self._executor = executor or OwnProcess(cluster, report)
+    _reshard: Reshard
+    _cluster: ReshardCluster
+    _retentions: Mapping[str, int | None]
+    _journal: Journal | None
+    _report: Report
+    _check_stopped: Callable[[], None] = attrs.field(kw_only=True)
+    _executor: PassExecutor = attrs.field(kw_only=True)
+
+    @_executor.default
+    def _own_process(self) -> PassExecutor:
+        return OwnProcess(self._cluster, self._report)
 
     @property
     def written(self) -> int:
@@ -115,14 +109,15 @@ class ReshardExecution:
             transfers = self._by_size()
             for index, transfer in enumerate(transfers):
                 # If the last topic is expanded, the inputs prevent a start until its entries are moved.
-                if index == len(transfers) - 1 and not self._is_expanded(transfer):
+                is_expanded = self._cluster.counts([transfer.source])[transfer.source] >= transfer.after
+                if index == len(transfers) - 1 and not is_expanded:
                     self._commit_offsets(producer)
                 self._move_entries(producer, transfer)
             self._commit_offsets(producer)
             if self._reshard.sources:
                 self._cluster.expand(self._reshard.sources)
             self._commit_added(producer)
-            self._end(producer)
+            producer.commit(self._known_journal().removal)
             check_sources(self._reshard, self._cluster)
 
     def _fence(self, producer: MoveProducer) -> None:
@@ -176,7 +171,7 @@ class ReshardExecution:
             writers=max(WRITERS, self._executor.writers),
             round=_new_round(),
         )
-        producer.commit(_merge_commits(journal.commits(each.source) for each in self._reshard.transfers))
+        producer.commit(journal.all_commits)
         return journal
 
     def _check_partitioners(self, journal: Journal) -> None:
@@ -202,7 +197,7 @@ class ReshardExecution:
                     journal.totals[topic],
                     found,
                     may_expire=may_expire,
-                    has_digests=_has_digests(journal, topic),
+                    has_digests=journal.has_digests(topic),
                 )
             ):
                 wrong.append(self._changed_partitioner(transfer))
@@ -230,7 +225,7 @@ class ReshardExecution:
             )
         ends = {each: end for each, (_, end) in self._cluster.bounds(partitions).items()}
         self._journal = attrs.evolve(journal, ends=ends, is_locked=True)
-        producer.commit(_merge_commits(self._journal.commits(each) for each in self._journal.phases))
+        producer.commit(self._journal.all_commits)
 
     def _move_entries(self, producer: MoveProducer, transfer: Transfer) -> None:
         journal, topic, now = self._known_journal(), transfer.source, int(time.time() * 1000)
@@ -250,7 +245,7 @@ class ReshardExecution:
             journal = self._known_journal()  # a copy that was repeated has begun another round
             self._journal = attrs.evolve(journal, written={**journal.written, topic: move.written})
             self._note(producer, topic, Phase.CLEAR, expected)
-        elif not _has_digests(journal, topic):
+        elif not journal.has_digests(topic):
             self._replace_digests(producer, transfer, move.find_totals(), now)
         move.clear(producer)
         found = move.find_totals()
@@ -343,9 +338,6 @@ class ReshardExecution:
             }
         )
 
-    def _end(self, producer: MoveProducer) -> None:
-        producer.commit(self._known_journal().removal)
-
     def _note(
         self, producer: MoveProducer, topic: str, phase: Phase, totals: tuple[EntryTotals, ...] | None = None
     ) -> None:
@@ -382,9 +374,6 @@ class ReshardExecution:
             ),
         )
 
-    def _is_expanded(self, transfer: Transfer) -> bool:
-        return self._cluster.counts([transfer.source])[transfer.source] >= transfer.after
-
     def _unprocessed_records(self) -> UnprocessedRecords:
         """Return the unprocessed records, as they are committed now."""
         committed = self._cluster.committed(self._input_partitions())
@@ -405,17 +394,6 @@ def _new_round() -> int:
     return 1 + secrets.randbits(_ROUND_BITS)
 
 
-def _has_digests(journal: Journal, topic: str) -> bool:
-    """Return whether the digests in the journal are comparable with the digests of this version."""
-    return journal.versions.get(topic) == DIGEST_VERSION
-
-
 def expires_before(started_ms: int, retention_ms: int | None) -> int | None:
     """Return the timestamp before which brokers may delete records within a day after the start."""
     return None if retention_ms is None else started_ms + _DAY_MS - retention_ms
-
-
-def _merge_commits(
-    commits: Iterable[Mapping[TopicPartition, tuple[int, str]]],
-) -> Mapping[TopicPartition, tuple[int, str]]:
-    return {each: commit for part in commits for each, commit in part.items()}

@@ -12,7 +12,7 @@ import attrs
 
 from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode, decode_mark
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard.entry_totals import EntryTotals
+from headwater_spark.driver.reshard.entry_totals import DIGEST_VERSION, EntryTotals
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
@@ -91,13 +91,18 @@ class Journal:
         }
 
     @property
+    def all_commits(self) -> Mapping[TopicPartition, tuple[int, str]]:
+        """What to commit for the partitions of all topics."""
+        return {each: commit for topic in self.phases for each, commit in self.commits(topic).items()}
+
+    @property
     def removal(self) -> Mapping[TopicPartition, tuple[int, str]]:
-        """Return what to commit to remove the journal; brokers forget these offsets later."""
-        return {
-            partition: (offset, "")
-            for topic in self.phases
-            for partition, (offset, _) in self.commits(topic).items()
-        }
+        """What to commit to remove the journal; brokers forget these offsets later."""
+        return {partition: (offset, "") for partition, (offset, _) in self.all_commits.items()}
+
+    def has_digests(self, topic: str) -> bool:
+        """Return whether the digests of a topic are comparable with the digests of this version."""
+        return self.versions.get(topic) == DIGEST_VERSION
 
     def ends_of(self, topic: str) -> Mapping[int, int]:
         """Return partition → the end of its old part."""
@@ -138,9 +143,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         return None
     if not set(_OF_ROOT) <= root.keys():
         raise ValueError("parts of the journal are missing")
-    befores = {
-        name.removeprefix(_BEFORE): number for name, number in root.items() if name.startswith(_BEFORE)
-    }
+    befores = _named(root, _BEFORE)
     counts = {name: (before, root.get(f"{_AFTER}{name}", 0)) for name, before in befores.items()}
     if any(not 1 <= before <= after <= _MOST_PARTITIONS for before, after in counts.values()):
         raise ValueError("the journal has impossible partition counts")
@@ -162,28 +165,21 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         for (topic, partition), found in committed.items()
         if topic in phases and partition < counts[topic][0]
     }
+    copied = [topic for topic in phases if _ENTRIES in clocks.get((topic, 0), {})]
     return Journal(
         counts,
         ends,
         phases,
-        {
-            topic: _read_totals(clocks, topic, counts[topic][1])
-            for topic in phases
-            if _has_totals(clocks, topic)
-        },
+        {topic: _read_totals(clocks, topic, counts[topic][1]) for topic in copied},
         layouts={topic: _LAYOUTS[number] for topic, number in numbers.items() if number is not None},
         has_offsets=bool(root[_OFFSETS]),
         started_ms=root[_STARTED],
         is_locked=bool(root.get(_LOCKED, 1)),  # earlier versions did not lock
-        partitioners={
-            name.removeprefix(_PARTITIONER): number
-            for name, number in root.items()
-            if name.startswith(_PARTITIONER)
-        },
-        versions={topic: clocks[topic, 0].get(_VERSION, 0) for topic in phases if _has_totals(clocks, topic)},
+        partitioners=_named(root, _PARTITIONER),
+        versions={topic: clocks[topic, 0].get(_VERSION, 0) for topic in copied},
         writers=writers,
         round=root.get(_ROUND, 0),
-        written={topic: clocks[topic, 0].get(_WRITTEN, 0) for topic in phases if _has_totals(clocks, topic)},
+        written={topic: clocks[topic, 0].get(_WRITTEN, 0) for topic in copied},
     )
 
 
@@ -203,13 +199,14 @@ def _is_of_reshard(text: str) -> bool:
     return mark is not None and mark.before != mark.after
 
 
+def _named(root: Mapping[str, int], prefix: str) -> Mapping[str, int]:
+    """Return name → number of the clocks whose name begins with `prefix`."""
+    return {name.removeprefix(prefix): number for name, number in root.items() if name.startswith(prefix)}
+
+
 def _read_clocks(text: str) -> Mapping[str, int]:
     metadata = decode(text)
     return {} if metadata is None else metadata.clocks
-
-
-def _has_totals(clocks: Mapping[TopicPartition, Mapping[str, int]], topic: str) -> bool:
-    return _ENTRIES in clocks.get((topic, 0), {})
 
 
 def _read_totals(

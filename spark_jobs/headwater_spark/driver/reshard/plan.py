@@ -91,6 +91,11 @@ class Reshard:
         )
 
     @property
+    def input_partitions(self) -> Sequence[TopicPartition]:
+        """The present partitions of the inputs."""
+        return [(each.topic, number) for each in self.inputs for number in range(each.present)]
+
+    @property
     def changelog_partitions(self) -> Sequence[TopicPartition]:
         return [(each.source, partition) for each in self.transfers for partition in range(each.before)]
 

@@ -6,7 +6,7 @@ execute a task again, for example if an executor is lost; then the first one may
 can fence it and delete what it has written, so a repeated task returns without doing anything.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 import attrs
@@ -14,12 +14,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headwater.kafka import Connection
 from headwater.model.problems import Problem, ProblemsError
-from headwater_spark.driver.processor_move.entry_copy import MoveProducer, unreported
+from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, Share
-from headwater_spark.driver.reshard.entry_passes import await_partitions, check_round
-from headwater_spark.driver.reshard.entry_totals import EntryTotals
+from headwater_spark.driver.reshard.entry_passes import FAILED, await_partitions, check_round, run_pass
 from headwater_spark.driver.reshard.plan import Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
@@ -27,9 +26,6 @@ from headwater_spark.engine.program.user_code import load_class
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.interpreter import cheap_collections
-
-_FAILED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
-
 
 _ATTEMPTS = 4
 """How often Spark executes a share of a pass that only reads: Spark's default."""
@@ -60,7 +56,7 @@ class SharesFailedError(KafkaException):
     """Shares have failed, but not with an error of Kafka: for example, executors cannot import a module."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(KafkaError(_FAILED, reason))
+        super().__init__(KafkaError(FAILED, reason))
 
 
 @attrs.frozen
@@ -68,11 +64,11 @@ class Failure:
     """Why a share has to be executed again: Kafka has failed (`code`), or Spark, or the task."""
 
     reason: str
-    code: int = _FAILED
+    code: int = FAILED
 
     def error(self) -> KafkaException:
         """Return what the driver raises if it gives up."""
-        if self.code == _FAILED:
+        if self.code == FAILED:
             return SharesFailedError(self.reason)
         return KafkaException(KafkaError(self.code, self.reason))
 
@@ -128,7 +124,7 @@ class MovePass:
 
     @property
     def writes(self) -> bool:
-        return self.method in _WRITING
+        return self.method != "find_totals"
 
     def execute(self, share: Share) -> object:
         with _open_cluster(self.connection, self.application) as cluster:
@@ -141,33 +137,10 @@ class MovePass:
             name = worker_names(self.application, self.shares)[share.number]
             with cluster.producer(name) as producer:
                 check_round(cluster, self.location, self.round)
-                return _WRITING[self.method](move, producer, self)
+                return run_pass(move, self.method, producer, self.sources)
 
 
 Pass = CheckPass | MovePass
-
-
-def _delete_leftovers(move: EntryMove, producer: MoveProducer, request: MovePass) -> None:
-    move.delete_leftovers(producer, request.sources)
-
-
-def _copy_share(
-    move: EntryMove, producer: MoveProducer, request: MovePass
-) -> tuple[Sequence[EntryTotals], int, int]:
-    del request
-    return move.copy(producer), move.written, move.skipped
-
-
-def _clear_share(move: EntryMove, producer: MoveProducer, request: MovePass) -> None:
-    del request
-    move.clear(producer)
-
-
-_WRITING: Mapping[str, Callable[[EntryMove, MoveProducer, MovePass], object]] = {
-    "delete_leftovers": _delete_leftovers,
-    "copy": _copy_share,
-    "clear": _clear_share,
-}
 
 
 def run_share(request: Pass, number: int, attempt: int) -> Answer:

@@ -17,14 +17,7 @@ from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, Reshard
-from headwater_spark.driver.reshard.share_tasks import (
-    Answer,
-    CheckPass,
-    Failure,
-    Pass,
-    Refusal,
-    run_share,
-)
+from headwater_spark.driver.reshard.share_tasks import Answer, CheckPass, Failure, Pass, Refusal, run_share
 from headwater_spark.driver.reshard.spark_passes import RunJob, SparkPasses
 from headwater_spark.driver.spark_session.jvm import JvmStart
 from headwater_spark.driver.spark_session.requirements import (

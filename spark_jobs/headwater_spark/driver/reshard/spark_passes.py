@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
+from attrs.validators import ge, le
 
 from headwater.kafka import Connection
 from headwater.model.problems import Problem
@@ -20,8 +21,8 @@ from headwater_spark.driver.reshard.entry_passes import (
     EntryPasses,
     WritingRound,
     one_each,
+    summed_copies,
     summed_found,
-    summed_shares,
 )
 from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, Reshard
@@ -56,32 +57,19 @@ _TEXTS = {
 }
 
 
+@attrs.frozen(eq=False)
 class SparkPasses:
-    """Executes passes with `run_job`, in up to `tasks` tasks each."""
+    """Executes passes with `run_job`, in up to `writers` tasks each."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        application: str,
-        tasks: int,
-        run_job: RunJob,
-        report: Report = unreported,
-    ) -> None:
-        if not 1 <= tasks <= MOST_WRITERS:
-            raise ValueError(f"{tasks} tasks: 1 to {MOST_WRITERS} can move entries")
-        self._connection = connection
-        self._application = application
-        self._tasks = tasks
-        self._run_job = run_job
-        self._report = report
-
-    @property
-    def writers(self) -> int:
-        return self._tasks
+    _connection: Connection
+    _application: str
+    writers: int = attrs.field(validator=[ge(1), le(MOST_WRITERS)])
+    _run_job: RunJob
+    _report: Report = unreported
 
     def check_entries(self, reshard: Reshard) -> Sequence[Problem]:
         transfers = tuple(map(sent_transfer, reshard.transfers))
-        shares = min(self._tasks, max(each.before for each in transfers))
+        shares = min(self.writers, max(each.before for each in transfers))
         needed = attrs.evolve(reshard, transfers=transfers, inputs=())
         request = CheckPass(connection=self._connection, reshard=needed, shares=shares)
         return one_each(self.results("reading the changelog topics", request, range(shares)))
@@ -94,7 +82,7 @@ class SparkPasses:
         self, transfer: Transfer, ends: Mapping[int, int], limit: int | None, writing: WritingRound
     ) -> EntryPasses:
         # Subscriptions that stay are replaced, and read again in the same pass, behind the records of others.
-        shares = min(self._tasks, transfer.after) if transfer.left is None else 1
+        shares = min(self.writers, transfer.after) if transfer.left is None else 1
         return _SparkMove(self, self._connection, self._application, transfer, ends, limit, shares, writing)
 
     def results(
@@ -159,9 +147,8 @@ class _SparkMove:
             return self._request("copy")
 
         found = self._results("copy", delete_copies, shares=self._old_shares)
-        self.written = sum(written for _, written, _ in found)
-        self.skipped = sum(skipped for _, _, skipped in found)
-        return summed_shares([totals for totals, _, _ in found])
+        totals, self.written, self.skipped = summed_copies(found)
+        return totals
 
     def find_totals(self) -> FoundTotals:
         return summed_found(self._results("find_totals"))

@@ -45,14 +45,14 @@ from headwater_spark.driver.reshard.entry_passes import OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Journal
-from headwater_spark.driver.reshard.permissions import (
+from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_reshard
+from headwater_spark.driver.reshard.request_failures import (
     TopicOperations,
     denied_on_group,
     denied_on_topics,
+    kafka_problem,
     read_topic_operations,
 )
-from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_reshard
-from headwater_spark.driver.reshard.request_failures import kafka_problem
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
@@ -118,13 +118,10 @@ def reshard_application(
         ):
             return run.move_state(cluster)
     except PartitionerError as error:
-        raise ProblemsError(
-            [
-                input_problems.partitioner_failed(
-                    application, error.name, error.reason, has_begun=run.has_begun
-                )
-            ]
-        ) from error
+        failed = input_problems.partitioner_failed(
+            application, error.name, error.reason, has_begun=run.has_begun
+        )
+        raise ProblemsError([failed]) from error
     except KafkaException as error:
         raise ProblemsError([kafka_problem(application, error, has_begun=run.has_begun)]) from error
     except KeyboardInterrupt as error:
@@ -234,9 +231,14 @@ class _ReshardRun:
         self, reshard: Reshard, cluster: KafkaMoveCluster, snapshot: ClusterSnapshot, *, is_running: bool
     ) -> None:
         """Raise `ProblemsError` if topics or committed offsets prevent the reshard; nothing has begun."""
-        found = _topic_problems(reshard, self.document, snapshot, self.options.policies)
-        found += unchecked_partitioners(reshard, cluster, self.options.unchecked)
-        found += [] if is_running else check_reshard(reshard, cluster)
+        written = sorted({each.source for each in reshard.transfers} | reshard.rewritten_topics.keys())
+        found = [
+            *autoscaling_problems(reshard, self.document),
+            *timestamp_problems(self.application, snapshot, written),
+            *expansion_problems(reshard, self.document, snapshot.partitions, self.options.policies),
+            *unchecked_partitioners(reshard, cluster, self.options.unchecked),
+            *(() if is_running else check_reshard(reshard, cluster)),
+        ]
         if found:
             raise ProblemsError(found)
         cluster.check_expansion(reshard.expansions)
@@ -373,18 +375,6 @@ def _with_settings(
     request = SnapshotRequest(names=frozenset(topics), with_ids=False, purpose=Purpose.RESHARD)
     read = reader.read(request)
     return attrs.evolve(snapshot, topics={**snapshot.topics, **{name: read.topics[name] for name in topics}})
-
-
-def _topic_problems(
-    reshard: Reshard, document: TopologyDocument, snapshot: ClusterSnapshot, policies: Sequence[Policy]
-) -> list[Problem]:
-    """Return why topics cannot be written or expanded, as far as their configs and the policies show."""
-    written = sorted({each.source for each in reshard.transfers} | reshard.rewritten_topics.keys())
-    return [
-        *autoscaling_problems(reshard, document),
-        *timestamp_problems(document.application.id, snapshot, written),
-        *expansion_problems(reshard, document, snapshot.partitions, policies),
-    ]
 
 
 def _resume_reshard(

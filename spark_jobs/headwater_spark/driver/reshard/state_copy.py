@@ -29,7 +29,7 @@ from headwater.planner.acls import Purpose
 from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import copy_problems, input_problems, problems, request_failures
+from headwater_spark.driver.reshard import copy_plan, input_problems, problems, request_failures
 from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_stopped,
@@ -37,13 +37,12 @@ from headwater_spark.driver.reshard.checks import (
     errors_of_existing_topics,
     timestamp_problems,
 )
-from headwater_spark.driver.reshard.copy_plan import Renames, TopicCopy, plan_copies
-from headwater_spark.driver.reshard.copy_problems import copy_refused
+from headwater_spark.driver.reshard.copy_plan import Renames, TopicCopy, copy_refused, plan_copies
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.entry_totals import check_totals
 from headwater_spark.driver.reshard.execution import expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.permissions import (
+from headwater_spark.driver.reshard.request_failures import (
     denied_on_group,
     denied_on_topics,
     read_topic_operations,
@@ -98,7 +97,7 @@ def copy_state(
     try:
         with (
             cheap_collections(),
-            closing(KafkaMoveCluster(connection, application, copy_problems.copy_failed)) as cluster,
+            closing(KafkaMoveCluster(connection, application, copy_plan.copy_failed)) as cluster,
         ):
             if denied := denied_on_group(connection, application):
                 raise ProblemsError(denied)
@@ -126,7 +125,7 @@ def copy_state(
     except KafkaException as error:
         raise ProblemsError([request_failures.copy_request_failed(application, error.args[0])]) from error
     except KeyboardInterrupt as error:
-        raise ProblemsError([copy_problems.copy_interrupted(application)]) from error
+        raise ProblemsError([copy_plan.copy_interrupted(application)]) from error
 
 
 def check_permissions(
@@ -140,24 +139,16 @@ def check_permissions(
         raise ProblemsError(denied)
 
 
+@attrs.define(eq=False)
 class CopyExecution:
     """One execution of copies, from their beginning. `check_stopped` raises if the application runs."""
 
-    def __init__(
-        self,
-        application: str,
-        copies: Sequence[TopicCopy],
-        cluster: ReshardCluster,
-        report: Report,
-        *,
-        check_stopped: Callable[[], None],
-    ) -> None:
-        self._application = application
-        self._copies = copies
-        self._cluster = cluster
-        self._report = report
-        self._check_stopped = check_stopped
-        self.written = 0
+    _application: str
+    _copies: Sequence[TopicCopy]
+    _cluster: ReshardCluster
+    _report: Report
+    _check_stopped: Callable[[], None] = attrs.field(kw_only=True)
+    written: int = attrs.field(default=0, init=False)
 
     def run(self, retentions: Mapping[str, int | None]) -> None:
         """Copy all topics; `retentions` is old topic → after how long records are deleted, None = never.
@@ -171,10 +162,7 @@ class CopyExecution:
             for copy in self._copies:
                 if copy.is_changelog:
                     limit = expires_before(journal.started_ms, retentions[copy.source])
-                    ends = {
-                        partition: journal.ends[copy.target.name, partition]
-                        for partition in range(copy.partitions)
-                    }
+                    ends = journal.ends_of(copy.target.name)
                     move = EntryMove(copy.transfer, self._cluster, ends, limit, self._report)
                     move.delete_leftovers(producer)
                     expected = move.copy(producer)
@@ -188,9 +176,7 @@ class CopyExecution:
         ends = {
             (copy.target.name, partition): end
             for copy in self._copies
-            for (_, partition), (_, end) in self._cluster.bounds(
-                (copy.source, each) for each in range(copy.partitions)
-            ).items()
+            for (_, partition), (_, end) in self._cluster.bounds(copy.source_partitions).items()
         }
         journal = Journal(
             {copy.target.name: (copy.partitions, copy.partitions) for copy in self._copies},
@@ -198,18 +184,16 @@ class CopyExecution:
             {copy.target.name: Phase.COPY for copy in self._copies if copy.is_changelog},
             started_ms=int(time.time() * 1000),
         )
-        commits = [journal.commits(topic) for topic in journal.phases]
-        producer.commit({each: one for part in commits for each, one in part.items()})
+        producer.commit(journal.all_commits)
         return journal
 
     def _check_unchanged(self, journal: Journal) -> None:
         """Check that the old version has not run since the copy began: no partition count prevents that."""
         self._check_stopped()
         for copy in self._copies:
-            partitions = [(copy.source, each) for each in range(copy.partitions)]
-            bounds = self._cluster.bounds(partitions)
+            bounds = self._cluster.bounds(copy.source_partitions)
             if any(end != journal.ends[copy.target.name, each] for (_, each), (_, end) in bounds.items()):
-                raise ProblemsError([copy_problems.has_run(self._application, copy.source)])
+                raise ProblemsError([copy_plan.has_run(self._application, copy.source)])
 
     def _finish(self, producer: MoveProducer, journal: Journal) -> None:
         """Copy unprocessed records, and commit with them that the copy is complete.
@@ -222,12 +206,11 @@ class CopyExecution:
         offsets: dict[TopicPartition, tuple[int, str]] = {}
         records: list[OutputRecord] = []
         for copy in self._copies:
-            partitions = [(copy.target.name, each) for each in range(copy.partitions)]
             if copy.is_changelog:
-                completed |= {each: (journal.ends[each], "") for each in partitions}
+                completed |= {each: (journal.ends[each], "") for each in copy.target_partitions}
                 continue
-            starts = self._cluster.bounds(partitions)
-            committed = self._cluster.committed((copy.source, each) for each in range(copy.partitions))
+            starts = self._cluster.bounds(copy.target_partitions)
+            committed = self._cluster.committed(copy.source_partitions)
             for (_, partition), found in committed.items():
                 target = copy.target.name, partition
                 records += unprocessed_records(self._cluster, copy, partition, found.offset)
@@ -279,10 +262,9 @@ def source_problems(
 ) -> Iterable[Problem]:
     """Yield transactions and reshards that are not complete, and too many unprocessed records."""
     for copy in copies:
-        partitions = [(copy.source, each) for each in range(copy.partitions)]
-        for topic, partition in cluster.open_transactions(partitions):
+        for topic, partition in cluster.open_transactions(copy.source_partitions):
             yield problems.open_transaction(application, topic, partition)
-        committed = cluster.committed(partitions, stable=False)
+        committed = cluster.committed(copy.source_partitions, stable=False)
         if any(decode_mark(each.text) is not None for each in committed.values()):
             yield copy_refused(
                 copy.target.name,
@@ -291,7 +273,7 @@ def source_problems(
                 "Complete it with the document of the old version: run the same command again.",
             )
         if not copy.is_changelog:
-            bounds = cluster.bounds(partitions)
+            bounds = cluster.bounds(copy.source_partitions)
             waiting = sum(
                 max(0, end - max(first, committed[each].offset or 0)) for each, (first, end) in bounds.items()
             )
@@ -320,8 +302,7 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
     incomplete = incomplete_copies(copies, cluster)
     for copy in copies:
         topic = copy.target.name
-        partitions = [(topic, each) for each in range(copy.partitions)]
-        bounds = cluster.bounds(partitions)
+        bounds = cluster.bounds(copy.target_partitions)
         has_records = topic not in incomplete and any(
             chunk.records
             for (_, partition), (first, end) in bounds.items()
@@ -331,7 +312,8 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
             not copy.is_changelog
             and (has_records or has_deleted_records(bounds))
             and any(
-                found.offset is not None for found in cluster.committed(partitions, stable=False).values()
+                found.offset is not None
+                for found in cluster.committed(copy.target_partitions, stable=False).values()
             )
         ):
             yield copy_refused(
@@ -345,7 +327,7 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
                 topic,
                 "it has records already",
                 "an empty topic, or none",
-                copy_problems.delete_unless_started(topic),
+                copy_plan.delete_unless_started(topic),
             )
 
 
@@ -360,7 +342,7 @@ def create_topics(connection: Connection, copies: Sequence[TopicCopy], cluster: 
         return
     admin = admin_client(connection)
     if failed := tuple(failures(request_new_topics(admin, [copy.target for copy in copies]))):
-        raise ProblemsError([copy_problems.creation_failed("; ".join(failed))])
+        raise ProblemsError([copy_plan.creation_failed("; ".join(failed))])
     await_new_topics(copies, cluster)
 
 
@@ -385,5 +367,5 @@ def await_new_topics(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> No
                 if found == copy.partitions:
                     break
                 if is_last:
-                    raise ProblemsError([copy_problems.other_count(topic, found, copy.partitions)])
+                    raise ProblemsError([copy_plan.other_count(topic, found, copy.partitions)])
             time.sleep(_POLL_SECONDS)

@@ -34,20 +34,17 @@ class UnprocessedRange:
     end: int
 
 
+@attrs.define(eq=False)
 class UnprocessedRecords:
     """The unprocessed records of the inputs of a reshard, as they are committed now."""
 
-    def __init__(
-        self,
-        reshard: Reshard,
-        cluster: ReshardCluster,
-        committed: Mapping[TopicPartition, Committed],
-    ) -> None:
-        self._reshard = reshard
-        self._cluster = cluster
-        self._committed = committed
-        partitions = [(each.topic, number) for each in reshard.inputs for number in range(each.present)]
-        self._bounds = cluster.bounds(partitions)
+    _reshard: Reshard
+    _cluster: ReshardCluster
+    _committed: Mapping[TopicPartition, Committed]
+    _bounds: Mapping[TopicPartition, tuple[int, int]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._bounds = self._cluster.bounds(self._reshard.input_partitions)
 
     def problems(self, *, has_begun: bool = False) -> Sequence[Problem]:
         """Return why the application would process records without their state, at most ten.
@@ -58,9 +55,7 @@ class UnprocessedRecords:
         found: list[Problem] = []
         total = 0
         for change in self._reshard.inputs:
-            committed = {
-                number: each for (topic, number), each in self._committed.items() if topic == change.topic
-            }
+            committed = self._committed_of(change.topic)
             if problem := change.problem(self._reshard.application, committed):
                 found.append(problem)
             if not has_begun:
@@ -76,7 +71,10 @@ class UnprocessedRecords:
         """Yield the records of topics that are rewritten, for their new partitions, in the order of time."""
         for change in self._reshard.inputs:
             if change.is_rewritten:
-                parts = [list(self._records(change, each)) for each in self._ranges(change)]
+                parts = [
+                    [record for chunk in self._chunks(change, each) for record in chunk.records]
+                    for each in self._ranges(change)
+                ]
                 # Records of one partition keep their order: only the partitions are merged.
                 records = list(merge(*parts, key=lambda each: each[3]))
                 [targets] = change.partitions(
@@ -95,9 +93,7 @@ class UnprocessedRecords:
         """
         found: dict[TopicPartition, tuple[int, str]] = {}
         for change in self._reshard.inputs:
-            committed = {
-                number: each for (topic, number), each in self._committed.items() if topic == change.topic
-            }
+            committed = self._committed_of(change.topic)
             if not change.is_rewritten and all(each.offset is None for each in committed.values()):
                 continue  # the application has read nothing of the topic
             for number in range(change.after):
@@ -108,6 +104,9 @@ class UnprocessedRecords:
                 offset = self._offset(change, number, committed)
                 found[change.topic, number] = offset, change.text(number, committed)
         return found
+
+    def _committed_of(self, topic: str) -> Mapping[int, Committed]:
+        return {number: each for (name, number), each in self._committed.items() if name == topic}
 
     def _without_offset(self, change: InputChange, committed: Mapping[int, Committed]) -> Iterator[Problem]:
         """Yield the partitions of a source topic that have records and no offset, although others have one.
@@ -135,10 +134,6 @@ class UnprocessedRecords:
             start = first if committed is None else max(first, committed)
             if start < end:
                 yield UnprocessedRange(number, start, end)
-
-    def _records(self, change: InputChange, part: UnprocessedRange) -> Iterator[InputRecord]:
-        for chunk in self._chunks(change, part):
-            yield from chunk.records
 
     def _chunks(self, change: InputChange, part: UnprocessedRange) -> Iterator[RecordChunk]:
         return self._cluster.read_range(change.topic, part.partition, part.first, part.end)

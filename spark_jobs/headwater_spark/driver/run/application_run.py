@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Protocol
 
 import attrs
 import structlog
@@ -29,7 +28,7 @@ from headwater_spark.driver.failures import (
     spark_unsupported,
 )
 from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
-from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.metrics import Instruments, StartingApplication
 from headwater_spark.driver.preflight import (
     RunnableDocument,
     check_runnable,
@@ -42,7 +41,6 @@ from headwater_spark.driver.preflight import (
 )
 from headwater_spark.driver.queries.progress import Records
 from headwater_spark.driver.run.options import RunOptions, folder_of
-from headwater_spark.driver.run.starting_application import StartingApplication
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.jvm import JvmStart, jvm_end
 from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages, start_session
@@ -62,22 +60,18 @@ _NOTICE_SECONDS = 1.0
 """How much later than its effects the end of the JVM, or a signal, is noticed at most."""
 
 
-class StartSteps(Protocol):
-    """The steps of a start (`StartingApplication`)."""
-
-    def begin(self, step: str) -> None:
-        """Log a step, and show it in the status."""
-        ...
-
-
 @contextmanager
 def wait_reported(
-    steps: StartSteps, step: str, master: str, slots: Callable[[], int], poll_seconds: float = _POLL_SECONDS
+    begin: Callable[[str], None],
+    step: str,
+    master: str,
+    slots: Callable[[], int],
+    poll_seconds: float = _POLL_SECONDS,
 ) -> Iterator[None]:
     """Begin `step`; while the block runs and Spark has no executor, show that the start waits for one.
 
-    `slots` returns the number of tasks that the executors can run at the same time. Without executors, a
-    warning is logged every half minute.
+    `begin` logs a step, and shows it in the status. `slots` returns the number of tasks that the executors
+    can run at the same time. Without executors, a warning is logged every half minute.
     """
     ended = threading.Event()
 
@@ -93,7 +87,7 @@ def wait_reported(
                 return
             if has_none is not is_waiting:
                 is_waiting = has_none
-                steps.begin(f"waiting for executors of {master}" if has_none else step)
+                begin(f"waiting for executors of {master}" if has_none else step)
             now = time.monotonic()
             if has_none and now - reported_at >= _REPORT_SECONDS:
                 reported_at = now
@@ -104,7 +98,7 @@ def wait_reported(
                     fix="check that workers run, and that other applications leave cores and memory free",
                 )
 
-    steps.begin(step)
+    begin(step)
     watcher = threading.Thread(target=watch, name="executors", daemon=True)
     watcher.start()
     try:
@@ -186,12 +180,8 @@ class ApplicationRun:
         with GatewayWatch(gateway_port()) as gateway:
             try:
                 context = spark.sparkContext
-                with wait_reported(
-                    self.starting,
-                    "checking classes and connector",
-                    str(context.master),
-                    task_slots(context),
-                ):
+                step, slots = "checking classes and connector", task_slots(context)
+                with wait_reported(self.starting.begin, step, str(context.master), slots):
                     ship_packages(spark)
                     check_user_classes(spark, runnable)
                 application = StreamsApplication(

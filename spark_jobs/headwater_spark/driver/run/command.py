@@ -9,7 +9,7 @@ import click
 from headwater.command_line import all_of, job_options
 from headwater.control.logs import LogFormat
 from headwater.kafka.command_line import NamedPath
-from headwater_spark.driver.run.installed import runtime_installed
+from headwater_spark.driver.run import runtime_installed
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -15,10 +15,9 @@ import structlog
 from headwater.command_line import Termination
 from headwater.control import Access, ControlServer, Surface
 from headwater.model.problems import ProblemsError
-from headwater_spark.driver.metrics import Instruments
-from headwater_spark.driver.run.installed import runtime_installed
+from headwater_spark.driver.metrics import Instruments, StartingApplication
+from headwater_spark.driver.run import runtime_installed
 from headwater_spark.driver.run.options import RunOptions, load_document
-from headwater_spark.driver.run.starting_application import StartingApplication
 from headwater_spark.driver.spark_session.jvm import JvmStart, kill_jvm
 from headwater_spark.driver.spark_session.requirements import start_problems
 from headwater_spark.driver.spark_session.session import launch_jvm

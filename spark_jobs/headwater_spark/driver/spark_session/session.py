@@ -33,6 +33,8 @@ _OF_ALL_SESSIONS: Mapping[str, str] = {
     # Avoids a warning: Spark never plans streams adaptively.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Of Spark SQL's own shuffles only: tasks are assigned by their partition.
+    "spark.sql.shuffle.partitions": "4",
     # A text of a document must not read variables: `${env:NAME}` would be one of the environment.
     "spark.sql.variable.substitute": "false",
     # A batch without data has no effect here: records and ticks advance the time.
@@ -85,14 +87,12 @@ class SessionSettings:
     """How the session of an application is created.
 
     `master` None = set by `spark-submit`. `jars` contain Spark's Kafka connector, unless Spark has it.
-    `shuffle_partitions` applies to Spark SQL's own shuffles only; tasks are assigned by their partition.
     `conf` overrides every other setting.
     """
 
     application: str
     master: str | None = None
     jars: tuple[str, ...] = ()
-    shuffle_partitions: int = 4
     local_checkpoints: bool = True
     """Checkpoints are on a disk of this machine: renaming a file there needs no Hadoop shell."""
     java_options: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class SessionSettings:
 
     def spark(self) -> dict[str, str]:
         """Return Spark's settings by key."""
-        settings = {**_OF_ALL_SESSIONS, "spark.sql.shuffle.partitions": str(self.shuffle_partitions)}
+        settings = dict(_OF_ALL_SESSIONS)
         if self.local_checkpoints:
             settings["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
         if self.jars:

@@ -8,6 +8,7 @@ than its start: a later start is not affected.
 from collections.abc import Collection, Mapping
 from secrets import token_hex
 
+import attrs
 import structlog
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
@@ -23,22 +24,20 @@ _POLL_SECONDS = 5.0
 """How long the thread that also restarts failed queries waits for an answer."""
 
 
+@attrs.define(eq=False)
 class ShutdownRequests:
     """The requests to the clients of one application; one thread at a time may use it.
 
     Without `is_possible` no failure is answered with `shutdown-application`: nothing is read or sent.
     """
 
-    def __init__(
-        self, connection: Connection, application: str, client_id: str, *, is_possible: bool
-    ) -> None:
-        self._is_possible = is_possible
-        self._application = application
-        self._client_id = client_id
-        self._connection = connection
-        self._topics: tuple[str, ...] = ()
-        self._known: Mapping[str, str] = {}
-        self._consumer: Consumer | None = None
+    _connection: Connection
+    _application: str
+    _client_id: str
+    _is_possible: bool = attrs.field(kw_only=True)
+    _topics: tuple[str, ...] = attrs.field(default=(), init=False)
+    _known: Mapping[str, str] = attrs.field(factory=dict, init=False)
+    _consumer: Consumer | None = attrs.field(default=None, init=False)
 
     def start(self, topics: Collection[str]) -> None:
         """Remember the requests of the past. `topics` are the source topics, the same for all clients.

@@ -13,9 +13,9 @@ from headwater_spark.engine.column_operators.rows import (
     write_column,
 )
 from headwater_spark.engine.columns import TopicColumns
-from headwater_spark.engine.operators.interface import TaskServices
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Value
+from headwater_spark.engine.task_context import TaskContext
 
 _PARAMETERS = ("key", "value", "timestamp", "headers")
 _OF_RECORD: Final = ("topic", "partition", "offset", "timestamp", "headers", "current")
@@ -29,7 +29,7 @@ class FunctionOf(Protocol):
     def __call__(self, text: str | None, *parameters: str) -> Callable[..., Value]: ...
 
 
-def column_functions(task: TaskServices) -> FunctionOf:
+def column_functions(task: TaskContext) -> FunctionOf:
     """Return the function that compiles expressions for rows in columns.
 
     It raises `NotInColumnsError` for an expression that reads the current input record.

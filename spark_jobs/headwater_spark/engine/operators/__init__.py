@@ -2,13 +2,7 @@
 
 from collections.abc import Mapping
 
-from headwater_spark.engine.operators import (
-    joins,
-    processors,
-    stateless,
-    stream_aggregate,
-    tables,
-)
+from headwater_spark.engine.operators import joins, processors, stateless, stream_aggregate, tables
 from headwater_spark.engine.operators.interface import OperatorFactory
 
 FACTORIES: Mapping[type, OperatorFactory] = {

@@ -125,7 +125,7 @@ def can_cache_values(behavior: StreamAggregate, context: OperatorContext, kind: 
     """
     if context.task.program.settings.on_processing_error != "fail" or behavior.emit_on_close:
         return False
-    typed = context.task.typed_store(behavior.store)
+    typed = context.task.stores.typed(behavior.store)
     users = [
         node
         for node in context.task.program.nodes
@@ -214,8 +214,6 @@ class EmissionOnClose:
     is constant within a batch, so a deferred emission is done when the batch ends, or before windows expire.
 
     Args:
-        context: The context of the node.
-        store: The name of the store.
         kept_ms: How far stream time may pass the last emission before closed windows expire.
         closed: Finds the closed windows.
     """

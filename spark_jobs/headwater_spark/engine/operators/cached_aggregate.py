@@ -49,9 +49,9 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, genera
     """
     functions = functions_of(behavior.aggregation, context)
     totals = Totals(context.store(behavior.store, TimestampedKeyValueBytes), behavior, context, functions)
-    context.task.on_column_totals(context.node.name, totals)
+    context.task.column_totals[context.node.name] = totals
     if behavior.aggregation.kind is AggregationKind.COUNT and totals.are_whole_numbers:
-        context.task.on_key_counts(context.node.name, totals.count_per_key())
+        context.task.add_counts[context.node.name] = totals.count_per_key()
         return _count_records(totals, context, general)
     return _aggregate_records(totals, context, general)
 
@@ -114,10 +114,6 @@ def _aggregate_records(totals: "Totals", context: OperatorContext, general: Proc
             grow(key_bytes, total)
 
     return process
-
-
-def _is_int_64(total: Value) -> bool:
-    return type(total) is int and -_INT_64 <= total < _INT_64
 
 
 class Totals:
@@ -262,7 +258,9 @@ class Totals:
 
     def grow(self, key: bytes, total: Value) -> None:
         """Reserve more for a large total, and as much again: it may grow with each record."""
-        if total is None or type(total) in (bool, float) or _is_int_64(total):
+        if total is None or type(total) in (bool, float):
+            return
+        if type(total) is int and -_INT_64 <= total < _INT_64:
             return
         if type(total) is str and self.per_character:
             size = len(total) * self.per_character + 2
@@ -292,9 +290,7 @@ class Totals:
         return size
 
     def count(self) -> None:
-        self._move_to_store()
-
-    def _move_to_store(self) -> None:
+        """Move the totals to the store's cache, which counts its entries."""
         entries = list(self._entries())
         self._room.clear()
         self.pending.clear()
@@ -319,7 +315,7 @@ class Totals:
             if wrote:
                 self._write()
             else:
-                self._move_to_store()
+                self.count()
         self._room.clear()
         return wrote
 

@@ -12,12 +12,9 @@ import attrs
 
 from headwater.model.formats import Format
 from headwater.model.nodes import ProcessorNode
-from headwater_spark.engine.clocks import Clock
-from headwater_spark.engine.key_counts import CountPerKey, WindowCounts
-from headwater_spark.engine.program_interface import EngineSettings, Program, Serde
-from headwater_spark.engine.records import CurrentRecord, Headers, Value
-from headwater_spark.engine.stores.layers import Append
-from headwater_spark.processors import Cancellable, PunctuationType
+from headwater_spark.engine.program_interface import EngineSettings, Serde
+from headwater_spark.engine.records import Clock, Headers, Value
+from headwater_spark.engine.task_context import TaskContext
 
 Process = Callable[[Value, Value, int, Headers], None]
 """(key, value, timestamp, headers)"""
@@ -35,67 +32,6 @@ class NotRunnableError(Exception):
     """The document contains a node but not its behavior."""
 
 
-class TaskServices(Protocol):
-    """What operators use of their task (`task_context.TaskContext`)."""
-
-    program: Program
-    partition: int
-    append: Append
-    current: CurrentRecord
-    stream_time: Clock
-    """The largest timestamp of the task's input."""
-    task_id: str
-    logger: Callable[[str], Callable[..., None]]
-    """Node name → function (event, **fields) that logs a record."""
-
-    @property
-    def application_id(self) -> str: ...
-    def wall_clock(self) -> int:
-        """Return the wall-clock time of the batch, in milliseconds."""
-        ...
-
-    def is_global_store(self, name: str) -> bool: ...
-    def typed_store(self, name: str) -> Value:
-        """Return the store with the interface of its kind (`StoreSettings.kind`)."""
-        ...
-
-    def clock(self, name: str) -> Clock: ...
-
-    def schedule(
-        self,
-        node: str,
-        interval_ms: int,
-        kind: PunctuationType,
-        callback: Callable[[int], None],
-    ) -> Cancellable: ...
-
-    def on_open(self, node: str, open_: Callable[[], None]) -> None:
-        """Call `open_` before the first batch, parents before children."""
-        ...
-
-    def on_batch_end(self, finish: Callable[[], None]) -> None:
-        """Call `finish` after the records of each batch, before caches are flushed."""
-        ...
-
-    def on_close(self, close: Callable[[], None]) -> None: ...
-
-    def on_key_counts(self, node: str, count: CountPerKey) -> None:
-        """Call `count` once per key of a batch, if possible, not the node per record (`key_counts`)."""
-        ...
-
-    def on_window_counts(self, node: str, counter: WindowCounts) -> None:
-        """Let `counter` process a batch in columns, if possible, not the node per record."""
-        ...
-
-    def on_column_totals(self, node: str, totals: object) -> None:
-        """Aggregate whole columns, if possible, with the totals of a node (`cached_aggregate.Totals`)."""
-        ...
-
-    def drop(self, node: str, reason: str) -> None:
-        """Count a dropped record (`dropped-records-total`)."""
-        ...
-
-
 @attrs.frozen
 class OperatorContext:
     """What an operator knows of its node and task."""
@@ -104,7 +40,7 @@ class OperatorContext:
     children: Mapping[str, Process]
     """In declaration order."""
     forward: Process
-    task: TaskServices
+    task: TaskContext
 
     @property
     def settings(self) -> EngineSettings:
@@ -129,7 +65,7 @@ class OperatorContext:
     def store(self, name: str, kind: type[StoreType]) -> StoreType:
         """Return the typed store; `kind` only tells the type checker its class."""
         del kind
-        store: StoreType = self.task.typed_store(name)
+        store: StoreType = self.task.stores.typed(name)
         return store
 
     def clock(self, name: str = "") -> Clock:

@@ -14,12 +14,7 @@ from headwater_spark.engine.records import Context, Headers, Value
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.interfaces import NOT_PUT
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
-from headwater_spark.engine.stores.layers import (
-    TIMESTAMP,
-    StoreBytes,
-    read_timestamp,
-    with_timestamp,
-)
+from headwater_spark.engine.stores.layers import TIMESTAMP, StoreBytes, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.versioned import VersionedBytes
 
 Get = Callable[[Value], tuple[Value, int] | None]
@@ -49,7 +44,7 @@ class TableStore(Protocol):
 
 def table_store(name: str, context: OperatorContext, *, sends_old: bool) -> TableStore:
     """Return the store of a table without windows, timestamped or versioned."""
-    typed = context.task.typed_store(name)
+    typed = context.task.stores.typed(name)
     if isinstance(typed, VersionedBytes):
         return _VersionedTable(typed, context, sends_old=sends_old)
     return _TimestampedTable(typed, context, sends_old=sends_old)

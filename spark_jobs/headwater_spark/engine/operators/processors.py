@@ -12,13 +12,7 @@ from headwater_spark.engine.operators.interface import (
 )
 from headwater_spark.engine.records import NO_RECORD, Headers, Value
 from headwater_spark.engine.serdes.plain import equal_in_java
-from headwater_spark.processors import (
-    Cancellable,
-    FunctionProcessor,
-    PunctuationType,
-    Record,
-    RecordMetadata,
-)
+from headwater_spark.processors import Cancellable, FunctionProcessor, PunctuationType, Record, RecordMetadata
 
 
 class TaskProcessorContext:
@@ -35,7 +29,7 @@ class TaskProcessorContext:
 
     @property
     def application_id(self) -> str:
-        return self._task.application_id
+        return self._task.program.application_id
 
     @property
     def task_id(self) -> str:
@@ -61,9 +55,9 @@ class TaskProcessorContext:
             current.context = before
 
     def state_store(self, name: str) -> Value:
-        if name not in self._context.node.stores and not self._task.is_global_store(name):
+        if name not in self._context.node.stores and not self._task.stores.is_global(name):
             raise KeyError(f"{self._context.node.name} is not connected to a store {name}")
-        return self._task.typed_store(name)
+        return self._task.stores.typed(name)
 
     def schedule(
         self,

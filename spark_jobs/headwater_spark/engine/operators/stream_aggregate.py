@@ -23,7 +23,7 @@ from headwater_spark.engine.operators.aggregation import (
     functions_of,
 )
 from headwater_spark.engine.operators.cached_aggregate import cached_aggregate
-from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process, TaskServices
+from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from headwater_spark.engine.operators.materialized import table_store
 from headwater_spark.engine.operators.windowed_aggregates import (
     session_aggregate,
@@ -33,13 +33,14 @@ from headwater_spark.engine.operators.windowed_aggregates import (
 from headwater_spark.engine.records import Headers, Value
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import Logged
+from headwater_spark.engine.task_context import TaskContext
 
 
-def counts_fast(behavior: StreamAggregate, task: TaskServices) -> bool:
+def counts_fast(behavior: StreamAggregate, task: TaskContext) -> bool:
     """Return whether `count_fast` counts: without windows, in a store with timestamps, longs and no cache."""
     if behavior.window is not None:
         return False
-    typed = task.typed_store(behavior.store)
+    typed = task.stores.typed(behavior.store)
     return (
         type(typed) is TimestampedKeyValueBytes
         and isinstance(typed.below, Logged)

@@ -95,7 +95,7 @@ def _count_in_columns(
     if not counts_alone(behavior, window, context):
         return add_to_window
     counts = CachedCounts(behavior, window, context, add_to_window)
-    context.task.on_window_counts(context.node.name, counts)
+    context.task.window_counts[context.node.name] = counts
     return counts.add_to_window
 
 

@@ -15,8 +15,8 @@ from headwater_spark.engine.partitioners.hashing import (
     PartitionerError,
     UserPartitioner,
 )
-from headwater_spark.engine.partitioners.murmur2_arrays import positive_hashes
 from headwater_spark.engine.scaling.moved_stores import KeySlice, MovedStore
+from headwater_spark.engine.scaling.transfers import positive_hashes
 
 _LENGTH = 4
 _CHANCE = 1e12
@@ -98,7 +98,7 @@ def find_layouts(
     """Return the layouts that a store may have; exactly one = it is certain.
 
     Args:
-        kind: The kind of the store, which rules out some.
+        kind: Rules out some.
         entries: Partition → keys of entries that exist.
         partitions: The partition count of the changelog topic.
         name: The name of the store. Kafka Streams chooses some, or their ends, and with them the layout.

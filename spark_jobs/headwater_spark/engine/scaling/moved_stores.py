@@ -16,7 +16,7 @@ from headwater_spark.engine.program_interface import Program
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.serdes.internal_topics import names_processor, without_processor
-from headwater_spark.engine.task_state import TaskState
+from headwater_spark.engine.stores.backend import BatchedState
 
 _TIME, _SEQUENCE, _SIDE, _LENGTH = 8, 4, 1, 4
 _WINDOW_BYTES = {"time": _TIME, "session": 2 * _TIME}
@@ -178,15 +178,11 @@ def can_delete_later(program: Program) -> bool:
 class MovedEntries:
     """The entries of one task whose keys belong to other processors.
 
-    Args:
-        stores: The stores of the sub-topology, for which `can_delete_later` holds.
-        state: The local state of the task.
-        processor: The number of the task.
-        processors: The present processors of the application.
+    `can_delete_later` holds for the `stores` of the sub-topology.
     """
 
     def __init__(
-        self, stores: Sequence[MovedStore], state: TaskState, processor: int, processors: Processors
+        self, stores: Sequence[MovedStore], state: BatchedState, processor: int, processors: Processors
     ) -> None:
         self._left = list(stores)
         self._start = b""

@@ -54,18 +54,21 @@ class Backend(Protocol):
 
 
 class BatchedState:
-    """`TaskState` on a backend: overlays have the writes of a batch until it is committed."""
+    """Stores and clocks of a task on a backend: overlays have the writes of a batch until it is committed."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._overlays: dict[str, Overlay] = {}
         self.metadata: dict[str, int] = dict(backend.latest().metadata)
+        """Clocks and schedules by name, as of the last applied batch; the task updates them. One object."""
 
     @property
     def version(self) -> int:
+        """The number of applied batches, which is also the number of the next batch."""
         return self._backend.latest().version
 
     def store(self, name: str) -> Overlay:
+        """Return a store with the writes of the running batch; always the same object."""
         if name not in self._overlays:
             self._overlays[name] = Overlay(self._backend.open(name))
         return self._overlays[name]
@@ -74,13 +77,22 @@ class BatchedState:
         return {name: overlay.written for name, overlay in self._overlays.items() if overlay.written}
 
     def prepare(self, batch: int) -> None:
+        """Save the running batch durably, separate from the stores."""
         changes = {name: dict(entries) for name, entries in self.changes().items()}
         self._backend.save_prepared(Prepared(batch, dict(self.metadata), changes))
 
     def commit(self, batch: int, offsets: Mapping[str, int] | None = None) -> None:
+        """Apply the running batch to the stores, all or nothing.
+
+        `offsets`: changelog topic → offset to restore from next.
+        """
         self._apply(self.changes(), batch, self.metadata, offsets or {})
 
     def recover(self, version: int, batch_id: int | None = None) -> bool:
+        """Apply the prepared batch if this leads to `version`; False = restore from the changelog topics.
+
+        `batch_id` is the id of the batch that was committed as `version`; None = it has none.
+        """
         if self.version == version and self.metadata.get(BATCH_ID) == batch_id:
             return True
         prepared = self._backend.prepared()
@@ -101,6 +113,7 @@ class BatchedState:
         self._backend.clear()
 
     def offsets(self) -> Mapping[str, int]:
+        """Changelog topic → first offset that is not in the state yet."""
         return self._backend.latest().offsets
 
     def close(self) -> None:

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import attrs
 
-from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Serde
-from headwater_spark.engine.records import Headers, Value
+from headwater_spark.engine.records import Clock, Headers, Value
 from headwater_spark.engine.stores.overlay import EntryOrder, Overlay
 
 _TIME = 8

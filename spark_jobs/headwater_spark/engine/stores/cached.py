@@ -19,7 +19,6 @@ from headwater_spark.engine.stores.uncounted import UNWRITTEN, KeyRange, Uncount
 OnFlush = Callable[[bytes, bytes | None, bytes | None, Context], None]
 """(key, new, old, context of the latest update)"""
 
-
 Fail = Callable[[Exception], NoReturn]
 """Raises the error that ends the batch; the current record is the update's."""
 
@@ -38,16 +37,16 @@ class Cached:
     """
 
     __slots__ = (
-        "_below",
         "_current",
-        "_fail",
-        "_flush_first",
         "_keeps_reads",
         "_needs_old",
         "_on_flush",
         "_uncounted",
+        "below",
         "cache",
         "entries",
+        "fail",
+        "flush_first",
         "get",
         "get_before_put",
         "lowest",
@@ -67,11 +66,11 @@ class Cached:
         *,
         keeps_reads: bool = True,
     ) -> None:
-        self._below = below
+        self.below = below
         self.put_below = below.put
         self.read_old: Get = below.overlay.get
         self._current = current
-        self._fail = fail
+        self.fail = fail
         self.overlay = Overlay(below.overlay)
         self.lowest = below.overlay
         self.cache = cache
@@ -85,12 +84,8 @@ class Cached:
         self.get_before_put: Get = self._getter_before_put()
         self._on_flush: OnFlush | None = None
         self._needs_old = True
-        self._flush_first: Callable[[], bool] | None = None
-
-    @property
-    def below(self) -> Logged:
-        """The layer below, for an operator with its own cache (`flush_with`)."""
-        return self._below
+        self.flush_first: Callable[[], bool] | None = None
+        """What is called when this cache is flushed, before its own updates are written (`flush_with`)."""
 
     def write_with(self, put: Put, read_old: Get) -> None:
         """Write updates with `put`, and read the values that they replace with `read_old`."""
@@ -100,21 +95,12 @@ class Cached:
         """Return whether a key that was written in this batch is still an entry."""
         return key in self.overlay.written and (self.cache.limit >= 0 or key in self.entries.sizes)
 
-    @property
-    def flush_first(self) -> Callable[[], bool] | None:
-        """What is called when this cache is flushed, before its own updates are written."""
-        return self._flush_first
-
-    @property
-    def fail(self) -> Fail:
-        return self._fail
-
     def flush_with(self, flush: Callable[[], bool]) -> None:
         """Call `flush` when this cache is flushed, before its own updates are written.
 
         `flush` returns whether it has written updates.
         """
-        self._flush_first = flush
+        self.flush_first = flush
 
     def listen(self, on_flush: OnFlush, *, needs_old: bool) -> None:
         """Call `on_flush` for each update that is flushed; without `needs_old`, with no old value."""
@@ -142,7 +128,7 @@ class Cached:
         Readers see the cache until all are written, as listeners may read. New updates that listeners cause
         remain for the next flush.
         """
-        wrote_first = self._flush_first is not None and self._flush_first()
+        wrote_first = self.flush_first is not None and self.flush_first()
         if not self._uncounted.contexts:
             return self.entries.flush() or wrote_first
         deleted = self._write(*self._uncounted.take_updates())
@@ -156,7 +142,7 @@ class Cached:
 
     def drop_repeats(self) -> None:
         """Drop the updates that leave the store below as it is."""
-        written, read = self.overlay.written, self._below.overlay.get
+        written, read = self.overlay.written, self.below.overlay.get
         for updates in (self._uncounted.contexts, self.entries.updates):
             for key in [key for key in updates if written[key] == read(key)]:
                 del updates[key]
@@ -261,7 +247,7 @@ class Cached:
 
     def _getter_before_put(self) -> Get:
         written, cache, keeps_reads = self.overlay.written.get, self.cache, self._keeps_reads
-        get_counted, read_below, read = self._get_counted, self._read_below, self._below.overlay.get
+        get_counted, read_below, read = self._get_counted, self._read_below, self.below.overlay.get
 
         def get(key: bytes) -> bytes | None:
             if cache.limit < 0:
@@ -282,7 +268,7 @@ class Cached:
     def _get_counted(self, key: bytes) -> bytes | None:
         value = self.overlay.written.get(key, UNWRITTEN)
         if value is UNWRITTEN:
-            value = self._below.overlay.get(key)
+            value = self.below.overlay.get(key)
         entries = self.entries
         if key in entries.sizes:
             entries.sizes.move_to_end(key)
@@ -292,7 +278,7 @@ class Cached:
 
     def _read_below(self, key: bytes) -> bytes | None:
         """Return the value of a key that was not written in this batch, and keep it as an entry."""
-        value = self._below.overlay.get(key)
+        value = self.below.overlay.get(key)
         if value is None or not self._keeps_reads:
             return value
         cache, uncounted = self.cache, self._uncounted
@@ -324,7 +310,7 @@ class Cached:
             current.context = None
             self._write_values(keys, values, contexts)
         except Exception as error:  # noqa: BLE001 - expressions and users' classes raise anything
-            self._fail(error)
+            self.fail(error)
         current.record, current.context = before
         return (
             [key for key, value in zip(keys, values, strict=True) if value is None] if None in values else []

@@ -7,9 +7,8 @@ import attrs
 
 from headwater.model.formats import Format, StoreSettings
 from headwater.model.nodes import StateStore
-from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Program, Serde
-from headwater_spark.engine.records import CurrentRecord, Headers, Value
+from headwater_spark.engine.records import Clock, CurrentRecord, Headers, Value
 from headwater_spark.engine.stores.buffers import BufferSize, JoinBufferBytes, SuppressBytes
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import KeyValueBytes, ListBytes, TimestampedKeyValueBytes

@@ -34,10 +34,7 @@ Flush = Callable[[Sequence[Update]], Iterable[bytes]]
 def bytes_per_thread(total: int, threads: int, *, has_global_thread: bool) -> int:
     """Return the bound of a stream thread's cache, in bytes (`KafkaStreams#cacheSizePerThread`).
 
-    Args:
-        total: `statestore.cache.max.bytes`.
-        threads: The number of stream threads that are alive.
-        has_global_thread: Whether a global thread has a share, too.
+    `total` is `statestore.cache.max.bytes`. Of the threads, only those that are alive count.
     """
     return total // (threads + has_global_thread) if threads else total
 

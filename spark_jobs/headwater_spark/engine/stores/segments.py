@@ -10,9 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from headwater_spark.engine.clocks import UNSET, Clock
 from headwater_spark.engine.program_interface import Serde
-from headwater_spark.engine.records import Context
+from headwater_spark.engine.records import UNSET, Clock, Context
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.interfaces import Pair
 from headwater_spark.engine.stores.layers import Get, Put, StoreBytes
@@ -154,7 +153,7 @@ class KeyIndex:
         self._grouped = 0
 
     def _read(self, key: bytes) -> list[bytes]:
-        found = self._read_segments(key)
+        found = [entry_key for entry_key, _ in self.stored_entries(key)]
         if self._cached is not None:
             self._group_written(self._cached)
             written = self._written.pop(key, None)
@@ -163,9 +162,6 @@ class KeyIndex:
             found = [entry_key for entry_key in every if cached.get(entry_key, b"") is not None]
         self._entry_keys[key] = found
         return found
-
-    def _read_segments(self, key: bytes) -> list[bytes]:
-        return [entry_key for entry_key, _ in self.stored_entries(key)]
 
     def stored_entries(self, key: bytes) -> list[Pair]:
         """Return the entries of `key` below any cache that may be visible, in order."""

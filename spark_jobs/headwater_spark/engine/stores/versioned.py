@@ -6,9 +6,8 @@ deletion. In the changelog, the timestamp of a record is the time from which it 
 
 from collections.abc import Callable, Iterator
 
-from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Serde
-from headwater_spark.engine.records import Value
+from headwater_spark.engine.records import Clock, Value
 from headwater_spark.engine.stores.interfaces import NOT_PUT, VersionedRecord
 from headwater_spark.engine.stores.overlay import Overlay
 

@@ -5,9 +5,8 @@ The suffix of an entry key is `start(8) â€– sequence(4)` for windows, `end(8) â€
 
 from collections.abc import Callable, Iterable, Iterator
 
-from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Serde
-from headwater_spark.engine.records import Context, Value, ValueAndTimestamp, Windowed
+from headwater_spark.engine.records import Clock, Context, Value, ValueAndTimestamp, Windowed
 from headwater_spark.engine.stores.layers import TIMESTAMP, Get, StoreBytes, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.overlay import BatchValues
 from headwater_spark.engine.stores.segments import LAST_TIME, SEGMENT, TIME, SegmentedStore

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine.partitioners.hashing import default_partition, murmur2, positive_hash
-from headwater_spark.engine.partitioners.murmur2_arrays import positive_hashes
+from headwater_spark.engine.scaling.transfers import positive_hashes
 
 RECORDED = json.loads((Path(__file__).parents[3] / "oracle" / "partitioner.json").read_text())["rows"]
 

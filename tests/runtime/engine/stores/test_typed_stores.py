@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.model.formats import Format
-from headwater_spark.engine.clocks import Clock
-from headwater_spark.engine.records import CurrentRecord, OutputRecord, Windowed
+from headwater_spark.engine.records import Clock, CurrentRecord, OutputRecord, Windowed
 from headwater_spark.engine.serdes import serde_of
 from headwater_spark.engine.stores.buffers import BufferSize, JoinBufferBytes, SuppressBytes
 from headwater_spark.engine.stores.cached import Cached

@@ -9,13 +9,7 @@ from headwater_spark.engine.expressions.faults import EvaluationError
 from headwater_spark.engine.expressions.functions import FUNCTIONS
 from headwater_spark.engine.expressions.functions.strings import ilike, like, like_pattern, rlike
 from headwater_spark.engine.expressions.functions.strings import pattern as regular
-from headwater_spark.engine.expressions.source import (
-    CodeGenerator,
-    Emitter,
-    constant,
-    is_literal,
-    null_test,
-)
+from headwater_spark.engine.expressions.source import CodeGenerator, Emitter, constant, is_literal, null_test
 from headwater_spark.engine.records import Value
 
 _COMPARED_INLINE = frozenset((int, str))

@@ -6,11 +6,7 @@ The parameters of a joiner are `left`, `right`, `key`, whichever side the curren
 from collections.abc import Mapping
 
 from headwater_spark.engine.operators.interface import OperatorFactory
-from headwater_spark.engine.operators.joins import (
-    foreign_key,
-    stream_stream,
-    table_joins,
-)
+from headwater_spark.engine.operators.joins import foreign_key, stream_stream, table_joins
 
 FACTORIES: Mapping[type, OperatorFactory] = {
     **stream_stream.FACTORIES,

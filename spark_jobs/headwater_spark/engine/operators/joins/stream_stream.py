@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from headwater.model.behaviors import JoinWindowed, StreamSelfJoin, StreamStreamJoin
-from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
-from headwater_spark.engine.records import CurrentRecord, Headers, Value
+from headwater_spark.engine.records import Clock, CurrentRecord, Headers, Value
 from headwater_spark.engine.stores.key_value import ListBytes
 from headwater_spark.engine.stores.windows import WindowBytes
 
