@@ -45,7 +45,7 @@ _FORMATS = ("text", "json", "dot", "mermaid", "svg", *_TOOL_FORMATS)
     type=click.Choice(_FORMATS),
     default="text",
     show_default=True,
-    help="strimzi, terraform, jikkou: resources of these tools. exclusions: what they must leave alone.",
+    help="strimzi, terraform, jikkou: resources of these tools. exclusions: what they must ignore.",
 )
 @click.option(
     "--strimzi-cluster", metavar="NAME", help="With --format strimzi: the name of the `Kafka` resource."
@@ -140,11 +140,10 @@ def _tool_resources(form: str, compiled: Sequence[CompiledApplication], strimzi_
 
 
 def _print_tables(compiled: Sequence[CompiledApplication]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-
     from headwater.report.compiled import compile_rich  # noqa: PLC0415
+    from headwater.report.problems import output_console  # noqa: PLC0415
 
-    Console(highlight=False, soft_wrap=True).print(compile_rich(compiled))
+    output_console().print(compile_rich(compiled))
 
 
 def _note_unused(given: Sequence[tuple[str, int]], compiled: Sequence[CompiledApplication]) -> None:

@@ -57,9 +57,7 @@ def print_problems(problems: Iterable[Problem], *, after_result: bool = False) -
     if found := tuple(problems):
         from headwater.report import problems as problem_output  # noqa: PLC0415 - slow, only for problems
 
-        if after_result:
-            click.echo(err=True)
-        problem_output.print_problems(found)
+        problem_output.print_problems(found, after_result=after_result)
 
 
 @contextmanager

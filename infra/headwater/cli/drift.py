@@ -124,11 +124,11 @@ def _exit_code(found: "Drift") -> ExitCode:
 
 
 def _print_summary(found: "Drift") -> None:
-    from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
-
+    # Each format imports only what it needs.
     from headwater.report.drift.texts import drift_rich  # noqa: PLC0415
+    from headwater.report.problems import output_console  # noqa: PLC0415
 
-    Console(highlight=False, soft_wrap=True).print(drift_rich(found))
+    output_console().print(drift_rich(found))
 
 
 def _render_drift(form: str, found: "Drift") -> str:

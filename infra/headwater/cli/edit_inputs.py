@@ -203,11 +203,10 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
 
             write(edit_page(found), output)
         case _ if output is None and sys.stdout.isatty():
-            from rich.console import Console  # noqa: PLC0415
-
             from headwater.report.edits.texts import edit_rich  # noqa: PLC0415
+            from headwater.report.problems import output_console  # noqa: PLC0415
 
-            Console(highlight=False, soft_wrap=True).print(edit_rich(found))
+            output_console().print(edit_rich(found))
         case _:
             from headwater.report.edits.texts import edit_text  # noqa: PLC0415
 

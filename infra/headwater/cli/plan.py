@@ -129,11 +129,10 @@ def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":
 
 
 def _print_plan(result: "Plan") -> None:
-    from rich.console import Console  # noqa: PLC0415 - imported after the slow part
-
     from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - imported after the slow part
+    from headwater.report.problems import output_console  # noqa: PLC0415 - imported after the slow part
 
-    Console(highlight=False, soft_wrap=True).print(plan_rich(result))
+    output_console().print(plan_rich(result))
 
 
 def _now_ms() -> int:

@@ -134,11 +134,11 @@ def _exit_code(found: Upgrade) -> ExitCode:
 
 
 def _print_upgrade(found: Upgrade) -> None:
-    from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
-
+    # Each format imports only what it needs.
+    from headwater.report.problems import output_console  # noqa: PLC0415
     from headwater.report.upgrade import upgrade_rich  # noqa: PLC0415
 
-    Console(highlight=False, soft_wrap=True).print(upgrade_rich(found))
+    output_console().print(upgrade_rich(found))
 
 
 def _render_upgrade(form: str, found: Upgrade) -> str:
