@@ -9,6 +9,7 @@ import pytest
 
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
+from headwater.command_line import run_program
 from tests.cli.conftest import Headwater
 
 
@@ -88,6 +89,24 @@ def test_an_unusable_file_is_an_error_that_names_it(
     assert done.returncode in (ExitCode.PROBLEMS, ExitCode.USAGE)
     assert "Traceback" not in done.stderr
     assert "Error in Headwater itself" not in done.stderr
+
+
+def test_programs_for_spark_submit_have_the_same_exit_code() -> None:
+    assert run_program(_COMMANDS["agent run"], ["--no-such-option"]) == ExitCode.USAGE
+
+
+def test_an_unknown_home_folder_is_no_error_of_headwater(
+    headwater: Headwater, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(user: int) -> None:
+        raise KeyError(user)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    done = headwater("local", "status")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert done.stderr == "Error: The home folder of this user is not known.\n  Set HOME to a folder.\n"
 
 
 @pytest.mark.parametrize("code", [ExitCode.DRIFT, ExitCode.REFUSED, ExitCode.RESTART])
