@@ -234,6 +234,34 @@ def test_exit_code_of_a_result_whose_reader_is_gone() -> None:
     assert done.returncode == ExitCode.REFUSED
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("headwater validate nowhere.yaml", ExitCode.PROBLEMS),
+        ("headwater compile nowhere.yaml --format json", ExitCode.PROBLEMS),
+        ("headwater compile --no-such-option", ExitCode.USAGE),
+        ("headwater explain NoSuchCode", ExitCode.USAGE),
+    ],
+)
+def test_exit_code_of_an_error_whose_reader_is_gone(command: str, code: ExitCode) -> None:
+    done = _shell(f"{command} 2>&1 | true")
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_problems_without_a_reader_do_not_close_the_result(tmp_path: Path) -> None:
+    report = tmp_path / "compiled.json"
+    done = _shell(f"headwater compile {_DOCUMENT} --format json 2>&1 > {report} | true")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert json.loads(report.read_text())["applications"]
+
+
+def test_a_console_without_a_reader_does_not_end_the_process() -> None:
+    program = (
+        "from headwater.report.problems import output_console as o; o().print('plan'); raise SystemExit(3)"
+    )
+    assert _shell(f'{sys.executable} -c "{program}" | true').returncode == ExitCode.REFUSED
+
+
 @pytest.mark.parametrize("arguments", ["--version", f"validate {_DOCUMENT}", f"acls {_DOCUMENT}"])
 def test_full_disk_is_not_an_error_of_headwater(arguments: str) -> None:
     done = _shell(f"headwater {arguments} > /dev/full")

@@ -12,7 +12,7 @@ from headwater.spec import load_documents
 from tests.planner.simulated_cluster import COMPACTED, SimulatedCluster, application, changelog, repartition
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
-HOSTILE = "<script>alert('x')</script>`|@team"
+HOSTILE = "<script>alert('x')</script>`|@team##[error]\N{RIGHT-TO-LEFT OVERRIDE}"
 SOURCES = {
     "customers": 6,
     "open-orders": 4,

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import attrs
 import jsonschema
 import pytest
 from markdown_it import MarkdownIt
@@ -20,6 +21,7 @@ from headwater.report.drift.pages import drift_junit, drift_page
 from headwater.report.drift.texts import drift_json, drift_markdown, drift_text
 from headwater.report.markdown import LIMIT
 from tests.drift import drift_cases
+from tests.report.test_escaping import is_command
 
 GOLDEN = Path(__file__).parent / "golden"
 AT = datetime(2026, 11, 21, 13, 40, tzinfo=UTC)
@@ -48,6 +50,15 @@ def test_json_is_valid_for_its_schema(case: Callable[[], Drift]) -> None:
 
 def test_the_schema_has_each_kind_of_finding() -> None:
     assert SCHEMA["$defs"]["finding"]["properties"]["kind"]["enum"] == [kind.value for kind in FindingKind]
+
+
+def test_cases_of_junit_have_different_names() -> None:
+    """Of several cases with the same names, GitLab shows one."""
+    drift = drift_cases.incomplete()
+    repeated = attrs.evolve(drift, problems=(*drift.problems, *drift.problems))
+    root = ET.fromstring(drift_junit(repeated))  # noqa: S314 - text that Headwater wrote
+    names = [(case.attrib["classname"], case.attrib["name"]) for case in root.findall(".//testcase")]
+    assert len(names) == len(set(names)) == int(root.attrib["tests"])
 
 
 @pytest.mark.parametrize("case", [*CASES.values(), drift_cases.hostile])
@@ -100,8 +111,8 @@ def test_hostile_names_are_escaped() -> None:
     drift = drift_cases.hostile()
     assert "<script" not in drift_page(drift)
     for text in (drift_text(drift), drift_markdown(drift), drift_page(drift), drift_junit(drift)):
-        assert "\x1b" not in text
-        assert "\x07" not in text
+        assert not set(text) & set("\x1b\x07\N{RIGHT-TO-LEFT OVERRIDE}")
+        assert not [line for line in text.splitlines() if is_command(line)]
 
 
 def test_hostile_names_are_neither_markup_nor_mentions_in_markdown() -> None:

@@ -1,4 +1,4 @@
-"""`compile` for Strimzi, Terraform and Jikkou, and what these tools must leave alone."""
+"""`compile` for Strimzi, Terraform and Jikkou, and what these tools must ignore."""
 
 import json
 import re

@@ -27,7 +27,8 @@ def run(context: click.Context, /, **options: object) -> None:
 
     FILES are topology documents; the agent reads them again when they change. On SIGHUP the agent reads the
     cluster at once. Exit code 0: stopped, or with --once all topics exist and have their partitions; 1: an
-    internal topic is missing, topics need more partitions, or documents or settings have errors.
+    internal topic is missing, topics need more partitions, or documents or settings have errors; 75: the
+    agent did not stop in time.
 
     \b
     Examples:

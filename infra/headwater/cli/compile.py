@@ -37,7 +37,7 @@ _FORMATS = ("text", "json", "dot", "mermaid", "svg", *_TOOL_FORMATS)
     type=click.Choice(_FORMATS),
     default="text",
     show_default=True,
-    help="strimzi, terraform, jikkou: resources of these tools. exclusions: what they must leave alone.",
+    help="strimzi, terraform, jikkou: resources of these tools. exclusions: what they must ignore.",
 )
 @click.option(
     "--strimzi-cluster", metavar="NAME", help="With --format strimzi: the name of the `Kafka` resource."

@@ -60,9 +60,7 @@ def print_problems(problems: Iterable[Problem], *, after_result: bool = False) -
     if found := tuple(problems):
         from headwater.report import problems as problem_output  # noqa: PLC0415 - slow, only for problems
 
-        if after_result:
-            click.echo(err=True)
-        problem_output.print_problems(found)
+        problem_output.print_problems(found, after_result=after_result)
 
 
 @contextmanager
@@ -79,9 +77,9 @@ def showing(what: str) -> Iterator[None]:
 
 def print_rich(result: "RenderableType") -> None:
     """Print a result, in colors on a terminal; lines are not wrapped."""
-    from rich.console import Console  # noqa: PLC0415 - slow, only on a terminal
+    from headwater.report.problems import output_console  # noqa: PLC0415 - slow, only on a terminal
 
-    Console(highlight=False, soft_wrap=True).print(result)
+    output_console().print(result)
 
 
 def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:

@@ -121,6 +121,8 @@ _COMMANDS: Mapping[str, Lazy] = {
 _PACKAGES = ("headwater", "headwater_spark")
 _ON = ("1", "true", "yes", "on")
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_NO_HOME = "Could not determine home directory."
+"""The text of `Path.expanduser` if neither HOME nor the list of users has the folder."""
 
 
 class _Headwater(LazyGroup):
@@ -213,41 +215,66 @@ state = LazyGroup(
 
 
 def _report_error(error: Exception, arguments: Sequence[str]) -> int:
-    """Print the error and return the exit code."""
-    code: int = ExitCode.BUG
+    """Print the error, if standard error has a reader, and return the exit code."""
+    try:
+        _print_error(error, is_debugging=_is_debugging(arguments, os.environ))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    return _code_of(error)
+
+
+def _code_of(error: Exception) -> int:
     match error:
         case click.UsageError():
-            error.show()
-            code = ExitCode.USAGE
+            return ExitCode.USAGE
+        case click.ClickException():
+            return error.exit_code
+        case ProblemsError():
+            return ExitCode.RESTART if error.is_temporary else ExitCode.PROBLEMS
+        case click.Abort():
+            return ExitCode.INTERRUPTED
+        case OSError(errno=errno.EPIPE):
+            return ExitCode.DONE
+        case OSError() if _is_unwritable(error) or _is_users_file(error.filename):
+            return ExitCode.PROBLEMS
+        case RuntimeError() if str(error) == _NO_HOME:
+            return ExitCode.PROBLEMS
+        case _:
+            return ExitCode.BUG
+
+
+def _print_error(error: Exception, *, is_debugging: bool) -> None:
+    match error:
         case click.ClickException():
             error.show()
-            code = error.exit_code
         case ProblemsError():
             print_problems(error.problems)
-            code = ExitCode.RESTART if error.is_temporary else ExitCode.PROBLEMS
         case click.Abort():
             click.echo("Interrupted.", err=True)
-            code = ExitCode.INTERRUPTED
         case OSError(errno=errno.EPIPE):
             discard_output()
-            code = ExitCode.DONE
-        case OSError(filename=None) if error.errno in _UNWRITABLE:
+        case OSError() if _is_unwritable(error):
             unwritable_output(error).show()
-            code = ExitCode.PROBLEMS
-        case _ if _is_debugging(arguments, os.environ):
+        case _ if is_debugging:
             import traceback  # noqa: PLC0415 - only after an error
 
             traceback.print_exception(error)
-        case OSError() if isinstance(error.filename, str | bytes) and _is_users_file(error.filename):
+        case OSError() if _is_users_file(error.filename):
             unusable_file(error).show()
-            code = ExitCode.PROBLEMS
+        case RuntimeError() if str(error) == _NO_HOME:
+            click.echo("Error: The home folder of this user is not known.\n  Set HOME to a folder.", err=True)
         case _:
             click.echo(_unexpected_text(error), err=True)
-    return code
 
 
-def _is_users_file(name: str | bytes) -> bool:
-    """Return whether a path is outside of Headwater's packages, and not the name of a program on PATH."""
+def _is_unwritable(error: OSError) -> bool:
+    return error.filename is None and error.errno in _UNWRITABLE
+
+
+def _is_users_file(name: object) -> bool:
+    """Return whether it is a path outside of Headwater's packages, and not the name of a program on PATH."""
+    if not isinstance(name, str | bytes):
+        return False
     path = os.fsdecode(name)
     packages = [sys.modules[each].__path__ for each in _PACKAGES if each in sys.modules]
     return os.sep in path and not any(

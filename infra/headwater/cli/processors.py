@@ -329,11 +329,9 @@ def _report_refusal(address: str, error: NotAnsweredError) -> ExitCode:
 
 def _print_problems(problems: Iterable[Mapping[str, Any]]) -> None:
     """Print problems of an answer like problems of other commands."""
-    from rich.console import Console  # noqa: PLC0415 - only for problems
+    from headwater.report.problems import entry_rich, output_console  # noqa: PLC0415 - only for problems
 
-    from headwater.report.problems import entry_rich  # noqa: PLC0415 - only for problems
-
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = output_console(stderr=True)
     labels = ("topic", "node", "expected", "found", "why", "fix")
     for problem in problems:
         details = [(label, problem[label]) for label in labels if problem.get(label)]

@@ -296,7 +296,7 @@ def publish(*, file: Path, pull_request: int | None, issue: str | None, close: b
 
 def _read_report(file: Path) -> str:
     try:
-        return _read_content(file).decode()
+        text = _read_content(file).decode()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         if isinstance(error, UnicodeDecodeError):
@@ -304,6 +304,9 @@ def _read_report(file: Path) -> str:
         raise click.ClickException(
             f"{file} cannot be read: {reason}.\n  Name the Markdown file that Headwater wrote."
         ) from None
+    if not text.strip():
+        raise click.ClickException(f"{file} is empty.\n  Name the Markdown file that Headwater wrote.")
+    return text
 
 
 def _read_content(file: Path) -> bytes:

@@ -93,12 +93,11 @@ def _request_status(address: str) -> Mapping[str, Any]:
 
 
 def _print_status(found: Mapping[str, Any]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - only for the table
-
+    from headwater.report.problems import output_console  # noqa: PLC0415 - only for the table
     from headwater.report.runtime_table import runtime_rich  # noqa: PLC0415 - only for the table
 
     width = None if sys.stdout.isatty() else 120
-    Console(highlight=False, width=width).print(runtime_rich(found["runtime"]))
+    output_console(width=width, soft_wrap=False).print(runtime_rich(found["runtime"]))
 
 
 def _watch_status(address: str, interval: float) -> None:

@@ -184,13 +184,14 @@ def _do_nothing() -> None:
 
 
 _FAILED = 1
+_USAGE = 64
 _INTERRUPTED = 130
 
 
 def run_program(command: click.Command, arguments: Sequence[str] | None = None) -> int:
     """Run a job as a program of its own and return the exit code.
 
-    Problems go to standard error. Exit code 0: stopped, or done; 1: problems; 2: wrong command line; 75:
+    Problems go to standard error. Exit code 0: stopped, or done; 1: problems; 64: invalid command line; 75:
     Spark ended, start the job again; 130: interrupted before the job ran.
     """
     name = Path(sys.argv[0]).name if arguments is None else command.name
@@ -198,7 +199,7 @@ def run_program(command: click.Command, arguments: Sequence[str] | None = None) 
         code = command.main(arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        return error.exit_code
+        return _USAGE if isinstance(error, click.UsageError) else error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return _INTERRUPTED

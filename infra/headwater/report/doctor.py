@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from headwater.doctor import Finding, Section, Status, has_errors
-from headwater.report.markdown import printable
+from headwater.report.markdown import printable, without_command
 
 _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.ERROR: "bold red", Status.UNKNOWN: "cyan"}
 _NOUNS = {Status.ERROR: "error", Status.WARNING: "warning", Status.UNKNOWN: "check not made"}
@@ -62,9 +62,8 @@ def _finding_lines(finding: Finding, width: int) -> Iterator[Text]:
 
 
 def _wrap_text(text: str, width: int) -> list[str]:
-    return textwrap.wrap(printable(text), max(width, 20), break_long_words=False, break_on_hyphens=False) or [
-        ""
-    ]
+    lines = textwrap.wrap(printable(text), max(width, 20), break_long_words=False, break_on_hyphens=False)
+    return [without_command(line) for line in lines] or [""]
 
 
 def _summary_of(findings: Sequence[Finding]) -> Text:

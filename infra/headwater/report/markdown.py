@@ -1,4 +1,4 @@
-"""Texts of other people, escaped for terminals and Markdown, within the length that forges accept."""
+"""Texts of other people, escaped for terminals, logs of pipelines and Markdown, cut to what forges accept."""
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -12,11 +12,28 @@ _Reason = TypeVar("_Reason", bound=Hashable)
 _MOST_NAMES = 3
 
 
+_COMMAND = re.compile(r"^(\s*):(?=:.*::)|#(?=#\w*\[)")
+"""The sign that makes a line a command of a pipeline: `::NAME::`, `##[NAME]` or `##vso[NAME]`.
+
+GitHub's runner executes the first one after spaces, the second one anywhere in a line, and reads both outputs
+of a step (actions/runner, `ActionCommand.TryParseV2` and `TryParse`); the third one is for Azure Pipelines.
+"""
+
+
 def printable(text: str) -> str:
-    """Return `text` on one line: line breaks and tabs become spaces, other control characters escapes."""
-    if text.isprintable():
-        return text
-    return "".join(_escape_character(character) for character in text)
+    """Return `text` on one line: line breaks and tabs become spaces, other control characters escapes.
+
+    The line is no command for a pipeline in whose log it is printed.
+    """
+    line = text if text.isprintable() else "".join(_escape_character(character) for character in text)
+    return without_command(line)
+
+
+def without_command(line: str) -> str:
+    """Return a line of a log in which the signs of commands are escapes."""
+    if "::" not in line and "##" not in line:
+        return line
+    return _COMMAND.sub(lambda sign: f"{sign[1] or ''}\\x{ord(sign[0][-1]):02x}", line)
 
 
 def _escape_character(character: str) -> str:

@@ -1,4 +1,4 @@
-"""Topics and ACLs as resources of Strimzi, Terraform and Jikkou, and what such tools must leave alone.
+"""Topics and ACLs as resources of Strimzi, Terraform and Jikkou, and what such tools must ignore.
 
 Each function takes applications without errors: a list that misses topics would let a tool delete them.
 """

@@ -1,18 +1,22 @@
 """Problems as text, in colors on a terminal, and as annotations of a review on GitHub and GitLab."""
 
 import hashlib
+import os
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from posixpath import normpath
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.text import Text
 
 from headwater.model.problems import Problem, Severity
 from headwater.planner.phrases import counted
-from headwater.report.markdown import block, printable
+from headwater.report.markdown import block, printable, without_command
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 WIDTH = 100
 _LABEL_WIDTH = 10
@@ -110,13 +114,29 @@ def _details_of(problem: Problem) -> Iterator[tuple[str, str]]:
 
 def _wrap_text(text: str, width: int, indent: str) -> list[str]:
     """Wrap without breaking names and commands, so that users can search for them and copy them."""
-    return textwrap.wrap(
+    lines = textwrap.wrap(
         printable(text),
         width,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
-    ) or [""]
+    )
+    return [without_command(line) for line in lines] or [""]
+
+
+def output_console(*, stderr: bool = False, width: int | None = None, soft_wrap: bool = True) -> "Console":
+    """Return a console for results or problems; if its reader is gone, what it prints is discarded.
+
+    Rich would end the process with exit code 1, whatever the command has found, and close standard output.
+    """
+    from rich.console import Console  # noqa: PLC0415 - slow, only for text
+
+    class OutputConsole(Console):
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+    return OutputConsole(stderr=stderr, width=width, highlight=False, soft_wrap=soft_wrap)
 
 
 _MOST = 500
@@ -125,14 +145,14 @@ _NARROWEST = 40
 """Columns; a narrower terminal breaks the lines itself."""
 
 
-def print_problems(problems: Iterable[Problem]) -> None:
-    """Print all problems to standard error, in colors on a terminal."""
+def print_problems(problems: Iterable[Problem], *, after_result: bool = False) -> None:
+    """Print all problems to standard error, in colors on a terminal; `after_result`: below an empty line."""
     found = tuple(problems)
     if found:
-        from rich.console import Console  # noqa: PLC0415 - slow, only for problems
-
-        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console = output_console(stderr=True)
         width = max(console.width, _NARROWEST) if console.is_terminal else WIDTH
+        if after_result:
+            console.print()
         console.print(problems_rich(found, min(width, WIDTH), _MOST))
 
 

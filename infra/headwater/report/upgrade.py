@@ -97,7 +97,7 @@ def upgrade_text(upgrade: Upgrade) -> str:
 
 def upgrade_rich(upgrade: Upgrade) -> Text:
     """Return the lines of `upgrade_text` with colors for a terminal."""
-    parts = [Text(summary(upgrade), "bold"), *map(Text, remarks(upgrade))]
+    parts = [Text(summary(upgrade), "bold"), *(Text(printable(each)) for each in remarks(upgrade))]
     for application in upgrade.applications:
         parts += _application_text(application)
     if upgrade.problems:
@@ -112,7 +112,9 @@ def _application_text(part: ApplicationUpgrade) -> Iterator[Text]:
         *(f"  Data: {note.text}" for note in part.data),
     ]
     yield Text.assemble(
-        (printable(part.id), "bold underline"), f"  {application_summary(part)}", "\n" + "\n".join(lines)
+        (printable(part.id), "bold underline"),
+        f"  {application_summary(part)}",
+        "\n" + "\n".join(map(printable, lines)),
     )
     for change, *others in groups(part.changes):
         yield entry_rich(change.severity, change.kind, change.what, tuple(_change_details(change, others)))

@@ -71,6 +71,8 @@ def _described_topology(
     path = ("describe",) if isinstance(given, str) else ("describe", "file" if "file" in options else "text")
     at = raw.location(path) or Location(raw.file)
     text, file = options.get("text", ""), raw.file
+    if isinstance(given, str) and "\n" in given:
+        return None, (_text_as_name(at),)
     if "file" in options:
         name, folder = options["file"], Path(raw.file).parent
         content = read_confined(folder, name, DOCUMENT, code=ProblemCode.UNREADABLE_DESCRIBE, at=at)
@@ -93,6 +95,18 @@ def _described_topology(
         unknown=_unknown(options.get("unknown", {})),
     )
     return described, problems
+
+
+def _text_as_name(at: Location) -> Problem:
+    return Problem(
+        code=ProblemCode.UNREADABLE_DESCRIBE,
+        summary="`describe` must be the name of a file, or a mapping.",
+        expected="`text: |` below `describe`, and below it the text",
+        found="several lines of text",
+        why="Text below `describe` itself is the name of a file.",
+        fix="Write `describe:`, on the next line `text: |`, and indent the text deeper than `text`.",
+        location=at,
+    )
 
 
 def _outside(name: str, at: Location) -> Problem:

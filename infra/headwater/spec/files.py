@@ -1,5 +1,6 @@
 """Find and read files: regular, UTF-8, of limited size."""
 
+import codecs
 import glob
 import os
 import stat
@@ -122,14 +123,16 @@ def _decode_text(
         before = content[: error.start]
         line = before.count(b"\n") + 1
         column = len(before) - (before.rfind(b"\n") + 1) + 1
+        is_utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         return _unreadable_file(
             file,
-            "It is not UTF-8 text.",
+            f"It is {'UTF-16' if is_utf_16 else 'not UTF-8'} text.",
             kind=kind,
             code=code,
             at=at or Location(str(file), line, column),
             expected="UTF-8",
-            found=f"byte 0x{content[error.start]:02x}",
+            found="UTF-16" if is_utf_16 else f"byte 0x{content[error.start]:02x}",
+            fix="Save it as UTF-8, or name another file.",
         )
 
 
@@ -180,6 +183,7 @@ def _read_descriptor(
             at=at,
             expected="a file",
             found="something else",
+            fix="Name a file.",
         )
     if status.st_size > MAX_BYTES:
         return _too_large(file, status.st_size, kind, at)
@@ -202,6 +206,9 @@ def _unopened_file(
         at=at,
         expected="a readable file",
         found=reason,
+        fix="Correct the name, or create the file."
+        if isinstance(error, FileNotFoundError)
+        else "Make it readable, or name another file.",
     )
 
 
@@ -229,6 +236,7 @@ def _files_below(folder: str | Path) -> Iterator[Path | Problem]:
             at=Location(str(fault.filename)),
             expected="a readable folder",
             found=str(fault.strerror),
+            fix="Make it readable, or name another folder.",
         )
 
 
@@ -253,6 +261,7 @@ def _unreadable_file(
     at: Location,
     expected: str,
     found: str,
+    fix: str,
 ) -> Problem:
     return Problem(
         code=code,
@@ -260,7 +269,7 @@ def _unreadable_file(
         expected=expected,
         found=found,
         why=kind.why_unreadable,
-        fix="Make it readable UTF-8 text, or name another file.",
+        fix=fix,
         location=at,
     )
 

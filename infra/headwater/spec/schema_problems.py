@@ -10,6 +10,7 @@ import attrs
 from headwater.model.problems import Problem, ProblemCode, shorten_text
 from headwater.spec.files import DOCUMENT, FileKind
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
+from headwater.spec.misread_values import misread_type_fix, no_break_space_fix, quotes_fix
 from headwater.spec.phrases import (
     a,
     capital,
@@ -152,6 +153,7 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
                 expected=f"one of the {len(allowed)} operators" if is_step else f"one of {code(allowed)}",
                 found=shown,
                 fix=_ELSEWHERE.get(key)
+                or no_break_space_fix(key)
                 or _meant_word(key, allowed)
                 or _deeper_key(key, violation.schema)
                 or f"Use {one_of(allowed)}.",
@@ -160,6 +162,7 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
 
 
 _ELSEWHERE = {
+    "application.id": "Write `id` below `application`.",
     "emitStrategy": "Set `emit` of `windowedBy`: `onWindowUpdate` or `onWindowClose`.",
     "keyed": "Set it on a store in `addStateStore`, or in the `stores` of a processor. Stores of other "
     "operators need none.",
@@ -199,8 +202,18 @@ def _wrong_type(violation: Violation) -> Iterator[_Mistake]:
         summary=f"{capital(subject(violation.path))} must be {allowed}.",
         expected=expected,
         found=found(violation.value),
-        fix="Put it in quotes." if is_unquoted else f"Write {expected}.",
+        fix="Put it in quotes." if is_unquoted else _meant_type(violation) or f"Write {expected}.",
     )
+
+
+def _meant_type(violation: Violation) -> str:
+    """Return a fix that says what to type; empty if an example of the type is the best one."""
+    path, value = violation.path, violation.value
+    is_step = len(path) > 1 and isinstance(path[-1], int) and path[-2] in ("topology", "then")
+    fix = misread_type_fix(value, violation.requires, subject(path), is_step=is_step)
+    if path or (fix and isinstance(value, list)):
+        return fix
+    return f"Write a mapping with {code(violation.schema['required'])}."
 
 
 def _not_listed(violation: Violation) -> Iterator[_Mistake]:
@@ -296,7 +309,7 @@ def _bad_text(violation: Violation) -> Iterator[_Mistake]:
         summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
         expected=expected,
         found=found(violation.value),
-        fix=_meant_word(violation.value, examples) or f"Write {expected}.",
+        fix=quotes_fix(violation.value) or _meant_word(violation.value, examples) or f"Write {expected}.",
         why=_rule_of(violation.schema),
     )
 

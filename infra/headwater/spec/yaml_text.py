@@ -59,6 +59,7 @@ def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> Problem:
             at,
             "The text contains a control character.",
             f"`{ascii(character.group())[1:-1]}`" if character else None,
+            fix=_SAVE_AS_UTF_8 if character and character.group() == "\0" else _CHECK_LINE,
         )
     mark = getattr(error, "problem_mark", None)
     at = Location(file, mark.line + 1, mark.column + 1) if mark is not None else Location(file)
@@ -70,15 +71,33 @@ def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> Problem:
             fix="Indent with spaces: YAML allows no tabs there.",
         )
     problem, context = getattr(error, "problem", None), getattr(error, "context", None)
+    if _DESCRIBED.search(text):
+        return _syntax_error(
+            at,
+            "The text of `Topology#describe()` is not YAML.",
+            fix="Save the text as a file of its own, and name it: `describe: {file: orders.describe.txt}`. "
+            "Or run `headwater import --describe FILE --application-id ID -o DOCUMENT`.",
+        )
     return _syntax_error(
         at,
         f"The YAML is not valid: {problem or error}" + (f" ({context})." if context else "."),
-        fix=_CHECK_LINE + (_QUOTE if "flow" in str(context) else ""),
+        fix=_first_character_fix(str(problem), text, mark)
+        or _CHECK_LINE + (_QUOTE if "flow" in str(context) else ""),
     )
 
 
+_DESCRIBED = re.compile(r"^ *Sub-topology: \d+", re.MULTILINE)
+_SAVE_AS_UTF_8 = "Save the file as UTF-8: null characters are in UTF-16 text and in binary files."
 _CHECK_LINE = "Check this line and the one before: indentation, quotes, colons, brackets."
 _QUOTE = " Put a value with brackets, braces or commas in quotes."
+
+
+def _first_character_fix(problem: str, text: str, mark: Any) -> str:  # noqa: ANN401 - a mark of libyaml
+    """Return the fix for a value that begins with a character that YAML reserves; empty for other errors."""
+    if "cannot start any token" not in problem or mark is None:
+        return ""
+    character = text[mark.index : mark.index + 1].strip()
+    return f"Put the value in quotes: it begins with `{character}`." if character else ""
 
 
 def _is_tab(text: str, line: int) -> bool:
@@ -252,7 +271,7 @@ def _key_is_collection(at: Location) -> Problem:
         expected="text",
         found="a mapping or a list",
         why="Nothing after this location can be read.",
-        fix="Remove the `?` or the brackets. Put an unfilled template in quotes.",
+        fix="Remove the `?` or the brackets. If it is a template, fill it in first.",
         location=at,
     )
 

@@ -110,8 +110,8 @@ def status(context: click.Context, files: Sequence[Path], *, cluster: NamedClust
 
     For each application whose document declares `processors`: the declared number, and for each sub-topology
     with state the number of processors, the partitions of its input, and what missing processors will get.
-    Changes nothing. Exit code 0: the
-    state is as declared; 1: documents or cluster could not be read; 2: it has to be moved.
+    Changes nothing. Exit code 0: the state is as declared; 1: documents or cluster could not be read; 2: it
+    has to be moved.
 
     \b
     Examples:

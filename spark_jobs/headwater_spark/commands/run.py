@@ -54,7 +54,8 @@ def run(
     The application runs until it is stopped. Each sub-topology is a streaming query with a checkpoint of its
     own. If internal topics are missing or wrong, the application does not start (internal.topics.setup:
     manual), or creates and reconfigures them (automatic). Needs the extra `headwater[spark]` and Java. Exit
-    code 1: the application did not start, or stopped with an error.
+    code 0: it was stopped, or with --until-idle all records are processed; 1: it did not start, or stopped
+    with an error; 75: Spark's JVM has ended, or it did not stop in time.
 
     \b
     Examples:

@@ -275,7 +275,7 @@ def _print_findings(findings: Sequence[Finding], form: str) -> None:
     if form == "json":
         print_json(doctor_json(findings))
         return
-    from rich.console import Console  # noqa: PLC0415 - only for text
+    from headwater.report.problems import output_console  # noqa: PLC0415 - only for text
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = output_console()
     console.print(doctor_rich(findings, min(console.width, _WIDTH) if console.is_terminal else _WIDTH))

@@ -197,7 +197,7 @@ def steps(
     if lines:
         yield (
             f"To keep the old names, add {counted(len(lines), 'line')}, and run `headwater change` again. "
-            "The following steps are for the edit without them."
+            "Otherwise, follow the next steps."
         )
     if any(
         topic.kind is not TopicKind.CHANGELOG

@@ -3,7 +3,7 @@
 A difference that a policy tolerates is no failure.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -51,8 +51,21 @@ def drift_junit(drift: Drift) -> str:
     """Return the XML text."""
     return template("drift.junit.xml.j2").render(
         suites=[_Suite(part.id, tuple(_cases_of(part))) for part in drift.applications],
-        problems=[(problem, problem_text(problem)) for problem in drift.problems],
+        problems=list(_named_problems(drift.problems)),
     )
+
+
+def _named_problems(problems: Iterable[Problem]) -> Iterator[tuple[Problem, str, str, str]]:
+    """Yield each problem with the class name, name and text of its case.
+
+    Of several cases with the same names, GitLab shows one.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    for problem in problems:
+        key = (problem.application or "plan", problem.topic or problem.code.value)
+        seen[key] += 1
+        number = f" ({seen[key]})" if seen[key] > 1 else ""
+        yield problem, key[0], f"{key[1]}{number}", problem_text(problem)
 
 
 def _cases_of(part: ApplicationDrift) -> Iterator[_Case]:
@@ -125,6 +138,11 @@ class Section:
     def level(self) -> str:
         """The severity of the most severe finding, or `ok`."""
         return self.cards[0].level if self.cards else "ok"
+
+    @property
+    def noun(self) -> str:
+        """The level in words; empty if there is no finding."""
+        return self.cards[0].noun if self.cards else ""
 
 
 def drift_page(drift: Drift, at: datetime | None = None) -> str:

@@ -102,8 +102,11 @@ def summary(drift: Drift) -> str:
 
 
 def application_summary(part: ApplicationDrift) -> str:
-    """Return the state of one application: `2 topics, as declared` or `2 topics, 1 error`."""
-    return f"{counted(len(part.topics), 'topic')}, {severity_counts(part.findings) or 'as declared'}"
+    """Return the state of one application: `2 topics, as declared` or `2 topics, 1 error, 1 suspected`."""
+    differences = [finding for finding in part.findings if finding.is_difference]
+    suspected = len(part.findings) - len(differences)
+    counts = (severity_counts(differences), f"{suspected:,} suspected" if suspected else "")
+    return f"{counted(len(part.topics), 'topic')}, {', '.join(filter(None, counts)) or 'as declared'}"
 
 
 def drift_text(drift: Drift) -> str:

@@ -8,6 +8,7 @@ from headwater.model.problems import Severity
 from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, SettingEdit, TopicEdit
 from headwater.planner.phrases import listed
 from headwater.report.edits import texts
+from headwater.report.problems import SEVERITY_NOUNS
 from headwater.report.templating import template
 
 _LEVELS = (*(severity.value for severity in Severity), "ok")
@@ -41,6 +42,11 @@ class Section:
     @property
     def level(self) -> str:
         return self.topics[0].severity.value if self.topics else "ok"
+
+    @property
+    def noun(self) -> str:
+        """The level in words; empty if all topics are kept."""
+        return SEVERITY_NOUNS[self.topics[0].severity] if self.topics else ""
 
     @property
     def operators(self) -> Sequence[tuple[OperatorEdit, str, str]]:

@@ -205,7 +205,7 @@ def edit_text(edit: Edit) -> str:
 
 def edit_rich(edit: Edit) -> Text:
     """Return the lines of `edit_text` with colors for a terminal."""
-    parts = [Text(summary(edit), "bold"), *map(Text, remarks(edit))]
+    parts = [Text(summary(edit), "bold"), *map(_line, remarks(edit))]
     for application in edit.applications:
         parts += _terminal_parts(application)
     if edit.problems:
@@ -214,14 +214,16 @@ def edit_rich(edit: Edit) -> Text:
 
 
 def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
-    lines = [f"  {restart(part)}", *(f"  {remark}" for remark in part.remarks)]
+    lines = [printable(f"  {sentence}") for sentence in (restart(part), *part.remarks)]
     yield Text.assemble(
-        (printable(part.id), "bold underline"), f"  {application_summary(part)}", "\n" + "\n".join(lines)
+        (printable(part.id), "bold underline"),
+        f"  {printable(application_summary(part))}",
+        "\n" + "\n".join(lines),
     )
     for topic in changed(part):
         yield entry_rich(topic.severity, topic.verdict, topic.what, tuple(_topic_details(topic)))
     if names := kept(part):
-        yield Text(f"kept: {listed(names)}")
+        yield _line(f"kept: {listed(names)}")
     if part.operators:
         yield Text("\n").join([Text(EDITED_OPERATORS, "bold"), *_operator_lines(part)])
     if part.settings:
@@ -232,7 +234,7 @@ def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
         )
     if part.steps:
         numbered = (f"  {number}. {step}" for number, step in enumerate(part.steps, 1))
-        yield Text("\n").join([Text("Steps:", "bold"), *map(Text, numbered)])
+        yield Text("\n").join([Text("Steps:", "bold"), *map(_line, numbered)])
 
 
 def _topic_details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
@@ -246,18 +248,22 @@ def _topic_details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
 def _operator_lines(part: ApplicationEdit) -> Iterator[Text]:
     for operator in part.operators:
         at = f"{operator.location}: " if operator.location is not None else ""
-        yield Text(f"  {printable(at + operator.operator)}  {operator_values(operator)}")
-        yield Text(f"    {printable(operator_consequence(operator))}")
+        yield _line(f"  {at}{operator.operator}  {operator_values(operator)}")
+        yield _line(f"    {operator_consequence(operator)}")
 
 
 def _setting_lines(part: ApplicationEdit) -> Iterator[Text]:
     for setting in part.settings:
-        yield Text(f"  {printable(setting.key)}  {setting_values(setting)}")
-        yield Text(f"    {printable(setting.why)}")
+        yield _line(f"  {setting.key}  {setting_values(setting)}")
+        yield _line(f"    {setting.why}")
 
 
 def _name_lines(part: ApplicationEdit) -> Iterator[Text]:
     for line in part.lines:
-        yield Text(f"  {line.location}: {line.document}    in Java: {line.code}")
+        yield _line(f"  {line.location}: {line.document}    in Java: {line.code}")
     if part.still_lost:
-        yield Text(f"  No name keeps {listed(part.still_lost)}.")
+        yield _line(f"  No name keeps {listed(part.still_lost)}.")
+
+
+def _line(text: str) -> Text:
+    return Text(printable(text))
