@@ -31,6 +31,7 @@ from headwater.planner.rules.count_messages import (
     partitioned_by_code,
     raised_count,
     reshard_expanded,
+    reshard_unread,
     too_few,
     too_many_partitions,
     too_narrow,
@@ -84,6 +85,9 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     too_small = [state.name for state in application.internal if state.missing_partitions]
     if application.is_resharded and config.autoscaling and too_small:
         yield reshard_expanded(application, too_small)
+        return
+    if application.unread_reshard is not None and config.autoscaling and too_small:
+        yield reshard_unread(application, application.unread_reshard, too_small)
         return
     if declared.setup.allow_unsafe_expansion:
         return
