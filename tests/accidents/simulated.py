@@ -177,6 +177,9 @@ class Writer:
         assert with_permissions in (True, False)
         return ()
 
+    def controller_problem(self, _: str) -> Problem | None:
+        return None
+
     def repair(self, repairs: Sequence[Repair]) -> None:
         for repair in repairs:
             self.clock.tick()

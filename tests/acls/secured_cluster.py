@@ -1,6 +1,8 @@
 """A cluster with an authorizer, its ACLs and the denials in its log."""
 
 import re
+import shlex
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -19,7 +21,9 @@ from headwater.kafka import Connection
 from headwater.kafka.acl_bindings import acl_binding, acl_of, filter_for
 from headwater.model.acls import Acl, Operation, Permission, ResourceKind
 from headwater.model.records import OWNERSHIP_TOPIC
+from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import Broker, SaslUser
+from headwater.toolchain.broker.launch import command
 from headwater.toolchain.broker.readiness import until
 from tests.groups import delete_group
 
@@ -99,6 +103,13 @@ class SecuredCluster:
             for future in self._admin.delete_acls([_exact_filter(acl) for acl in old]).values():
                 future.result()
         assert until(lambda: self.acls(principal) == expected, _SECONDS)
+
+    def grant(self, fix: str, principal: str, distribution: KafkaDistribution) -> None:
+        """Run the first command of a fix that grants something, as an administrator would."""
+        found = re.search(r"kafka-acls\.sh --bootstrap-server BROKER (--add [^`]+)", fix)
+        assert found is not None, fix
+        words = shlex.split(found[1].replace("User:NAME", principal))
+        subprocess.run(command(distribution, "acls", self.broker.bootstrap_servers, words), check=True)
 
     def produce(self, topic: str, count: int = 20) -> None:
         producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})

@@ -60,14 +60,6 @@ def _refusal(app: StoppedApplication, connection: Connection, *, checks_only: bo
     return problem
 
 
-def _grant(fix: str, cluster: SecuredCluster, distribution: KafkaDistribution) -> None:
-    """Run the command of a fix, as a user would."""
-    found = re.search(r"`kafka-acls\.sh --bootstrap-server BROKER (--add [^`]+)`", fix)
-    assert found is not None, fix
-    words = shlex.split(found[1].replace("User:NAME", _PRINCIPAL))
-    subprocess.run(command(distribution, "acls", cluster.broker.bootstrap_servers, words), check=True)
-
-
 def test_state_moves_with_the_listed_permissions(
     secured_cluster: SecuredCluster, app: StoppedApplication
 ) -> None:
@@ -118,7 +110,7 @@ def test_a_missing_permission_is_named_before_anything_changes_and_its_command_g
         problem = _refusal(app, connection)
         assert problem.expected is not None
         assert problem.expected.startswith(f"permission {operation} on ")
-        _grant(problem.fix, secured_cluster, kafka_distribution)
+        secured_cluster.grant(problem.fix, _PRINCIPAL, kafka_distribution)
     options = ReshardOptions(partitions={app.source: 5})
     reshard_application(_document(app), connection, options, unreported)
     app.check(before, waiting)

@@ -1,6 +1,7 @@
 """Fixes about partition counts, and processors."""
 
 from headwater.compiler.streams_config import LIBRARY_PARTITIONER, LIBRARY_SUPPLIER
+from headwater.model.problems import Problem, ProblemCode
 from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
@@ -77,7 +78,19 @@ def _interrupted_reshard(trial: Trial) -> Trial:
     return trial
 
 
+def _unread_reshard(trial: Trial) -> Trial:
+    """Let the user of the plan not read the offsets of the group."""
+    trial.cluster.resharded = frozenset()
+    trial.cluster.unread_reshards["orders"] = Problem(
+        code=ProblemCode.NOT_AUTHORIZED,
+        summary="The Kafka brokers do not let this user read the offsets of group orders.",
+        fix="Grant the user Describe on group orders.",
+    )
+    return trial
+
+
 def _complete_reshard(trial: Trial) -> None:
+    trial.cluster.unread_reshards.clear()
     trial.cluster.change("orders-in", partitions=6)
     _resharded(trial)
     trial.cluster.resharded = frozenset()
@@ -213,8 +226,9 @@ COUNTS = (
     # … and the reshard was interrupted: the source topic has its old count, or the new one
     *(
         Advice(
-            says="Run `headwater reshard` again, with the same options: it continues where it was "
-            "interrupted. Do not start the application, change its topics or run `pulumi up` before",
+            says="If `headwater reshard` still runs, wait until it ends. Otherwise run `headwater reshard` "
+            "again, with the same options: it continues where it was interrupted. Do not start the "
+            "application, change its topics or run `pulumi up` before",
             make=make,
             follow=_complete_reshard,
         )
@@ -223,6 +237,11 @@ COUNTS = (
             lambda: _source_expanded(_interrupted_reshard(set_up()), 6),
             lambda: _source_expanded(_interrupted_reshard(changed(set_up(), _with_autoscaling)), 6),
         )
+    ),
+    Advice(
+        says="If one was interrupted, run `headwater reshard` again, and do nothing else",
+        make=lambda: _unread_reshard(_interrupted_reshard(set_up())),
+        follow=_complete_reshard,
     ),
     # … with autoscaling
     Advice(

@@ -59,6 +59,7 @@ EXPLAINS = (
     "docs/versions.md explains the differences",
     "A group has a coordinator only while a replica of its partition of `__consumer_offsets` is in sync",
     "A policy `blastRadius: {removingSettings: 0}` refuses such changes",
+    "It is not known whether a reshard of",
     "Keep it only if an agent must expand the application although its state is lost",
     "An application on Spark does not start without it until it has run with the new partition counts",
 )

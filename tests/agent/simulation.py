@@ -17,8 +17,8 @@ from headwater.agent.decide.values import (
     NotWritten,
     Observation,
     Observe,
-    ProcessorsRead,
-    ReadProcessors,
+    OffsetMetadataRead,
+    ReadOffsetMetadata,
     Record,
     Recover,
     Recovered,
@@ -29,9 +29,10 @@ from headwater.agent.decide.values import (
     Written,
 )
 from headwater.agent.events import AgentEvent
-from headwater.agent.state import AgentState, ApplicationState, Outcome, TopicResult
+from headwater.agent.state import AgentState, ApplicationState, OffsetTexts, Outcome, TopicResult
 from headwater.compiler import compile_documents
-from headwater.model.expansions import ExpansionEntry, Stage
+from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
+from headwater.model.offset_metadata import RESHARD_KEY, MoveMark, MovePhase, OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import TopologyDocument
 from headwater.planner.waves import waves as waves_of
@@ -82,6 +83,11 @@ def set_up(documents: tuple[TopologyDocument, ...], sources: Mapping[str, int]) 
     }
 
 
+def reshard_text() -> str:
+    """Return what a reshard commits for the first partition of a changelog topic."""
+    return OffsetMetadata(0, {f"{RESHARD_KEY}phase": 0}).encode(-1, mark=MoveMark(MovePhase.COPY, 4, 8))
+
+
 def unreachable() -> tuple[Problem, ...]:
     return (Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="No Kafka broker can be reached."),)
 
@@ -115,6 +121,8 @@ class Simulation:
     is_unconfirmed: bool = False
     processors: int | None = None
     """The committed number of processors of each application."""
+    resharded: frozenset[str] = frozenset()
+    """Applications whose reshard is not complete."""
     stale: dict[str, int] | None = None
     """Counts that the metadata shows instead of the current ones."""
     crash_after: int | None = None
@@ -178,8 +186,8 @@ class Simulation:
                 if self.is_unreadable:
                     return Unreadable(unreachable())
                 return Metadata(dict(self.counts if self.stale is None else self.stale), self.documents)
-            case ReadProcessors(application, inputs):
-                return self._read_processors(application, inputs)
+            case ReadOffsetMetadata(topics):
+                return OffsetMetadataRead({id_: self._read_texts(id_, topics[id_]) for id_ in topics})
             case Recover():
                 if self.is_journal_down:
                     return NotWritten(unreachable())
@@ -199,11 +207,14 @@ class Simulation:
             case Expand():
                 return Attempted(self._expand(action))
 
-    def _read_processors(self, application: str, inputs: Mapping[str, int]) -> ProcessorsRead:
-        assert inputs.items() <= self.counts.items()
+    def _read_texts(self, application: str, topics: TopicCounts) -> OffsetTexts:
+        assert all(count <= self.counts.get(name, count) for name, count in topics.items())
         if self.are_offsets_unreadable:
-            return ProcessorsRead(application, None, unreachable())
-        return ProcessorsRead(application, self.processors)
+            return unreachable()[0]
+        if application in self.resharded:
+            assert set(topics.values()) == {1}
+            return (reshard_text(),)
+        return (OffsetMetadata(3).encode(0, count=self.processors),)
 
     def _expand(self, action: Expand) -> tuple[TopicResult, ...]:
         shortfalls = [item for wave in action.waves for item in wave]

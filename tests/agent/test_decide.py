@@ -91,7 +91,7 @@ def test_journal_is_written_first_and_callback_follows_after_ten_seconds() -> No
     kinds = [type(action).__name__ for action in simulation.actions]
     assert kinds == [
         *("Recover", "Observe"),
-        *("Observe", "Record", "Expand", "Record"),
+        *("Observe", "ReadOffsetMetadata", "Record", "Expand", "Record"),
         *("Observe", "Notify", "Record"),
     ]
 

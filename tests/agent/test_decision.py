@@ -11,7 +11,7 @@ from headwater.agent.decide.values import (
     Expand,
     Notify,
     Observe,
-    ReadProcessors,
+    ReadOffsetMetadata,
     Record,
     Recover,
 )
@@ -74,9 +74,20 @@ def test_the_cluster_is_read_when_it_is_due(
     assert next_step(attrs.evolve(STATE, **change), POLICY) == expected
 
 
-def test_numbers_of_processors_are_read_before_anything_is_decided() -> None:
-    due = attrs.evolve(with_app(APP), due_processors={"a": {"in": 4}, "b": {}}, is_read_requested=True)
-    assert next_step(due, POLICY) == (ReadProcessors("a", {"in": 4}), 0)
+def test_offset_metadata_are_read_before_anything_is_decided() -> None:
+    """Of at most 16 groups at the same time: the election must be polled."""
+    topics = {str(number): {"in": 4} for number in range(17)}
+    due = attrs.evolve(with_app(APP), due_metadata=topics, is_read_requested=True)
+    action, wake_ms = next_step(due, POLICY)
+    assert isinstance(action, ReadOffsetMetadata)
+    assert (list(action.topics), wake_ms) == (list(topics)[:16], 0)
+
+
+def test_offset_metadata_that_could_not_be_read_are_read_again_soon() -> None:
+    unread = attrs.evolve(STATE, unread_metadata={"a": UNREACHABLE[0]})
+    slow = attrs.evolve(POLICY, poll_ms=300_000)
+    assert next_step(unread, slow) == (None, READ_AT + slow.backoff_max_ms - NOW)
+    assert next_step(STATE, slow) == (None, READ_AT + 300_000 - NOW)
 
 
 @pytest.mark.parametrize("retry", [Retry(), Retry(1, NOW), Retry(1, NOW - 1)])

@@ -227,6 +227,9 @@ def permissions(application: RunningApplication) -> Iterator[AgentPermissions]:
         )
     ]
     bindings.append(granted.allow(AclOperation.READ, ResourceType.GROUP, group))
+    bindings += [
+        granted.allow(AclOperation.DESCRIBE, ResourceType.GROUP, word) for word in ("totals", "ranks")
+    ]
     yield granted
     for binding in bindings:
         granted.revoke(binding)
@@ -268,7 +271,7 @@ def test_failed_topic_holds_back_only_upstream_topics(
         (problem,) = agent.state.applications[application.app].reported_problems
         assert (problem.code, problem.topic) == ("NotAuthorized", f"totals-{application.suffix}")
         assert (
-            "Grant the agent's user Alter on the topic: `headwater acls FILES --self --for agent"
+            "Grant the agent's user Alter on the topic: `kafka-acls.sh --bootstrap-server BROKER --add"
             in problem.fix
         )
         permissions.revoke(refused)
@@ -323,7 +326,7 @@ def test_agent_gives_up_once_after_timeout_and_keeps_running(
         permissions.allow(AclOperation.ALL, kind, name)
         for kind, name in (
             *((ResourceType.TOPIC, word) for word in ("totals", "ranks", "orders", "returns", "headwater")),
-            (ResourceType.GROUP, "headwater"),
+            *((ResourceType.GROUP, word) for word in ("totals", "ranks", "headwater")),
         )
     ]
     denied = permissions.deny_alter(application.changelog)

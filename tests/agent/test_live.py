@@ -26,8 +26,8 @@ from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Par
 from headwater.kafka import Connection, answering_broker
 from headwater.kafka.client_settings import client_log
 from headwater.model.expansions import TopicCounts
-from headwater.model.offset_metadata import OffsetMetadata
-from headwater.model.problems import ProblemsError
+from headwater.model.offset_metadata import OffsetMetadata, decode_count
+from headwater.model.problems import Problem, ProblemsError
 from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.live_documents import RECORDING_PARTITIONER, recorded_calls, texts, unique_documents
 from tests.agent.running import SECONDS, Recorder, await_counts, await_true, make_topics, running, settings
@@ -155,11 +155,14 @@ def test_each_read_is_one_request(applications: Applications, monkeypatch: pytes
 def test_the_committed_number_of_processors_is_read(applications: Applications) -> None:
     group = f"counting-{applications.suffix}"
     cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
-    assert cluster.processors(group, {applications.orders: 2}) is None
+    topics = {group: {applications.orders: 2}}
+    assert cluster.offset_metadata(topics) == {group: ()}
     for count in (None, 2):
         texts_by_partition = {0: OffsetMetadata(3).encode(0), 1: OffsetMetadata(3).encode(0, count=count)}
         RealCluster(applications.servers).commit(group, applications.orders, texts_by_partition)
-        assert cluster.processors(group, {applications.orders: 2}) == count
+        found = cluster.offset_metadata(topics)[group]
+        assert not isinstance(found, Problem)
+        assert decode_count(found) == count
 
 
 class _UnreachableClient:

@@ -10,8 +10,9 @@ from headwater.agent.documents import SwitchedDocuments
 from headwater.agent.events import AttemptFailed, LeadershipGained, LeadershipLost, Notified
 from headwater.agent.loop import Loop
 from headwater.agent.ports import Callback, NoLongerLeaderError
-from headwater.agent.state import Outcome, Phase, Shortfall, TopicResult
+from headwater.agent.state import OffsetTexts, Outcome, Phase, Shortfall, TopicResult
 from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
+from headwater.model.offset_metadata import OffsetMetadata
 from headwater.model.problems import ProblemsError
 from tests.agent.running import InMemory, Recorder
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, documents, set_up, unreachable
@@ -37,6 +38,7 @@ class FakePorts:
     calls: list[tuple[int, int]] = attrs.field(factory=list)
     committed: dict[str, int] = attrs.field(factory=dict)
     are_offsets_readable: bool = True
+    requested: list[Mapping[str, TopicCounts]] = attrs.field(factory=list)
 
     def partition_counts(self) -> TopicCounts:
         self.reads += 1
@@ -44,11 +46,11 @@ class FakePorts:
             raise ProblemsError(unreachable())
         return dict(self.counts)
 
-    def processors(self, application: str, inputs: Mapping[str, int]) -> int | None:
-        assert inputs == {REPARTITION: 4}
+    def offset_metadata(self, topics: Mapping[str, TopicCounts]) -> Mapping[str, OffsetTexts]:
+        self.requested.append(topics)
         if not self.are_offsets_readable:
-            raise ProblemsError(unreachable())
-        return self.committed.get(application)
+            return dict.fromkeys(topics, unreachable()[0])
+        return {id_: (OffsetMetadata(3).encode(0, count=self.committed.get(id_)),) for id_ in topics}
 
     def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
         self.validations += validate_only
@@ -132,7 +134,9 @@ def test_loop_expands_calls_callback_and_gives_leadership_up_at_end(
     assert ports.counts[CHANGELOG] == 6
     assert ports.calls == [(4, 6)]
     assert [entry.stage for entry in ports.entries] == [Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED]
-    assert {operation for operation, _ in recorder.requests} == {"metadata", "journal", "validate", "expand"}
+    operations = {operation for operation, _ in recorder.requests}
+    assert operations == {"metadata", "offsets", "journal", "validate", "expand"}
+    assert ports.requested[0] == {"totals-app": {CHANGELOG: 1}}
     assert len(recorder.of(LeadershipGained)) == len(recorder.of(Notified)) == 1
     assert ports.is_closed
 
@@ -246,7 +250,8 @@ def test_loop_reads_the_number_of_processors_if_changelog_topics_have_more_parti
     ports.counts[CHANGELOG] = 4
     ports.are_offsets_readable = False
     loop.run(seconds_passed(ports, 6))
-    assert (loop.state.processors, set(loop.state.unread_processors)) == ({}, {"totals-app"})
+    assert (loop.state.processors, set(loop.state.unread_metadata)) == ({}, {"totals-app"})
+    assert ports.requested[-1] == {"totals-app": {REPARTITION: 4}}
     ports.are_offsets_readable = True
     loop.run(seconds_passed(ports, 6))
-    assert (loop.state.processors, loop.state.unread_processors) == ({"totals-app": 2}, {})
+    assert (loop.state.processors, loop.state.unread_metadata) == ({"totals-app": 2}, {})

@@ -270,6 +270,19 @@ def test_offsets_that_cannot_be_read_are_named_in_the_problem(documents: Path) -
     assert problem.why.endswith("could not be read: no answer")
 
 
+def test_nothing_is_expanded_if_the_journal_of_a_reshard_cannot_be_read(documents: Path) -> None:
+    """An expansion that is permitted would let the application start before all state has moved."""
+    narrow = FakeCluster()
+    narrow.create("orders", 8)
+    narrow.create(CHANGELOG, 4, COMPACTED)
+    permitted = "{partition.autoscaling.enabled: true}, setup: {allowUnsafeExpansion: true}"
+    (documents / "shop.yaml").write_text(DOCUMENT.replace("{}", permitted))
+    assert not errors(planned(documents, CountingReader(narrow), {}).problems)
+    [problem] = errors(planned(documents, CountingReader(narrow, fails=True), {}).problems)
+    assert (problem.code, problem.summary) == (ProblemCode.CLUSTER_UNREACHABLE, "no answer")
+    assert "It is not known whether a reshard of shop is complete." in problem.why
+
+
 def test_records_that_cannot_be_counted_are_no_problem(documents: Path) -> None:
     narrow = FakeCluster()
     narrow.create("orders", 8)

@@ -86,6 +86,9 @@ class Writer:
         self.asked_for_permissions.append(with_permissions)
         return ()
 
+    def controller_problem(self, _: str) -> Problem | None:
+        return None
+
     def configure_ownership(self, settings: Mapping[str, str]) -> Sequence[Problem]:
         self.configured.append(settings)
         return ()

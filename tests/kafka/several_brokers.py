@@ -8,7 +8,7 @@ from confluent_kafka import ElectionType
 from confluent_kafka.admin import AdminClient
 
 from headwater.toolchain.broker import Broker, Settings
-from headwater.toolchain.broker.readiness import HOST, free_ports
+from headwater.toolchain.broker.readiness import HOST, free_ports, listens
 from headwater.toolchain.kafka import KafkaDistribution
 
 _RACKS = {1: "rack-a", 2: "rack-a", 3: "rack-b"}
@@ -64,3 +64,27 @@ def elect_preferred_leaders(servers: str) -> None:
     """Make the first replica of each partition its leader again, if it is in sync."""
     admin = AdminClient({"bootstrap.servers": servers})  # kept until the answer
     admin.elect_leaders(ElectionType.PREFERRED).result()
+
+
+class Controller(Broker):
+    """A controller that is no broker: clients do not connect to it."""
+
+    def _is_ready(self) -> bool:
+        return listens(int(self.settings.overrides["listeners"].rpartition(":")[2]))
+
+
+@contextmanager
+def separate_controller(distribution: KafkaDistribution, folder: Path) -> Iterator[tuple[Controller, Broker]]:
+    """Start a controller and a broker, and kill both at the end."""
+    controller_port, port = free_ports(2)
+    voters = {"controller.quorum.voters": f"1@{HOST}:{controller_port}"}
+    roles = {"process.roles": "controller", "listeners": f"CONTROLLER://{HOST}:{controller_port}"}
+    controller = Controller(distribution, folder / "1", Settings(overrides={**voters, **roles}))
+    roles = {"process.roles": "broker", "node.id": "2", "listeners": f"PLAINTEXT://{HOST}:{port}"}
+    broker = Broker(distribution, folder / "2", Settings(overrides={**voters, **roles}), port=port)
+    broker.cluster_id = controller.cluster_id
+    with ExitStack() as stack:
+        for each in (controller, broker):
+            stack.callback(each.kill)
+            each.start()
+        yield controller, broker

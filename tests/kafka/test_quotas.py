@@ -3,11 +3,14 @@
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
+from headwater.change import admin_client
 from headwater.kafka import Connection
 from headwater.kafka.ownership import read_ownership
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC
+from headwater.operations.validation import controller_problem
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.launch import run_tool
@@ -29,6 +32,27 @@ def test_throttled_requests_name_the_quota_and_a_higher_one_lets_them_pass(
         assert until(lambda: _names_quota(broker), _SECONDS)
         _set_quota(kafka_distribution, broker, percentage=1000)
         assert until(lambda: not _problems(broker), _SECONDS)
+
+
+def test_a_quota_for_changes_of_topics_is_named_while_pulumi_waits(own_broker: Callable[[], Broker]) -> None:
+    """The provider's requests have used it up. A higher one delays nothing."""
+    with own_broker() as broker:
+        connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
+        assert controller_problem(connection, "any") is None
+        broker.limit_topic_changes(0.1)
+        provider = admin_client(connection, client_id="terraform-provider-kafka")
+        [created] = provider.create_topics([NewTopic("orders", 50, 1)]).values()
+        created.result()
+
+        def names_quota() -> bool:
+            problem = controller_problem(connection, "any")
+            return (
+                problem is not None and problem.summary == "A quota of the brokers delays changes of topics."
+            )
+
+        assert until(names_quota, _SECONDS)
+        broker.limit_topic_changes(1_000_000)
+        assert until(lambda: controller_problem(connection, "any") is None, _SECONDS)
 
 
 def _names_quota(broker: Broker) -> bool:

@@ -18,7 +18,7 @@ from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopo
 from headwater.model.nodes import ChangelogKind
 from headwater.model.offset_metadata import MoveMark
 from headwater.model.policies import BlastRadius, Effect, Policy
-from headwater.model.problems import Location
+from headwater.model.problems import Location, Problem
 from headwater.model.records import OwnershipRecord, SetupRecord
 from headwater.model.topology import Application, Lifecycle, Setup, Sink
 from headwater.planner import ActionKind, Plan, PlanPolicy, plan
@@ -172,6 +172,7 @@ class SimulatedCluster:
     """Application → committed number of processors."""
     moves: dict[str, MoveMark] = attrs.field(factory=dict)
     resharded: frozenset[str] = frozenset()
+    unread_reshards: dict[str, Problem] = attrs.field(factory=dict)
     unread: dict[str, str] = attrs.field(factory=dict)
     readers: dict[str, GroupFacts] = attrs.field(factory=dict)
     """Groups that read topics, by their ids."""
@@ -203,6 +204,7 @@ class SimulatedCluster:
             processors=dict(self.processors),
             moves=dict(self.moves),
             resharded=self.resharded,
+            unread_reshards=dict(self.unread_reshards),
             unread_processors=dict(self.unread),
             evidence=self.evidence,
         )

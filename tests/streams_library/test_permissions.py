@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from headwater.compiler import compile_document
-from headwater.model.acls import Operation
+from headwater.model.acls import Operation, Permission, ResourceKind
 from headwater.planner.acls import application_needs
 from headwater.spec import load_text
+from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.acls.secured_cluster import SecuredCluster
 from tests.streams_library.application import TestedApplication
@@ -16,6 +17,7 @@ from tests.streams_library.applications import NEWEST, SUPPLIER, jvm
 
 pytestmark = [pytest.mark.broker, pytest.mark.oracle]
 _USER = SaslUser("orders-app", "orders-secret")
+_PRINCIPAL = f"User:{_USER.name}"
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _CONFIG = {
     "default.client.supplier": SUPPLIER,
@@ -37,8 +39,9 @@ topology:
 
 
 def test_an_application_expands_its_topics_with_the_planned_acls(
-    own_broker: Callable[..., Broker], tmp_path: Path
+    own_broker: Callable[..., Broker], kafka_distribution: KafkaDistribution, tmp_path: Path
 ) -> None:
+    """Without Alter on a topic, the log has the command that grants it; then the expansion continues."""
     with own_broker(Settings(sasl_users=(_USER,), authorizer=True)) as broker, jvm(NEWEST, tmp_path) as java:
         cluster = SecuredCluster(broker)
         application = TestedApplication("shop", broker.bootstrap_servers)
@@ -49,7 +52,7 @@ def test_an_application_expands_its_topics_with_the_planned_acls(
         assert not loaded.problems, loaded.problems
         needs = application_needs(compile_document(loaded.documents[0], {application.source: 2}))
         assert Operation.CREATE not in {need.permission.operation for need in needs}
-        cluster.set_acls("User:orders-app", [need.permission for need in needs])
+        cluster.set_acls(_PRINCIPAL, [need.permission for need in needs])
         log = cluster.log_length
         configs = {
             **application.configs(),
@@ -64,3 +67,16 @@ def test_an_application_expands_its_topics_with_the_planned_acls(
         application.expand(application.source, 4)
         java.await_tasks("shop", 8)
         assert cluster.denials(log) == set()
+
+        alter = Permission(ResourceKind.TOPIC, application.changelog, Operation.ALTER)
+        assert alter in {need.permission for need in needs}
+        cluster.set_acls(_PRINCIPAL, [need.permission for need in needs if need.permission != alter])
+        application.expand(application.source, 6)
+        hint = f"Grant the application's user Alter on the topic: {alter.command}"
+        application.await_true(lambda: any(hint in line for line in java.log), "the log has the command")
+        assert application.counts(application.changelog, application.repartition) == {
+            application.changelog: 4,
+            application.repartition: 6,
+        }
+        cluster.grant(hint, _PRINCIPAL, kafka_distribution)
+        java.await_tasks("shop", 12)

@@ -5,9 +5,12 @@ from collections.abc import Callable
 import attrs
 import pytest
 
+from headwater.model.offset_metadata import RESHARD_KEY, MoveMark, MovePhase, OffsetMetadata
 from headwater.model.versions import SUPPORTED
 from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.local import LocalBroker
+from tests.contract.real_cluster import RealCluster
+from tests.groups import delete_group
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import NEWEST, OLDEST, SUPPLIER, Applications
 
@@ -126,6 +129,35 @@ def test_a_running_application_follows_its_source_topic(
     assert {value for name, value in metrics.items() if name.endswith("num-autoscaling-failures")} == {"0"}
     application.produce(50)
     application.await_true(lambda: application.end_offsets(application.sink) > 0, "records are counted")
+    jvm.close(application.id)
+
+
+@_with_oldest_and_newest
+@pytest.mark.parametrize("clocks", [1, 150], ids=["plain", "deflated"])
+def test_an_application_does_not_start_while_a_reshard_is_not_complete(
+    jvm: Applications, application: TestedApplication, clocks: int
+) -> None:
+    """It expands no topic, and does not start at the last step either, when all counts are right."""
+    configs = application.configs(partition_autoscaling_enabled="true")
+    jvm.initialize(application.id, application.topology, configs)
+    names = {f"{RESHARD_KEY}before/topic-{number}": number for number in range(clocks)}
+    text = OffsetMetadata(0, names).encode(-1, mark=MoveMark(MovePhase.CLEAR, 2, 4))
+    RealCluster(application.bootstrap_servers).commit(application.id, application.changelog, {0: text})
+    for sources in (2, 4):
+        if sources == 4:
+            application.expand(application.source, 4)
+        jvm.start(application.id, application.topology, configs)
+        failed = jvm.failed(application.id)
+        assert failed.exception == "MisconfiguredInternalTopicException"
+        assert f"A headwater reshard of {application.id} is not complete." in failed.message
+        counts = application.counts(*application.internal_topics)
+        assert counts == dict.fromkeys(application.internal_topics, 2)
+        jvm.close(application.id)
+    application.await_true(
+        lambda: delete_group(application.admin, application.id), "the group has no members"
+    )
+    jvm.start(application.id, application.topology, configs)
+    jvm.await_tasks(application.id, 8)
     jvm.close(application.id)
 
 

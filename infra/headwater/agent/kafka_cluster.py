@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     NewPartitions,
 )
 
-from headwater.agent.state import Outcome, Shortfall, TopicResult
+from headwater.agent.state import OffsetTexts, Outcome, Shortfall, TopicResult
 from headwater.kafka import Connection
 from headwater.kafka.answering_broker import no_answer
 from headwater.kafka.client_settings import client_log
@@ -20,7 +20,6 @@ from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.kafka_errors import TIMED_OUT, ClientMessage, client_message
 from headwater.kafka.pending_requests import RenewedClient, batches
 from headwater.model.expansions import TopicCounts
-from headwater.model.offset_metadata import decode_count
 from headwater.model.problems import ProblemsError
 
 _METADATA = "describe the topics"
@@ -68,9 +67,16 @@ class KafkaCluster:
         self._messages.clear()  # errors of this request must not explain a later one
         return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
 
-    def processors(self, application: str, inputs: Mapping[str, int]) -> int | None:
+    def offset_metadata(self, topics: Mapping[str, TopicCounts]) -> Mapping[str, OffsetTexts]:
         """See `ports.Cluster`."""
-        return decode_count(read_metadata(self._connection, application, inputs, self._timeout))
+        with ThreadPoolExecutor(max(1, len(topics))) as pool:  # each group is read by a client of its own
+            return dict(zip(topics, pool.map(self._read_texts, topics, topics.values()), strict=True))
+
+    def _read_texts(self, application: str, counts: TopicCounts) -> OffsetTexts:
+        try:
+            return tuple(read_metadata(self._connection, application, counts, self._timeout, purpose="agent"))
+        except ProblemsError as error:
+            return error.problems[0]
 
     def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
         """See `ports.Cluster`."""

@@ -1,7 +1,7 @@
 """The loop: executes the action of each decision and observes its result. One thread; decides nothing."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -20,8 +20,8 @@ from headwater.agent.decide.values import (
     NotWritten,
     Observation,
     Observe,
-    ProcessorsRead,
-    ReadProcessors,
+    OffsetMetadataRead,
+    ReadOffsetMetadata,
     Record,
     Recover,
     Recovered,
@@ -44,7 +44,7 @@ from headwater.agent.ports import (
 )
 from headwater.agent.state import AgentState, Outcome, Shortfall, TopicResult
 from headwater.model.expansions import ExpansionEntry, TopicCounts
-from headwater.model.problems import ProblemsError
+from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import TopologyDocument
 
 _LONGEST_WAIT_SECONDS = 1.0
@@ -129,8 +129,8 @@ class Loop:
         match action:
             case Observe():
                 return self._observe()
-            case ReadProcessors(application, inputs):
-                return self._read_processors(application, inputs)
+            case ReadOffsetMetadata(topics):
+                return self._read_offset_metadata(topics)
             case Recover():
                 return self._recover()
             case Record(entries):
@@ -151,15 +151,12 @@ class Loop:
         self._record_request("metadata", start, succeeded=True)
         return Metadata(counts, documents)
 
-    def _read_processors(self, application: str, inputs: TopicCounts) -> Observation:
+    def _read_offset_metadata(self, topics: Mapping[str, TopicCounts]) -> Observation:
         start = time.perf_counter()
-        try:
-            number = self.cluster.processors(application, inputs)
-        except ProblemsError as error:
-            self._record_request("offsets", start, succeeded=False)
-            return ProcessorsRead(application, None, error.problems)
-        self._record_request("offsets", start, succeeded=True)
-        return ProcessorsRead(application, number)
+        found = self.cluster.offset_metadata(topics)
+        succeeded = not any(isinstance(texts, Problem) for texts in found.values())
+        self._record_request("offsets", start, succeeded=succeeded)
+        return OffsetMetadataRead(found)
 
     def _recover(self) -> Observation:
         return self._with_journal(lambda term: Recovered(self.journal.latest(term)))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headwater.agent.events import AgentEvent
-from headwater.agent.state import AgentState, Shortfall, TopicResult
+from headwater.agent.state import AgentState, OffsetTexts, Shortfall, TopicResult
 from headwater.model.expansions import ExpansionEntry, TopicCounts
 from headwater.model.topology import TopologyDocument
 
@@ -23,10 +23,11 @@ class Cluster(Protocol):
         """
         ...
 
-    def processors(self, application: str, inputs: Mapping[str, int]) -> int | None:
-        """Return the number of processors that is committed with the offsets of an application.
+    def offset_metadata(self, topics: Mapping[str, TopicCounts]) -> Mapping[str, OffsetTexts]:
+        """Return application → the texts that its group has committed, or why they were not read.
 
-        `inputs` is topic → partition count. None: none is. Raises `ProblemsError` if it cannot be read.
+        `topics` is application → topic → partition count. The texts are committed with offsets of these
+        topics. Never raises.
         """
         ...
 
@@ -99,7 +100,7 @@ class Instruments(Protocol):
         ...
 
     def record_request(self, operation: str, seconds: float, *, succeeded: bool) -> None:
-        """Record the duration of an admin request: `metadata`, `validate`, `expand` or `journal`."""
+        """Record the duration of a request: `metadata`, `offsets`, `validate`, `expand` or `journal`."""
         ...
 
 

@@ -14,6 +14,8 @@ from headwater.model.expansions import ExpansionEntry, TopicCounts
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import TopologyDocument
 
+OffsetTexts = tuple[str, ...] | Problem
+"""What a group has committed with its offsets, or why it could not be read."""
 INCOMPLETE_SOURCE_TOPIC_METADATA = "INCOMPLETE_SOURCE_TOPIC_METADATA"
 """The error code that Kafka Streams sends to all clients when it may not expand (KIP-878)."""
 
@@ -202,10 +204,12 @@ class AgentState:
     observed_counts: Mapping[str, ObservedCount] = attrs.field(factory=dict)
     processors: Mapping[str, int] = attrs.field(factory=dict)
     """Application → its committed number of processors, if changelog topics have more partitions."""
-    due_processors: Mapping[str, TopicCounts] = attrs.field(factory=dict)
-    """Application → the inputs with whose offsets its number of processors is committed, to be read next."""
-    unread_processors: Mapping[str, str] = attrs.field(factory=dict)
-    """Application → why its number of processors could not be read last."""
+    resharded: frozenset[str] = frozenset()
+    """The applications with a topic of a wrong partition count whose reshard is not complete."""
+    due_metadata: Mapping[str, TopicCounts] = attrs.field(factory=dict)
+    """Application → the topics with whose offsets is committed what decides, to be read next."""
+    unread_metadata: Mapping[str, Problem] = attrs.field(factory=dict)
+    """Application → why that could not be read last."""
     requirements: Requirements = Requirements()
     term: int | None = None
     """The term in which this agent leads; None while another one does."""

@@ -20,7 +20,7 @@ from headwater.kafka import Connection
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.kafka_errors import TIMED_OUT, is_denial
 from headwater.kafka.ownership import PARTITION, encode_record, key_of, ownership_problem
-from headwater.model.acls import Operation
+from headwater.model.acls import Operation, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
 from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange
 
@@ -95,7 +95,8 @@ def configure_topic(connection: Connection, settings: Mapping[str, str]) -> Sequ
 def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
     pairs = ",".join(f"{key}={value}" for key, value in settings.items())
     is_denied = is_denial(error)
-    right = f"{Operation.ALTER_CONFIGS} on topic {OWNERSHIP_TOPIC}"
+    permission = Permission(ResourceKind.TOPIC, OWNERSHIP_TOPIC, Operation.ALTER_CONFIGS)
+    right = f"{permission.operation} on topic {OWNERSHIP_TOPIC}"
     by_hand = (
         "kafka-configs.sh --bootstrap-server BROKER --alter --entity-type topics --entity-name "
         f"{OWNERSHIP_TOPIC} --add-config {pairs}"
@@ -107,7 +108,9 @@ def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
         expected=f"permission {right}" if is_denied else pairs,
         found=error.name() if is_denied else f"{error.name()}: {error.str()}",
         why="Brokers may delete records of stacks, or store records that are too large to be read.",
-        fix=f"Grant the user {right}, or change them once: {by_hand}" if is_denied else f"Run {by_hand}",
+        fix=f"Grant the user {right}: `{permission.command}`. Or change them once: {by_hand}"
+        if is_denied
+        else f"Run {by_hand}",
         severity=Severity.ERROR if "cleanup.policy" in settings else Severity.WARNING,
     )
 

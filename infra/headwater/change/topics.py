@@ -8,7 +8,7 @@ from concurrent.futures import wait
 from struct import pack
 from typing import TYPE_CHECKING, Any, Protocol
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, ThrottleEvent
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     AlterConfigOpType,
@@ -55,9 +55,23 @@ class TopicChange(TopicTarget, Protocol):
     def create(self) -> bool: ...
 
 
-def admin_client(connection: Connection) -> AdminClient:
-    """Return an admin client that does not write to standard error; raises `ProblemsError`."""
-    return AdminClient(connection.confluent(), logger=client_log())
+def admin_client(
+    connection: Connection,
+    on_throttle: Callable[[ThrottleEvent], object] | None = None,
+    *,
+    client_id: str = "headwater",
+) -> AdminClient:
+    """Return an admin client that does not write to standard error.
+
+    `on_throttle` is called, by `poll`, for each answer with which a broker delays later requests. Quotas may
+    be for a `client_id`.
+
+    Raises:
+        ProblemsError: The connection settings are invalid.
+    """
+    callbacks = {} if on_throttle is None else {"throttle_cb": on_throttle}
+    settings = {**connection.confluent(), "client.id": client_id, **callbacks}
+    return AdminClient(settings, logger=client_log())
 
 
 def change_topics(

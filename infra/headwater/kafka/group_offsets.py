@@ -11,20 +11,26 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
-from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
+from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, is_moving, not_authorized, unexpected
 from headwater.model.offset_metadata import trim_text, unread_reason
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.untrusted import UnreadReason
 
 _PAUSE_SECONDS = 0.1
+_FIRST_SECONDS = 3.0
 
 
 def read_metadata(
-    connection: Connection, group: str, partitions: Mapping[str, int], timeout_seconds: float
+    connection: Connection,
+    group: str,
+    partitions: Mapping[str, int],
+    timeout_seconds: float,
+    *,
+    purpose: str = "",
 ) -> Sequence[str]:
     """Return the texts that are committed with offsets, without empty ones.
 
-    `partitions` is topic name → partition count.
+    `partitions` is topic name → partition count. `purpose` is what the user is for (`not_authorized`).
 
     Raises:
         ProblemsError: NotAuthorized, ClusterUnreachable, RequestNotAnswered.
@@ -48,12 +54,12 @@ def read_metadata(
     try:
         found = _committed(consumer, requested, time.monotonic() + timeout_seconds)
     except KafkaException as error:
-        raise ProblemsError([_problem(error.args[0], "group", group)]) from None
+        raise ProblemsError([_problem(error.args[0], "group", group, purpose)]) from None
     finally:
         consumer.close()
     for each in found:
         if each.error is not None:
-            raise ProblemsError([_problem(each.error, "topic", each.topic)])
+            raise ProblemsError([_problem(each.error, "topic", each.topic, purpose)])
     if unread := [problem for each in found if (problem := unread_problem(group, each)) is not None]:
         raise ProblemsError(unread)
     return [each.metadata for each in found if each.metadata]
@@ -98,19 +104,39 @@ def unread_problem(group: str, committed: TopicPartition) -> Problem | None:
     )
 
 
-def _problem(error: KafkaError, what: str, name: str) -> Problem:
-    problem = not_authorized if is_denial(error) else unexpected
-    return problem(error, f"read the offsets of {what}", name)
+def _problem(error: KafkaError, what: str, name: str, purpose: str) -> Problem:
+    request = f"read the offsets of {what}"
+    if is_denial(error):
+        return not_authorized(error, request, name, purpose=purpose)
+    return unexpected(error, request, name)
 
 
 def _committed(
     consumer: Consumer, partitions: list[TopicPartition], deadline: float
 ) -> Sequence[TopicPartition]:
-    """Return what is committed; waits for a coordinator that is loading."""
+    """Return what is committed; waits for a coordinator that is loading.
+
+    Without permission for the group, librdkafka finds no coordinator and searches until the timeout. It
+    reports the reason as a message. So the first request is awaited for a short time.
+    """
+    seconds = _FIRST_SECONDS
     while True:
         try:
-            return with_exact_texts(consumer.committed(partitions, max(0.1, deadline - time.monotonic())))
+            return with_exact_texts(
+                consumer.committed(partitions, max(0.1, min(seconds, deadline - time.monotonic())))
+            )
         except KafkaException as error:
-            if not is_moving(error.args[0]) or time.monotonic() > deadline:
+            if (denial := _denial(consumer)) is not None:
+                raise KafkaException(denial) from None
+            is_repeated = is_moving(error.args[0]) or error.args[0].code() == TIMED_OUT.code()
+            if not is_repeated or time.monotonic() > deadline:
                 raise
+        seconds = deadline - time.monotonic()
         time.sleep(_PAUSE_SECONDS)
+
+
+def _denial(consumer: Consumer) -> KafkaError | None:
+    """Return that the brokers deny the group, if the client has reported it."""
+    message = consumer.poll(0)
+    error = None if message is None else message.error()
+    return error if error is not None and is_denial(error) else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 from confluent_kafka import KafkaError, ThrottleEvent
 
-from headwater.model.acls import Operation
+from headwater.model.acls import CLUSTER_NAME, Operation, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode
 
 # librdkafka's own codes begin with an underscore.
@@ -22,11 +22,12 @@ COORDINATOR_MOVING = (
 _UNAUTHENTICATED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)  # noqa: SLF001
 
 _DENIED = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic {}",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "group {}",
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id {}",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the cluster",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: ("topic {}", ResourceKind.TOPIC),
+    KafkaError.GROUP_AUTHORIZATION_FAILED: ("group {}", ResourceKind.GROUP),
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: ("transactional id {}", ResourceKind.TRANSACTIONAL_ID),
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: ("the cluster", ResourceKind.CLUSTER),
 }
+"""Error code → the resource, as a phrase and as a type."""
 _CLIENT_CERTIFICATE = re.compile(
     r"alert (bad|unknown|unsupported|expired|revoked)? ?certificate|alert certificate"
 )
@@ -274,7 +275,9 @@ def not_authorized(
         purpose: what the user is for, as `headwater acls --for` names it. Empty = it plans, runs `pulumi up`,
             or runs an application.
     """
-    right = f"{operation} on {_DENIED[error.code()].format(name)}"
+    phrase, kind = _DENIED[error.code()]
+    right = f"{operation} on {phrase.format(name)}"
+    permission = Permission(kind, CLUSTER_NAME if kind is ResourceKind.CLUSTER else name, operation)
     return Problem(
         code=ProblemCode.NOT_AUTHORIZED,
         summary=f"The Kafka brokers do not let this user {what} {name}.",
@@ -282,7 +285,8 @@ def not_authorized(
         expected=f"permission {right}",
         found=error.name(),
         why=why,
-        fix=f"Grant the user {right}. {_LISTS_FOR.format(purpose) if purpose else _LISTS}",
+        fix=f"Grant the user {right}: `{permission.command}`. "
+        f"{_LISTS_FOR.format(purpose) if purpose else _LISTS}",
     )
 
 

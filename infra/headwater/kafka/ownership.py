@@ -16,7 +16,7 @@ from headwater.kafka.bounded_records import BoundedTopic, ReadRecord, too_many_r
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.kafka_errors import NO_ANSWER, ClientMessage, is_denial, throttled_message
-from headwater.model.acls import Operation
+from headwater.model.acls import Operation, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipRecord, StackIdentity
 from headwater.model.untrusted import (
@@ -37,8 +37,9 @@ from headwater.model.untrusted import (
 PARTITION = 0
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
 _GRANT = (
-    "Grant the user {}. `headwater acls FILES --self --principal User:NAME` prints all permissions that "
-    "Headwater needs. If no other stack uses this cluster, `headwater:ownership: none` continues without."
+    "Grant the user {}: `{}`. `headwater acls FILES --self --principal User:NAME` prints all permissions "
+    "that Headwater needs. If no other stack uses this cluster, `headwater:ownership: none` continues "
+    "without."
 )
 _FORMAT = 1
 _LONGEST_KEY = 2_000
@@ -125,11 +126,12 @@ def ownership_problem(error: KafkaError, operation: Operation) -> Problem:
     is_denied = is_denial(error)
     # The client asks for the coordinator of its group, although it has none.
     is_group = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-    right = (
-        f"{Operation.DESCRIBE} on group {OWNERSHIP_TOPIC}"
+    permission = (
+        Permission(ResourceKind.GROUP, OWNERSHIP_TOPIC, Operation.DESCRIBE)
         if is_group
-        else f"{operation} on topic {OWNERSHIP_TOPIC}"
+        else Permission(ResourceKind.TOPIC, OWNERSHIP_TOPIC, operation)
     )
+    right = f"{permission.operation} on {permission.kind.lower()} {OWNERSHIP_TOPIC}"
     return Problem(
         code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.REQUEST_NOT_ANSWERED,
         summary="The ownership records of the cluster cannot be "
@@ -139,7 +141,7 @@ def ownership_problem(error: KafkaError, operation: Operation) -> Problem:
         found=error.name() if is_denied else f"{error.name()}: {error.str()}",
         why="They show which stack manages an application. Without them, two stacks could manage the same "
         "one, and one of them delete its topics.",
-        fix=_GRANT.format(right)
+        fix=_GRANT.format(right, permission.command)
         if is_denied
         else "Run again. If the problem persists, check the brokers' logs.",
     )

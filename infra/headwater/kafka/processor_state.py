@@ -7,9 +7,9 @@ import attrs
 
 from headwater.kafka.reader import ClusterReader
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.compiled import CompiledApplication, reshard_journal, wrong_counts
 from headwater.model.offset_metadata import decode_count, has_reshard, latest_mark
-from headwater.model.problems import ProblemsError
+from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import Lifecycle
 
 _CLIENTS = 16
@@ -27,34 +27,33 @@ def with_processor_state(
     applications = tuple(compiled)
     stateful = tuple(_with_state(snapshot, applications))
     numbered = _with_numbers(reader, snapshot, stateful) if stateful else snapshot
-    wrong = [(each, live) for each in applications if (live := _wrong_counts(snapshot, each))]
-    numbered = attrs.evolve(numbered, resharded=_find_resharded(reader, wrong))
-    counted = {name: count for _, live in wrong for name, count in live.items()}
+    partitions = snapshot.partitions
+    numbered = _with_reshards(reader, numbered, applications)
+    counted = {name: count for each in applications for name, count in wrong_counts(each, partitions).items()}
     return _with_records(reader, numbered, {**counted, **_to_read(numbered, stateful)})
 
 
-def _find_resharded(
-    reader: ClusterReader, wrong: Sequence[tuple[CompiledApplication, Mapping[str, int]]]
-) -> frozenset[str]:
-    """Return the ids of applications whose reshard is not complete, without those that cannot be read."""
-    read: dict[str, Mapping[str, int]] = {}
-    for application, live in wrong:
-        changelogs = {
-            topic.name: 1
-            for topic in application.internal_topics
-            if topic.kind is TopicKind.CHANGELOG and topic.name in live
-        }
-        if changelogs and application.application.processors is None:
-            read[application.application.id] = changelogs
+def _with_reshards(
+    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+) -> ClusterSnapshot:
+    """Return `snapshot` with the applications whose reshard is not complete, or may not be complete."""
+    partitions = snapshot.partitions
+    read = {each.application.id: topics for each in compiled if (topics := reshard_journal(each, partitions))}
 
-    def is_resharded(id_: str) -> bool:
+    def find(id_: str) -> bool | Problem:
+        """Return whether there is a journal, or why it could not be read."""
         try:
             return has_reshard(reader.offset_metadata(id_, read[id_]))
-        except ProblemsError:
-            return False
+        except ProblemsError as error:
+            return error.problems[0]
 
     with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
-        return frozenset(id_ for id_, found in zip(read, pool.map(is_resharded, read), strict=True) if found)
+        found = dict(zip(read, pool.map(find, read), strict=True))
+    return attrs.evolve(
+        snapshot,
+        resharded=frozenset(id_ for id_, answer in found.items() if answer is True),
+        unread_reshards={id_: answer for id_, answer in found.items() if isinstance(answer, Problem)},
+    )
 
 
 def _with_state(
@@ -105,14 +104,6 @@ def _to_read(snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication])
         for name, declared in _changelogs_of(application).items()
         if name in snapshot.topics and _processors_of(snapshot, application.application.id, name) < declared
     }
-
-
-def _wrong_counts(snapshot: ClusterSnapshot, application: CompiledApplication) -> Mapping[str, int]:
-    """Return internal topic → its partition count, if a topic of the application has a wrong count."""
-    declared = {topic.name: topic.partitions for topic in application.internal_topics}
-    live = {name: snapshot.topics[name].partitions for name in declared if name in snapshot.topics}
-    is_active = application.application.lifecycle is Lifecycle.ACTIVE
-    return live if is_active and any(count != declared[name] for name, count in live.items()) else {}
 
 
 def _with_records(

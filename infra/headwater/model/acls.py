@@ -1,5 +1,6 @@
 """Access control lists: permissions on cluster resources, and what a document declares about them."""
 
+import shlex
 from enum import StrEnum
 
 import attrs
@@ -48,6 +49,13 @@ _IMPLIED = {
     Operation.ALTER: Operation.DESCRIBE,
     Operation.ALTER_CONFIGS: Operation.DESCRIBE_CONFIGS,
 }
+RESOURCE_OPTIONS = {
+    ResourceKind.TOPIC: "--topic",
+    ResourceKind.GROUP: "--group",
+    ResourceKind.TRANSACTIONAL_ID: "--transactional-id",
+    ResourceKind.CLUSTER: "--cluster",
+}
+"""Resource type → the option of `kafka-acls.sh` that names a resource."""
 CLUSTER_NAME = "kafka-cluster"
 """The name of the one resource of kind CLUSTER."""
 ANY_NAME = "*"
@@ -75,6 +83,16 @@ class Permission:
         """Return the permission as text, such as `Read Topic orders`; a prefix ends with a star."""
         star = "*" if self.pattern is Pattern.PREFIXED else ""
         return f"{self.operation} {self.kind} {self.name}{star}"
+
+    @property
+    def command(self) -> str:
+        """Return the command of Kafka that grants it, with words for the broker and the user."""
+        name = "" if self.kind is ResourceKind.CLUSTER else f" {shlex.quote(self.name)}"
+        prefixed = " --resource-pattern-type prefixed" if self.pattern is Pattern.PREFIXED else ""
+        return (
+            "kafka-acls.sh --bootstrap-server BROKER --add --allow-principal User:NAME "
+            f"--operation {self.operation} {RESOURCE_OPTIONS[self.kind]}{name}{prefixed}"
+        )
 
 
 @attrs.frozen

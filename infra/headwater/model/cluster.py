@@ -8,6 +8,7 @@ import attrs
 from headwater.model.acls import LiveAcls
 from headwater.model.expansions import AgentExpansions
 from headwater.model.offset_metadata import MoveMark
+from headwater.model.problems import Problem
 from headwater.model.records import OwnershipRecord, OwnershipTopic
 from headwater.model.streams_groups import StreamsGroup
 
@@ -222,6 +223,8 @@ class ClusterSnapshot:
     """Application → its expansion, or the move of its state, that is not complete (KIP-287)."""
     resharded: frozenset[str] = frozenset()
     """The applications with a topic of a wrong partition count whose reshard is not complete."""
+    unread_reshards: Mapping[str, Problem] = attrs.field(factory=dict)
+    """Application with such a topic → why it is not known whether a reshard is complete."""
     unread_processors: Mapping[str, str] = attrs.field(factory=dict)
     """Application → why its committed offsets could not be read."""
     evidence: ClusterEvidence | None = None

@@ -8,7 +8,7 @@ import attrs
 from headwater.model.nodes import ChangelogKind, NodeTopology
 from headwater.model.nodes import TopicKind as TopicKind  # noqa: PLC0414 - part of this vocabulary
 from headwater.model.problems import Location, Problem
-from headwater.model.topology import Application, Sink, TopologyDocument
+from headwater.model.topology import Application, Lifecycle, Sink, TopologyDocument
 
 
 class Backend(Enum):
@@ -136,3 +136,30 @@ class CompiledApplication:
         if self.is_observed:
             return any(topic.kind is TopicKind.CHANGELOG for topic in self.internal_topics)
         return any(part.is_stateful for part in self.subtopologies)
+
+
+def wrong_counts(application: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
+    """Return internal topic → its partition count, if a topic of the application has a wrong count.
+
+    `partitions` is topic → partition count on the cluster. Only active applications have such topics.
+    """
+    declared = {topic.name: topic.partitions for topic in application.internal_topics}
+    live = {name: partitions[name] for name in declared if name in partitions}
+    is_active = application.application.lifecycle is Lifecycle.ACTIVE
+    return live if is_active and any(count != declared[name] for name, count in live.items()) else {}
+
+
+def reshard_journal(application: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
+    """Return changelog topic → 1: the journal of a reshard is committed with offsets of first partitions.
+
+    Empty if all internal topics have the counts that the source topics require, or there is no state to move:
+    then a reshard that is not complete changes no decision.
+    """
+    live = wrong_counts(application, partitions)
+    if application.application.processors is not None:
+        return {}
+    return {
+        topic.name: 1
+        for topic in application.internal_topics
+        if topic.kind is TopicKind.CHANGELOG and topic.name in live
+    }

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, ThrottleEvent, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclOperation,
     AdminClient,
@@ -17,15 +17,21 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.change import admin_client, request_config_changes, request_new_partitions, request_new_topics
 from headwater.kafka import Connection
 from headwater.kafka.admin import Admin
+from headwater.kafka.answering_broker import find_answering
 from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, not_authorized
 from headwater.model.acls import Operation
-from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
 from headwater.planner import ActionKind, Plan
+from headwater.planner.phrases import listed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_SECONDS = 60
+_SECONDS = 30
+_PROBE_SECONDS = 15
+_LONG_DELAY_SECONDS = 5.0
+_PROVIDER = "terraform-provider-kafka"
+"""The client id of Pulumi's Kafka provider, which a quota may be for."""
 _INVALID = frozenset(
     {
         KafkaError.INVALID_CONFIG,
@@ -36,6 +42,7 @@ _INVALID = frozenset(
         KafkaError.TOPIC_EXCEPTION,
     }
 )
+_WITHOUT_ANSWER = frozenset({TIMED_OUT.code(), KafkaError.REQUEST_TIMED_OUT})
 _WHY = "A run without all permissions would stop halfway. Nothing has been changed."
 
 
@@ -43,9 +50,11 @@ def refusals(connection: Connection, plan: Plan, *, with_permissions: bool = Tru
     """Yield a problem for each change of a topic that the brokers refuse, and one for the ACLs.
 
     Missing permissions are refusals only `with_permissions`: who reviews a change may have no permission to
-    make it. Other errors, such as a timeout, are ignored here; the run itself reports them.
+    make it. So is a controller that does not answer, unless a quota delays the requests. Other errors are
+    ignored here; the run itself reports them.
     """
-    admin = admin_client(connection)
+    delays: list[ThrottleEvent] = []
+    admin = admin_client(connection, delays.append)
     actions = tuple(plan.actions)
     new = [action for action in actions if action.kind in (ActionKind.CREATE, ActionKind.RECREATE)]
     expanding = [action for action in actions if action.added_partitions]
@@ -56,9 +65,13 @@ def refusals(connection: Connection, plan: Plan, *, with_permissions: bool = Tru
         (request_new_partitions(admin, expanding, validate_only=True), _EXPAND),
         (request_config_changes(admin, changing, validate_only=True), _CONFIGURE),
     )
+    silent: list[str] = []
     for results, change in requests:
-        yield from _refused_changes(results, change, with_permissions=with_permissions)
+        yield from _refused_changes(results, change, silent, with_permissions=with_permissions)
     if with_permissions:
+        admin.poll(0)  # delivers the delays
+        if silent and not delays:
+            yield from _silent_controller(connection, silent, _SECONDS)
         yield from _deletion_denied(
             admin, [action.name for action in actions if action.kind is ActionKind.DELETE]
         )
@@ -84,13 +97,16 @@ _CONFIGURE = _Change("change the settings of topic", Operation.ALTER_CONFIGS)
 
 
 def _refused_changes(
-    results: Mapping[str, "Future[Any]"], change: _Change, *, with_permissions: bool
+    results: Mapping[str, "Future[Any]"], change: _Change, silent: list[str], *, with_permissions: bool
 ) -> Iterator[Problem]:
+    """Yield the refusals; names of topics without an answer are added to `silent`."""
     for name, future in results.items():
         error = _error_of(future)
         if error is None:
             continue
-        if not is_denial(error):
+        if error.code() in _WITHOUT_ANSWER:
+            silent.append(name)
+        elif not is_denial(error):
             if error.code() in change.refusals:
                 yield _refused_change(error, change, name)
         elif with_permissions:
@@ -108,6 +124,75 @@ def _refused_change(error: KafkaError, change: _Change, name: str) -> Problem:
         fix="Correct what the brokers name, in the document or in their own policy for topics. If it is a "
         "setting of internal topics that Kafka Streams sends, declare it as absent (`topic.NAME: null`), or "
         "declare the kind of cluster (`application.clusterProfile`).",
+    )
+
+
+def controller_problem(connection: Connection, topic: str) -> Problem | None:
+    """Return a warning that brokers answer and their controller does not, or that a quota delays changes.
+
+    None if the controller answers at once, or if no broker answers. The controller is asked to validate the
+    creation of `topic`, which changes nothing. Any answer counts: that the topic exists, or that the user may
+    not create it, too.
+    """
+    delays: list[ThrottleEvent] = []
+    admin = admin_client(connection, delays.append, client_id=_PROVIDER)
+    [future] = request_new_topics(
+        admin, [_Probe(topic)], validate_only=True, timeout_seconds=_PROBE_SECONDS
+    ).values()
+    error = _error_of(future)
+    admin.poll(0)  # delivers the delays
+    longest = max((event.throttle_time for event in delays), default=0.0)
+    if longest >= _LONG_DELAY_SECONDS:
+        return _delayed_changes(longest)
+    if error is None or error.code() not in _WITHOUT_ANSWER:
+        return None
+    return next(_silent_controller(connection, [topic], _PROBE_SECONDS, Severity.WARNING), None)
+
+
+@attrs.frozen
+class _Probe:
+    """A `TopicTarget` with the defaults of the brokers."""
+
+    name: str
+    partitions: int | None = None
+    replication_factor: int = -1
+    config: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def _silent_controller(
+    connection: Connection, names: Sequence[str], seconds: float, severity: Severity = Severity.ERROR
+) -> Iterator[Problem]:
+    """Yield the problem if a broker answers; if none does, the run itself reports that."""
+    answering, _ = find_answering(connection, seconds)
+    if answering is None:
+        return
+    yield Problem(
+        code=ProblemCode.REQUEST_NOT_ANSWERED,
+        summary="The controller of the cluster does not answer, and it makes all changes of topics.",
+        topic=names[0] if len(names) == 1 else None,
+        expected=f"an answer within {seconds:g} s about {listed(names)}",
+        found=f"none; broker {answering.broker} answers",
+        why="A run waits for minutes, and fails halfway. Topics that have been changed keep their changes.",
+        fix="Check that the controllers run (processes with `controller` in `process.roles`), that the "
+        "brokers can connect to them (`controller.quorum.bootstrap.servers` or `controller.quorum.voters`), "
+        "and the logs of both. Then run again: a run completes what is left.",
+        severity=severity,
+    )
+
+
+def _delayed_changes(seconds: float) -> Problem:
+    return Problem(
+        code=ProblemCode.REQUEST_NOT_ANSWERED,
+        summary="A quota of the brokers delays changes of topics.",
+        expected="changes that are made at once",
+        found=f"a delay of {seconds:.0f} s after each request",
+        why="The run takes longer. If the Kafka provider does not get an answer in time, it fails halfway. "
+        "Topics that have been changed keep their changes.",
+        fix="Wait. If the run fails, run again: a run completes what is left. Or have the quota raised "
+        "(`controller_mutation_rate`): `kafka-configs.sh --bootstrap-server BROKER --describe --entity-type "
+        "users` shows the quotas of users, `--entity-type clients` the quotas of client ids. The provider's "
+        f"client id is {_PROVIDER}.",
+        severity=Severity.WARNING,
     )
 
 

@@ -59,8 +59,9 @@ RESHARDED = (
     "you delete or copy now loses a part of it."
 )
 CONTINUE_RESHARD = (
-    "Run `headwater reshard` again, with the same options: it continues where it was interrupted. Do not "
-    "start the application, change its topics or run `pulumi up` before."
+    "If `headwater reshard` still runs, wait until it ends. Otherwise run `headwater reshard` again, with "
+    "the same options: it continues where it was interrupted. Do not start the application, change its "
+    "topics or run `pulumi up` before."
 )
 
 
@@ -79,6 +80,8 @@ class CountedApplication:
     """The expansion, or the move of the state, that is not complete."""
     is_resharded: bool = False
     """Whether a reshard has begun and is not complete."""
+    unread_reshard: Problem | None = None
+    """Why it is not known whether a reshard is complete; None = it is known, or need not be."""
     unread: str = ""
     """Why the committed number could not be read; empty = it was, or need not be."""
 
@@ -123,10 +126,16 @@ class CountedApplication:
         """Return a problem of this application, located at `at`, the topic's operator or the application.
 
         While a reshard is not complete, problems of counts say to complete it: each other fix would lose what
-        has moved.
+        has moved. If that is not known, they say so first.
         """
         if self.is_resharded and code in _COUNT_CODES:
             why, fix = RESHARDED.format(self.id), CONTINUE_RESHARD
+        elif self.unread_reshard is not None and code in _COUNT_CODES:
+            fix = (
+                f"It is not known whether a reshard of {self.id} is complete "
+                f"({self.unread_reshard.summary.rstrip('.')}). If one was interrupted, run `headwater "
+                f"reshard` again, and do nothing else. Otherwise: {fix}"
+            )
         declared = topic.declared if topic else None
         internal = declared if isinstance(declared, InternalTopic) else None
         return Problem(

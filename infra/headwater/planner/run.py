@@ -112,6 +112,7 @@ class ActiveApplication(CountedApplication):
             present=snapshot.processors.get(compiled.application.id),
             move=snapshot.moves.get(compiled.application.id),
             is_resharded=compiled.application.id in snapshot.resharded,
+            unread_reshard=snapshot.unread_reshards.get(compiled.application.id),
             unread=snapshot.unread_processors.get(compiled.application.id, ""),
             snapshot=snapshot,
             record=record,

@@ -17,7 +17,7 @@ from headwater.kafka.acl_bindings import acl_binding
 from headwater.model.acls import Acl
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OwnershipChange, SetupRecord
-from headwater.operations.validation import refusals
+from headwater.operations.validation import controller_problem, refusals
 from headwater.planner import ActionKind, Plan
 from headwater.planner.claims import change_after, change_before, find_race, retraction
 from headwater.planner.rules.ownership_messages import refusal
@@ -32,6 +32,13 @@ class ClusterWriter(Protocol):
 
     def refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         """Return a problem for each planned change that the brokers refuse, or that the user may not make."""
+        ...
+
+    def controller_problem(self, topic: str) -> Problem | None:
+        """Return a warning that the controller does not answer, or that a quota delays its changes.
+
+        `topic` is the name of any topic.
+        """
         ...
 
     def repair(self, repairs: Sequence[Repair]) -> None:
@@ -64,6 +71,9 @@ class KafkaClusterWriter:
         if not plan.has_changes:
             return ()
         return tuple(refusals(self.connection, plan, with_permissions=with_permissions))
+
+    def controller_problem(self, topic: str) -> Problem | None:
+        return controller_problem(self.connection, topic)
 
     def repair(self, repairs: Sequence[Repair]) -> None:
         admin = admin_client(self.connection)

@@ -9,6 +9,7 @@ import gc
 import os
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -31,6 +32,7 @@ from headwater.pulumi.cluster_writer import (
     record_ownership,
 )
 from headwater.pulumi.component import InternalTopics, Target
+from headwater.pulumi.controller_watch import controller_watch
 from headwater.pulumi.guard import Deletable, DeletionCheck, deletion_guard
 from headwater.pulumi.ordering import register_all
 from headwater.pulumi.planning import Planned, approval_problem, plan_stack, registered_twice
@@ -124,12 +126,25 @@ async def deploy(
     _log_risks(planned.plan)
     guard = _deletion_guard(planned, target, lambda: reader_for(connection))
     components = _register_components(planned.plan, registrations, target, guard, opts)
-    recorded = await register_all(components)
+    recorded = await _register_all(planned.plan, components, writer)
     if not is_preview:
         await asyncio.to_thread(_record_ownership, planned.plan, recorded, writer)
         await asyncio.to_thread(_delete_topics, planned, writer, lambda: reader_for(connection))
     await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
+
+
+async def _register_all(
+    plan: Plan, components: Sequence[InternalTopics], writer: ClusterWriter
+) -> Mapping[str, SetupRecord]:
+    """Register all resources; report meanwhile if the controller does not answer."""
+    changed = next((action.name for action in plan.actions), None)
+    if pulumi.runtime.is_dry_run() or not plan.has_changes or changed is None:
+        return await register_all(components)
+    async with controller_watch(
+        partial(writer.controller_problem, changed), lambda problem: _log_problems([problem])
+    ):
+        return await register_all(components)
 
 
 def configured_settings(inputs: ResourceInputs | None = None) -> StackSettings:

@@ -9,19 +9,13 @@ from typing import Any
 
 import attrs
 
-from headwater.model.acls import ANY_NAME, Pattern, Permission, ResourceKind
+from headwater.model.acls import ANY_NAME, RESOURCE_OPTIONS, Pattern, Permission, ResourceKind
 from headwater.model.problems import Problem
 from headwater.planner.acls import Need
 from headwater.planner.phrases import counted
 from headwater.report.compiled import problem_json
 from headwater.report.markdown import printable
 
-_OPTIONS = {
-    ResourceKind.TOPIC: "--topic",
-    ResourceKind.GROUP: "--group",
-    ResourceKind.TRANSACTIONAL_ID: "--transactional-id",
-    ResourceKind.CLUSTER: "--cluster",
-}
 _KIND_NAMES = {
     ResourceKind.TOPIC: "topic",
     ResourceKind.GROUP: "group",
@@ -151,6 +145,6 @@ def _command_lines(grants: Grants, target: Target) -> Iterator[str]:
 
 def _resource_options(permission: Permission) -> Sequence[str]:
     if permission.kind is ResourceKind.CLUSTER:
-        return [_OPTIONS[permission.kind]]
+        return [RESOURCE_OPTIONS[permission.kind]]
     pattern = ["--resource-pattern-type", "prefixed"] if permission.pattern is Pattern.PREFIXED else []
-    return [_OPTIONS[permission.kind], permission.name, *pattern]
+    return [RESOURCE_OPTIONS[permission.kind], permission.name, *pattern]

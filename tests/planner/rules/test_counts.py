@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from headwater.model.problems import ProblemCode, errors
+from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.model.topology import Setup
 from headwater.planner import ActionKind
 from tests.planner.plans import codes, kinds
@@ -62,8 +62,34 @@ def test_a_reshard_is_completed_before_anything_else(
     plan = cluster.plan(counted)
     assert errors(plan.problems)
     for problem in plan.problems:
-        assert problem.fix.startswith("Run `headwater reshard` again")
+        assert "run `headwater reshard` again" in problem.fix
         assert problem.fix not in other
+
+
+@pytest.mark.parametrize(("changelog", "source"), [(9, 4), (4, 9)])
+def test_nothing_is_expanded_while_it_is_not_known_whether_a_reshard_is_complete(
+    changelog: int, source: int
+) -> None:
+    cluster = SimulatedCluster.set_up(application(config=AUTOSCALING))
+    cluster.change(CHANGELOG, partitions=changelog)
+    counted = application(config=AUTOSCALING, sources={"orders-in": source})
+    known = cluster.plan(counted).problems
+    denied = Problem(
+        code=ProblemCode.NOT_AUTHORIZED,
+        summary="The Kafka brokers do not let this user read the offsets of group orders.",
+        fix="Grant the user Describe on group orders.",
+    )
+    cluster.unread_reshards["orders"] = denied
+    found = errors(cluster.plan(counted).problems)
+    if source == 9:
+        assert not errors(known)
+        assert [(each.code, each.summary, each.fix) for each in found] == [
+            (denied.code, denied.summary, denied.fix)
+        ]
+    else:
+        for each, other in zip(found, errors(known), strict=True):
+            assert each.fix.startswith("It is not known whether a reshard of orders is complete (The Kafka")
+            assert each.fix.endswith(other.fix)
 
 
 @BOTH

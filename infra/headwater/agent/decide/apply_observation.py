@@ -13,7 +13,7 @@ from headwater.agent.decide.values import (
     Metadata,
     NotWritten,
     Observation,
-    ProcessorsRead,
+    OffsetMetadataRead,
     Recovered,
     TermObserved,
     Tick,
@@ -34,14 +34,16 @@ from headwater.agent.state import (
     AgentState,
     ApplicationState,
     ObservedCount,
+    OffsetTexts,
     Phase,
     Requirements,
     Retry,
     TopicResult,
 )
 from headwater.compiler import compile_documents
-from headwater.model.compiled import CompiledApplication
+from headwater.model.compiled import CompiledApplication, reshard_journal
 from headwater.model.expansions import ExpansionEntry, TopicCounts
+from headwater.model.offset_metadata import decode_count, has_reshard
 from headwater.model.problems import AGENT, Problem
 from headwater.model.topology import Lifecycle, TopologyDocument
 from headwater.planner.phrases import failure_texts
@@ -126,21 +128,31 @@ def requirements(
     return Requirements(documents, _select_relevant(applications, counts), applications)
 
 
-def _inputs_of_fewer(
+def _metadata_to_read(
     applications: tuple[CompiledApplication, ...], counts: TopicCounts
 ) -> Mapping[str, TopicCounts]:
-    """Return application → the inputs of its processors, where some of these may have been removed (KIP-287).
+    """Return application → the topics with whose offsets is committed what its counts do not show.
+
+    This is the number of processors, where some may have been removed, and the journal of a reshard.
+    """
+    found = {
+        each.application.id: {**_inputs_of_fewer(each, counts), **reshard_journal(each, counts)}
+        for each in applications
+    }
+    return {id_: topics for id_, topics in found.items() if topics}
+
+
+def _inputs_of_fewer(application: CompiledApplication, counts: TopicCounts) -> TopicCounts:
+    """Return the inputs of its processors, where some of these may have been removed (KIP-287).
 
     So it is if a changelog topic has more partitions than processors are declared.
     """
-    found: dict[str, TopicCounts] = {}
-    for application in applications:
-        parts = [part for part in application.subtopologies if part.processors is not None]
-        changelogs = {name: part.processors or 0 for part in parts for name in part.changelog_topics}
-        if any(counts.get(name, 0) > declared for name, declared in changelogs.items()):
-            inputs = sorted({name for part in parts for name in part.sources if name in counts})
-            found[application.application.id] = {name: counts[name] for name in inputs}
-    return found
+    parts = [part for part in application.subtopologies if part.processors is not None]
+    changelogs = {name: part.processors or 0 for part in parts for name in part.changelog_topics}
+    if not any(counts.get(name, 0) > declared for name, declared in changelogs.items()):
+        return {}
+    inputs = sorted({name for part in parts for name in part.sources if name in counts})
+    return {name: counts[name] for name in inputs}
 
 
 def _select_relevant(applications: tuple[CompiledApplication, ...], counts: TopicCounts) -> TopicCounts:
@@ -170,8 +182,8 @@ def apply_observation(observation: Observation, pending: PendingDecision) -> Pen
             return pending.with_state(attrs.evolve(state, is_read_requested=is_requested))
         case Metadata():
             return _apply_metadata(pending, observation)
-        case ProcessorsRead():
-            return _apply_processors(pending, observation)
+        case OffsetMetadataRead(found):
+            return _apply_offset_metadata(pending, found)
         case Unreadable(problems):
             return _apply_unreadable(pending, problems)
         case TermObserved(term):
@@ -201,13 +213,14 @@ def _apply_metadata(pending: PendingDecision, metadata: Metadata) -> PendingDeci
     observed = _counts_after_metadata(state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms)
     counts = used_counts(observed)
     required = requirements(metadata.documents, counts, state.requirements)
-    due = _inputs_of_fewer(required.applications, counts)
+    due = _metadata_to_read(required.applications, counts)
     updated = attrs.evolve(
         state,
         observed_counts=observed,
-        due_processors=due,
+        due_metadata=due,
         processors={id_: number for id_, number in state.processors.items() if id_ in due},
-        unread_processors={},
+        resharded=state.resharded & due.keys(),
+        unread_metadata={},
         requirements=required,
         observed_at_ms=state.clock_ms,
         reads=state.reads + 1,
@@ -218,18 +231,29 @@ def _apply_metadata(pending: PendingDecision, metadata: Metadata) -> PendingDeci
     return pending.with_state(updated, *((ClusterReadable(),) if state.read_problems else ()))
 
 
-def _apply_processors(pending: PendingDecision, read: ProcessorsRead) -> PendingDecision:
-    """Note the number; after a failure, the number that was read before is kept."""
-    state, id_ = pending.state, read.application
-    due = {each: inputs for each, inputs in state.due_processors.items() if each != id_}
-    state = attrs.evolve(state, due_processors=due, observed_at_ms=state.clock_ms)
-    if read.problems:
-        unread = {**state.unread_processors, id_: read.problems[0].summary}
-        return pending.with_state(attrs.evolve(state, unread_processors=unread))
-    numbers = {each: number for each, number in state.processors.items() if each != id_}
-    if read.number is not None:
-        numbers[id_] = read.number
-    return pending.with_state(attrs.evolve(state, processors=numbers))
+def _apply_offset_metadata(pending: PendingDecision, found: Mapping[str, OffsetTexts]) -> PendingDecision:
+    """Note what was read; after a failure, what was read before is kept."""
+    state = pending.state
+    read = {id_: texts for id_, texts in found.items() if not isinstance(texts, Problem)}
+    unread = {id_: problem for id_, problem in found.items() if isinstance(problem, Problem)}
+    declared = {
+        each.application.id
+        for each in state.requirements.applications
+        if each.application.processors is not None
+    }
+    numbers = {id_: decode_count(texts) for id_, texts in read.items() if id_ in declared}
+    updated = attrs.evolve(
+        state,
+        due_metadata={id_: topics for id_, topics in state.due_metadata.items() if id_ not in found},
+        processors={
+            **{id_: number for id_, number in state.processors.items() if id_ not in read},
+            **{id_: number for id_, number in numbers.items() if number is not None},
+        },
+        resharded=state.resharded - read.keys() | {id_ for id_, texts in read.items() if has_reshard(texts)},
+        unread_metadata={**state.unread_metadata, **unread},
+        observed_at_ms=state.clock_ms,
+    )
+    return pending.with_state(updated)
 
 
 def _apply_unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:

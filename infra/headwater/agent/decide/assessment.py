@@ -63,8 +63,9 @@ def assess(
     live: TopicCounts,
     settled: TopicCounts,
     processors: int | None = None,
-    unread: str = "",
     *,
+    is_resharded: bool = False,
+    unread: Problem | None = None,
     policies: Sequence[Policy] = (),
 ) -> Assessment:
     """Return the assessment.
@@ -74,10 +75,16 @@ def assess(
         live: the partition counts on the cluster.
         settled: the counts of its topics when they last matched its sources.
         processors: the committed number of processors; None = the partition count of the changelog topics.
-        unread: why that number could not be read; empty = it was, or need not be.
+        is_resharded: whether a reshard has begun and is not complete.
+        unread: why the number, or the journal of a reshard, could not be read; None = it was, or need not be.
         policies: policies that an expansion must not violate.
     """
-    application = attrs.evolve(_count_application(compiled, live, settled, processors), unread=unread)
+    application = attrs.evolve(
+        _count_application(compiled, live, settled, processors),
+        is_resharded=is_resharded,
+        unread_reshard=unread if compiled.application.processors is None else None,
+        unread=unread.summary if unread is not None else "",
+    )
     config = StreamsConfig.of(compiled.application)
     found = [problem for rule in _REFUSALS for problem in rule(application)]
     shortfalls = tuple(_shortfalls_of(compiled, application, is_enabled=config.autoscaling))

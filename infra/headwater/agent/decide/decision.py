@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import attrs
 
@@ -23,7 +24,7 @@ from headwater.agent.decide.values import (
     Notify,
     Observation,
     Observe,
-    ReadProcessors,
+    ReadOffsetMetadata,
     Record,
     Recover,
     advance,
@@ -31,6 +32,9 @@ from headwater.agent.decide.values import (
 from headwater.agent.events import AgentEvent
 from headwater.agent.state import AgentState, ApplicationState, ObservedCount, Phase, Retry, Shortfall
 from headwater.planner.waves import waves
+
+_MOST_GROUPS = 16
+"""Of so many groups, offset metadata are read at the same time. Then the election is polled."""
 
 
 @attrs.frozen
@@ -59,7 +63,7 @@ def decide(observation: Observation, state: AgentState, now: Moment, policy: Age
 def _assess_applications(pending: PendingDecision) -> PendingDecision:
     """Compare every application with the observed counts."""
     state = pending.state
-    if state.observed_at_ms is None or state.due_processors:
+    if state.observed_at_ms is None or state.due_metadata:
         return pending
     live = used_counts(state.observed_counts)
     known = {
@@ -74,7 +78,8 @@ def _assess_applications(pending: PendingDecision) -> PendingDecision:
             live,
             known[compiled.application.id].settled,
             state.processors.get(compiled.application.id),
-            state.unread_processors.get(compiled.application.id, ""),
+            is_resharded=compiled.application.id in state.resharded,
+            unread=state.unread_metadata.get(compiled.application.id),
             policies=pending.context.policy.policies,
         )
         for compiled in state.requirements.applications
@@ -134,7 +139,7 @@ def next_step(state: AgentState, policy: AgentPolicy) -> tuple[Action | None, in
     """Return the action, or None and the milliseconds until the next one is due.
 
     The journal is written first: nothing is changed that is not in it. Then the cluster is read, because
-    every attempt needs metadata of its own. Numbers of processors belong to the read.
+    every attempt needs metadata of its own. What groups have committed belongs to the read.
     """
     read_at = _next_read(state, policy)
     times = [read_at]
@@ -142,8 +147,8 @@ def next_step(state: AgentState, policy: AgentPolicy) -> tuple[Action | None, in
         if _is_due(state.journal_retry, state.clock_ms):
             return (Record(state.outbox) if state.is_recovered else Recover()), 0
         times.append(state.journal_retry.at_ms or 0)
-    for application, inputs in state.due_processors.items():
-        return ReadProcessors(application, inputs), 0
+    if state.due_metadata:
+        return ReadOffsetMetadata(dict(islice(state.due_metadata.items(), _MOST_GROUPS))), 0
     if read_at <= state.clock_ms:
         return Observe(), 0
     if state.is_leader and state.is_recovered and not state.outbox:
@@ -169,6 +174,8 @@ def _next_read(state: AgentState, policy: AgentPolicy) -> int:
         if app.expansion is not None:
             times = (app.expansion.retry_at_ms, app.expansion.follow_up_at_ms)
             due += [at for at in times if at is not None and at > state.observed_at_ms]
+    if state.unread_metadata:
+        due.append(state.observed_at_ms + policy.backoff_max_ms)
     confirmation = next_confirmation(_relevant_counts(state), policy.lag_ms)
     if confirmation is not None and confirmation > state.observed_at_ms:
         due.append(confirmation)

@@ -20,7 +20,7 @@ from headwater.agent.events import (
     Notified,
 )
 from headwater.agent.state import ApplicationState, Expansion, Outcome, Phase, TopicResult
-from headwater.model.acls import Operation
+from headwater.model.acls import Operation, Permission, ResourceKind
 from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
 from headwater.model.problems import Problem, ProblemCode
 from headwater.planner.phrases import counted, failure_texts, seconds_phrase
@@ -346,7 +346,9 @@ def problem_of_result(application: str, result: TopicResult) -> Problem:
     if result.error == _DENIED:
         code, expected = ProblemCode.NOT_AUTHORIZED, f"permission {Operation.ALTER} on topic {topic}"
         summary = f"The Kafka brokers do not let the agent add partitions to topic {topic}."
-        fix = f"Grant the agent's user {Operation.ALTER} on the topic: {_LISTS_PERMISSIONS}"
+        permission = Permission(ResourceKind.TOPIC, topic, Operation.ALTER)
+        fix = f"Grant the agent's user {Operation.ALTER} on the topic: `{permission.command}`. "
+        fix += _LISTS_PERMISSIONS
     elif result.error in _REFUSALS:
         code, expected, fix = ProblemCode.REFUSED_BY_BROKERS, partitions, _REFUSALS[result.error]
         summary = f"The Kafka brokers refuse to add partitions to topic {topic}."

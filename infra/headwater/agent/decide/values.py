@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from headwater.agent.state import AgentState, Shortfall, TopicResult
+from headwater.agent.state import AgentState, OffsetTexts, Shortfall, TopicResult
 from headwater.compiler import StreamsConfig
 from headwater.model.compiled import CompiledApplication
 from headwater.model.expansions import ExpansionEntry, TopicCounts
@@ -81,13 +81,10 @@ class Metadata:
 
 
 @attrs.frozen
-class ProcessorsRead:
-    """The committed number of processors of an application; None: none is, or it could not be read."""
+class OffsetMetadataRead:
+    """What groups have committed with their offsets: application → the texts, or why they were not read."""
 
-    application: str
-    number: int | None
-    problems: tuple[Problem, ...] = ()
-    """Why it could not be read."""
+    found: Mapping[str, OffsetTexts]
 
 
 @attrs.frozen
@@ -155,7 +152,7 @@ class CallbackCalled:
 Observation = (
     Tick
     | Metadata
-    | ProcessorsRead
+    | OffsetMetadataRead
     | Unreadable
     | TermObserved
     | Deposed
@@ -174,11 +171,10 @@ class Observe:
 
 
 @attrs.frozen
-class ReadProcessors:
-    """Read the committed number of processors of an application from its `inputs`: `ProcessorsRead`."""
+class ReadOffsetMetadata:
+    """Read what groups have committed: application → topic → partition count. `OffsetMetadataRead`."""
 
-    application: str
-    inputs: TopicCounts
+    topics: Mapping[str, TopicCounts]
 
 
 @attrs.frozen
@@ -209,4 +205,4 @@ class Notify:
     new: int
 
 
-Action = Observe | ReadProcessors | Recover | Record | Expand | Notify
+Action = Observe | ReadOffsetMetadata | Recover | Record | Expand | Notify

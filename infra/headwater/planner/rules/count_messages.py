@@ -205,6 +205,20 @@ def reshard_expanded(application: CountedApplication, topics: Sequence[str]) -> 
     )
 
 
+def reshard_unread(application: CountedApplication, reason: Problem, topics: Sequence[str]) -> Problem:
+    """Return the problem of an expansion while it is not known whether a reshard is complete."""
+    return application.problem(
+        reason.code,
+        reason.summary,
+        expected=reason.expected,
+        found=reason.found,
+        why=f"It is not known whether a reshard of {application.id} is complete. If it is not, the "
+        f"application could start after the expansion of {listed(topics)}, and process records without the "
+        "state of their keys. So nothing is expanded.",
+        fix=reason.fix,
+    )
+
+
 def partitioned_by_code(application: CountedApplication, topics: Sequence[str]) -> Problem:
     """Return the problem of topics, each with the class that chooses its partitions."""
     return application.problem(

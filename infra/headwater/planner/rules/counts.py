@@ -72,6 +72,9 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     if application.is_resharded and config.autoscaling and too_small:
         yield messages.reshard_expanded(application, too_small)
         return
+    if application.unread_reshard is not None and config.autoscaling and too_small:
+        yield messages.reshard_unread(application, application.unread_reshard, too_small)
+        return
     if declared.setup.allow_unsafe_expansion:
         return
     if config.is_statically_partitioned:

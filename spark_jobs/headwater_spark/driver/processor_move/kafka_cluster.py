@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import attrs
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, ThrottleEvent
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.change import admin_client
@@ -31,6 +31,7 @@ _EXPANSION_SECONDS = 60.0
 _VISIBLE_SECONDS = 10.0
 _COMPLETION_SECONDS = 5.0
 _POLL_SECONDS = 0.1
+_QUOTA = "a quota of the brokers delays changes of topics (controller_mutation_rate)"
 _CALLS_AT_ONCE = 8
 _MAX_RECORD_BYTES = 1_000_000_000
 """librdkafka's maximum. What is moved is in a topic already: its `max.message.bytes` is the limit."""
@@ -114,8 +115,7 @@ class KafkaMoveCluster:
     def expand(self, counts: Mapping[str, int]) -> None:
         due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
         # A move that was killed may have added them just now: then they are refused, and visible soon.
-        admin = admin_client(self._connection)  # its requests end when it is deleted
-        failed = "; ".join(failures(request_new_partitions(admin, due)))
+        failed = "; ".join(self._refused(due))
         deadline = time.monotonic() + (_VISIBLE_SECONDS if failed else _EXPANSION_SECONDS)
         while any(self._count(topic) < count for topic, count in counts.items()):
             if time.monotonic() > deadline:
@@ -131,9 +131,16 @@ class KafkaMoveCluster:
 
     def check_expansion(self, counts: Mapping[str, int]) -> None:
         due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
-        admin = admin_client(self._connection)
-        if failed := tuple(failures(request_new_partitions(admin, due, validate_only=True))):
+        if failed := self._refused(due, validate_only=True):
             raise ProblemsError([self._failed(self._application, "; ".join(failed))])
+
+    def _refused(self, due: Sequence[_Target], *, validate_only: bool = False) -> Sequence[str]:
+        """Request new partitions; return `topic: reason` for each that failed, and a quota as its cause."""
+        delays: list[ThrottleEvent] = []
+        admin = admin_client(self._connection, delays.append)  # its requests end when it is deleted
+        failed = tuple(failures(request_new_partitions(admin, due, validate_only=validate_only)))
+        admin.poll(0)  # delivers the delays
+        return (*failed, _QUOTA) if failed and delays else failed
 
     def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
         return self._reader.read(topic, partition, OffsetRange(first))

@@ -226,9 +226,9 @@ def expands_its_topics(application: str, sources: Sequence[str], at: Location | 
         expected=f"`{AUTOSCALING}: false`, or source topics with their old partition counts",
         found=f"`{AUTOSCALING}: true`, and {', '.join(sources)} with the new count before the last step",
         why="Kafka Streams does not start while the counts of its topics do not fit. With autoscaling, an "
-        "instance with the library, an agent or `pulumi up` expands them. Then records are processed without "
-        "the state of their keys: results would be wrong, and the reshard could not be completed. "
-        + UNCHANGED,
+        "instance with the library, an agent or `pulumi up` that has read them just before the reshard "
+        "begins expands them. Then records are processed without the state of their keys: results would be "
+        "wrong, and the reshard could not be completed. " + UNCHANGED,
         fix=f"Set `{AUTOSCALING}` to false in the document, for agents, too, and in the properties of the "
         "application on each machine. Then run the command again.",
         location=at,
@@ -267,10 +267,11 @@ def kafka_failed(application: str, reason: str) -> Problem:
         code=ProblemCode.RESHARD_INCOMPLETE,
         application=application,
         summary=f"The reshard of {application} is not complete: {reason}.",
-        expected="brokers that answer",
+        expected="brokers that answer, and accept the changes of the reshard",
         found=reason,
         why=INCOMPLETE,
-        fix="Run the command again. It continues where it was interrupted.",
+        fix="If the brokers name a policy, a quota, a limit or a permission, have it changed. Then run the "
+        "command again. It continues where it was interrupted.",
     )
 
 

@@ -14,14 +14,13 @@ from headwater.change import admin_client
 from headwater.kafka import Connection
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.kafka_errors import is_denial
-from headwater.model.acls import Operation, ResourceKind
+from headwater.model.acls import RESOURCE_OPTIONS, Operation, ResourceKind
 from headwater.model.problems import Problem, ProblemCode
 from headwater_spark.driver.reshard.copy_plan import copy_failed
 from headwater_spark.driver.reshard.problems import INCOMPLETE, shares_failed
 from headwater_spark.driver.reshard.share_tasks import SharesFailedError
 
 _SHOWN = 20
-_OPTIONS = {ResourceKind.TOPIC: "--topic", ResourceKind.GROUP: "--group"}
 _ALL_PERMISSIONS = (
     "`headwater acls DOCUMENT --self --for reshard --principal User:NAME --format commands` prints the "
     "commands for all permissions."
@@ -127,7 +126,7 @@ def denied(
     """Return the problem of a permission that the user does not have, with the command that grants it."""
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     noun = kind.lower() if len(names) == 1 else f"{kind.lower()}s"
-    options = " ".join(f"{_OPTIONS[kind]} {name}" for name in names)
+    options = " ".join(f"{RESOURCE_OPTIONS[kind]} {name}" for name in names)
     return Problem(
         code=ProblemCode.NOT_AUTHORIZED,
         application=application,

@@ -6,7 +6,6 @@ import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.config.ConfigResource;
-import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.errors.InterruptException;
 import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.errors.TimeoutException;
@@ -82,7 +81,8 @@ final class ClusterTopics {
                     continue;
                 }
                 if (!(error.getCause() instanceof RetriableException)) {
-                    throw new StreamsException("Could not describe topic " + entry.getKey() + ".", error.getCause());
+                    throw new StreamsException("Could not describe topic " + entry.getKey() + "."
+                        + Permissions.hint(error.getCause(), "Describe", entry.getKey()), error.getCause());
                 }
                 isAnswered = false;
             } catch (final InterruptedException error) {
@@ -107,8 +107,8 @@ final class ClusterTopics {
                 found.put(entry.getKey().name(), configs);
             } catch (final ExecutionException error) {
                 LOG.warn("The configs of internal topic {} are not checked: {}{}", entry.getKey().name(),
-                    error.getCause().toString(), error.getCause() instanceof AuthorizationException
-                        ? " Grant DescribeConfigs on this topic." : "");
+                    error.getCause().toString(),
+                    Permissions.hint(error.getCause(), "DescribeConfigs", entry.getKey().name()));
             } catch (final InterruptedException error) {
                 throw new InterruptException(error);
             }

@@ -37,7 +37,8 @@ final class Correction {
                 LOG.warn("Reconfigured internal topic {}: {} was {}, and is {} now, because {}.",
                     each.topic, each.config, each.found, each.repaired, each.reason);
             } catch (final ExecutionException error) {
-                LOG.warn("{} It could not be corrected: {}", each.sentence(), error.getCause().toString());
+                LOG.warn("{} It could not be corrected: {}{}", each.sentence(), error.getCause().toString(),
+                    Permissions.hint(error.getCause(), "AlterConfigs", each.topic));
             } catch (final InterruptedException error) {
                 throw new InterruptException(error);
             }

@@ -120,8 +120,8 @@ final class Expansion {
                     LOG.info("Another client expanded internal topic {}.", result.getKey());
                 } else {
                     failed = true;
-                    LOG.warn("Expansion of internal topic {} failed, retrying: {}", result.getKey(),
-                        error.getCause().toString());
+                    LOG.warn("Expansion of internal topic {} failed, retrying: {}{}", result.getKey(),
+                        error.getCause().toString(), Permissions.hint(error.getCause(), "Alter", result.getKey()));
                 }
             } catch (final InterruptedException error) {
                 throw new InterruptException(error);

@@ -125,7 +125,8 @@ public final class InternalTopics {
     /** Returns if a creation may succeed later: brokers do not answer, or an older topic is still being deleted. */
     private static void retry(final String topic, final Throwable cause, final long deadline) {
         if (!(cause instanceof RetriableException || cause instanceof TopicExistsException)) {
-            throw new StreamsException("Could not create topic " + topic + ".", cause);
+            throw new StreamsException(
+                "Could not create topic " + topic + "." + Permissions.hint(cause, "Create", topic), cause);
         }
         if (System.currentTimeMillis() >= deadline) {
             throw new TimeoutException("Could not create topic " + topic + " in time.", cause);

@@ -9,6 +9,7 @@ import org.apache.kafka.streams.errors.StreamsException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -59,7 +60,11 @@ final class LeaderAssignment {
         checkExistence(found);
         rememberIds(actual, found);
         checkConfigs(found);
-        if (!found.tooFew.isEmpty() && found.tooMany.isEmpty() && context.config.isAutoscaling) {
+        final boolean isExpanded = !found.tooFew.isEmpty() && found.tooMany.isEmpty() && context.config.isAutoscaling;
+        if (isExpanded || context.lastCounts.isEmpty()) {
+            checkReshard(actual.keySet());
+        }
+        if (isExpanded) {
             final Expansion expansion = new Expansion(context, expected, actual);
             final CappedCluster capped = CappedCluster.find(context, expectedTopics, metadata, subscriptions, found, actual);
             final Expansion.Outcome outcome = expansion.run(
@@ -137,6 +142,14 @@ final class LeaderAssignment {
         }
     }
 
+    /** At the last step of a reshard the counts are right, and entries may not have moved. */
+    private void checkReshard(final Collection<String> topics) {
+        final String application = context.config.applicationId;
+        if (ReshardJournal.exists(context.admin, application, changelogs(topics))) {
+            throw Reports.resharded(application);
+        }
+    }
+
     /**
      * Returns the ids of topics at the last check of this instance, else the ids that were recorded on the cluster.
      *
@@ -179,6 +192,10 @@ final class LeaderAssignment {
         final Map<String, Integer> counts = ExpectedTopics.countsOf(metadata);
         expected.forEach(topic -> counts.put(topic.name, topic.partitions));
         return counts;
+    }
+
+    private static List<String> changelogs(final Collection<String> topics) {
+        return topics.stream().filter(topic -> topic.endsWith("-changelog")).collect(Collectors.toList());
     }
 
     private static List<String> names(final List<ExpectedTopic> topics) {

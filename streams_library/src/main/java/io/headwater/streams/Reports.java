@@ -40,6 +40,13 @@ final class Reports {
         return new MisconfiguredInternalTopicException(counts(found));
     }
 
+    /** Returns the error of a start before all state has moved. */
+    static MisconfiguredInternalTopicException resharded(final String application) {
+        return new MisconfiguredInternalTopicException("A headwater reshard of " + application + " is not complete. If it"
+            + " still runs, wait until it ends. Otherwise run it again, with the same options, and change nothing else. The"
+            + " application does not start before, because it would process records without the state of their keys.");
+    }
+
     /** Returns what to do about wrong partition counts. */
     static String counts(final TopicComparison found) {
         final List<String> sentences = new ArrayList<>();
