@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import Any
 
 import attrs
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
@@ -18,16 +19,20 @@ from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.engine.stores.backend import BatchedState
+from headwater_spark.engine.stores.store_layouts import store_layouts
 from headwater_spark.engine.task import Task
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
 from headwater_spark.worker.task_session import TaskSession
 
+_log = structlog.get_logger(__name__)
 _RECORDS_AT_ONCE = 10_000
 _CHUNK_SECONDS = 0.05
 """How long records are collected for a chunk that has fewer."""
 _CONSUME_SECONDS = 0.005
 """`consume` blocks for this time unless it gets as many records as it requested."""
+_INCOMPLETE = -1
+"""The version of a state whose batches are committed, but of which a store has to be restored."""
 _SETTINGS: Mapping[str, Any] = {
     "enable.partition.eof": True,
     "fetch.wait.max.ms": 10,
@@ -41,6 +46,8 @@ def restore_state(request: BatchRequest, partition: int, state: BatchedState, se
 
     State that is only behind, because another process had the task, gets the newer changelog records. Any
     other difference empties it first, also a batch with the same number that another process has committed.
+    A store that was added, or whose entries have another layout since an edit of the document or another
+    version of Headwater, is restored alone.
 
     Raises:
         KafkaException: The changelog topics cannot be read.
@@ -48,15 +55,44 @@ def restore_state(request: BatchRequest, partition: int, state: BatchedState, se
     committed = session.metadata
     lineage = committed.clocks.get(LINEAGE_KEY)
     has_same_lineage = lineage is not None and state.metadata.get(LINEAGE_KEY) == lineage
-    if has_same_lineage and state.recover(committed.version, committed.clocks.get(BATCH_ID)):
-        return 0
-    if not has_same_lineage or state.version >= committed.version:
+    is_latest = has_same_lineage and state.recover(committed.version, committed.clocks.get(BATCH_ID))
+    if not is_latest and (not has_same_lineage or state.version >= committed.version):
         state.reset()
+    _clear_other_layouts(request.program, request.task_name(partition), state)
+    missing = _stores_to_restore(request.program, state)
+    if is_latest and not missing:
+        return 0
+    if is_latest:
+        state.commit(_INCOMPLETE - 1)  # else the state would count as restored if the process is killed
+    state.forget_clocks(missing)
     restored = _restore_from_changelogs(request, partition, state, session)
     state.metadata.update(committed.clocks)
     state.metadata.setdefault(LINEAGE_KEY, secrets.randbits(62) | 1)
     state.commit(committed.version - 1)
     return restored
+
+
+def _clear_other_layouts(program: SubtopologyProgram, task: str, state: BatchedState) -> None:
+    """Clear the stores whose entries have another layout than the program's; log which."""
+    changelogs = {**program.source_changelogs, **program.changelogs}
+    for store in state.adopt_layouts(store_layouts(program), changelogs):
+        if store in changelogs:
+            _log.info(
+                "restoring store, because the layout of its entries has changed", task=task, store=store
+            )
+        else:
+            _log.warning(
+                "entries of a store deleted: their layout has changed, and the store has no changelog topic",
+                task=task,
+                store=store,
+            )
+
+
+def _stores_to_restore(program: SubtopologyProgram, state: BatchedState) -> frozenset[str]:
+    """Return the stores of which no changelog record was read: also if the state has all batches."""
+    known = state.offsets()
+    changelogs = {**program.source_changelogs, **program.changelogs}
+    return frozenset(store for store, topic in changelogs.items() if topic not in known)
 
 
 def _restore_from_changelogs(
