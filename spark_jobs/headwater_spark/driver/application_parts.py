@@ -1,8 +1,10 @@
 """The parts of an application on Spark, and how they depend on each other."""
 
 import threading
+import time
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 import attrs
 from pyspark.sql import SparkSession
@@ -41,6 +43,7 @@ from headwater_spark.spark_internals.placement import RowPlacement
 from headwater_spark.spark_internals.standalone_master import end_application
 from headwater_spark.stream_threads import UncaughtExceptionHandler
 from headwater_spark.worker.state_proof import PROOF_SECONDS
+from headwater_spark.worker.task_activity import read_activities
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -119,7 +122,9 @@ def create_parts(
             warm_up_jobs=SparkWarmUpJobs(spark, settings.state_folder / application.id),
         ),
         jvm_watch=jvm_watch,
-        progress_watch=_create_progress_watch(application, queries, services.threads, jvm_watch),
+        progress_watch=_create_progress_watch(
+            application, queries, services.threads, jvm_watch, settings.state_folder / application.id
+        ),
         cluster_watch=ClusterWatch(topics=topics),
         input_watch=create_input_watch(
             settings.connection, application.id, exactly_once=services.exactly_once
@@ -198,6 +203,7 @@ def _create_progress_watch(
     queries: Mapping[str, SubtopologyQuery],
     threads: StreamThreads,
     jvm_watch: JvmWatch,
+    state_folder: Path,
 ) -> ProgressWatch:
     config = StreamsConfig.of(application)
     return ProgressWatch(
@@ -206,6 +212,7 @@ def _create_progress_watch(
         limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
         has_executors=lambda: threads.has_executors,
         jvm_silence=lambda: jvm_watch.silent_seconds,
+        activities=lambda: read_activities(state_folder, time.time()),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from itertools import repeat
+from threading import get_ident
 from typing import Any
 
 import attrs
@@ -39,6 +40,24 @@ _SETTINGS: Mapping[str, Any] = {
     # librdkafka stops fetching when 100,000 records are queued, by default for a second. They last for less.
     "fetch.queue.backoff.ms": 10,
 }
+
+
+@attrs.frozen
+class RestoreProgress:
+    """How much of a changelog topic's partition is restored, in offsets: compaction has removed some."""
+
+    topic: str
+    restored: int
+    to_restore: int
+
+
+_RESTORING: dict[int, RestoreProgress] = {}
+"""Thread → what it restores."""
+
+
+def restore_progress(thread: int) -> RestoreProgress | None:
+    """Return what a thread of this process restores; None = nothing."""
+    return _RESTORING.get(thread)
 
 
 def restore_state(request: BatchRequest, partition: int, state: BatchedState, session: TaskSession) -> int:
@@ -117,12 +136,21 @@ def restore_topic(
 
     If the process is killed, the next restore continues after the last chunk, if `lineage` is committed.
     """
-    for chunk in chunks:
-        task.restore(topic, chunk.records)
-        if lineage:
-            state.metadata[LINEAGE_KEY] = lineage
-        state.commit(state.version - 1, {topic: chunk.next_offset})
-        yield len(chunk.records)
+    thread = get_ident()
+    first: int | None = None
+    try:
+        for chunk in chunks:
+            task.restore(topic, chunk.records)
+            if lineage:
+                state.metadata[LINEAGE_KEY] = lineage
+            state.commit(state.version - 1, {topic: chunk.next_offset})
+            if first is None and len(chunk):
+                first = chunk.messages[0].offset() or 0
+            if first is not None and chunk.end is not None:
+                _RESTORING[thread] = RestoreProgress(topic, chunk.next_offset - first, chunk.end - first)
+            yield len(chunk.records)
+    finally:
+        _RESTORING.pop(thread, None)
 
 
 def _changelog_ranges(
@@ -146,13 +174,14 @@ class OffsetRange:
 
 @attrs.frozen
 class RecordChunk:
-    """Consumed records of one partition, in order; `next_offset` follows them.
+    """Consumed records of one partition, in order; `next_offset` follows them, `end` is where the read ends.
 
     Most of the time of a reader is spent on their conversion: one that needs only the keys reads those.
     """
 
     messages: Sequence[Message]
     next_offset: int
+    end: int | None = None
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -224,8 +253,8 @@ class PartitionReader:
                 if at <= end and not any(map(Message.error, messages))
                 else _records_before(messages, end)
             )
-            yield RecordChunk(read, min(at, end))
-        yield RecordChunk((), end)
+            yield RecordChunk(read, min(at, end), end)
+        yield RecordChunk((), end, end)
 
     def _consume(self, at: int, end: int) -> list[Message]:
         """Return the next messages; do not wait for more of them once the range is read."""
