@@ -23,6 +23,7 @@ from headwater_spark.driver.processor_expansion.expansion import ProcessorExpans
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
 from headwater_spark.driver.queries.idle_queries import create_input_watch
 from headwater_spark.driver.queries.known_commits import CommitCheck
+from headwater_spark.driver.queries.offset_renewal import OffsetRenewal
 from headwater_spark.driver.queries.progress import ProgressWatch
 from headwater_spark.driver.queries.query import SubtopologyQuery
 from headwater_spark.driver.queries.query_input import QueryServices
@@ -144,6 +145,7 @@ def create_watches(
         "topics": _create_topic_watch(parts, application, settings, lifecycle).run,
         "processors": parts.expansion.run,
         "input": parts.input_watch.run,
+        "offsets": OffsetRenewal(parts.queries, lambda: not parts.cluster_watch.problem).run,
     }
     if not StreamsConfig.of(application).guarantee.is_exactly_once:
         runs["commits"] = CommitCheck(parts.queries, parts.offsets, parts.client).run

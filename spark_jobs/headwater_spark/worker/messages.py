@@ -38,6 +38,7 @@ class BatchRequest:
     `processors` assigns input partitions to tasks; None = task and partition have the same number.
     `client` is the process id of the client, if it has to be the active one (`state_proof`); its record is
     in partition 0 of `client_topic`. It was active for certain at `client_at`, in seconds as `versions_at`.
+    `renews_offsets`: tasks commit the offsets of all partitions in `end_offsets`, also unchanged ones.
     """
 
     application: str
@@ -62,6 +63,7 @@ class BatchRequest:
     client: str = ""
     client_topic: str = ""
     client_at: float = 0.0
+    renews_offsets: bool = False
 
     @property
     def subtopology(self) -> str:
