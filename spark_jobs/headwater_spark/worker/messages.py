@@ -122,7 +122,8 @@ class BatchResult:
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
     exception handler whose answer was to fail. `thread` is the name of the stream thread. `state_version` is
     the state of the task after the batch; None = unknown, because the batch failed. `committed` are the
-    (topic, partition, offset, metadata) that the batch has committed, with at least once.
+    (topic, partition, offset, metadata) that the batch has committed, with at least once. `read_bytes` are
+    (topic, number of records, bytes) of what the task received, where it received columns.
     """
 
     partition: int
@@ -145,6 +146,7 @@ class BatchResult:
     # It has a random number, so it differs between batches with equal results.
     state_version: StateVersion | None = attrs.field(default=None, eq=False)
     committed: tuple[tuple[str, int, int, str], ...] = attrs.field(default=(), eq=False)
+    read_bytes: tuple[tuple[str, int, int], ...] = attrs.field(default=(), eq=False)
 
     @property
     def has_failed(self) -> bool:

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater_spark.driver.input.expansion import InputExpansion
+from headwater_spark.driver.input.record_sizes import BYTES_AT_ONCE, RecordSizes, no_sample
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
@@ -65,6 +66,7 @@ class BatchProcessor:
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
         self._uncommitted = UncommittedInput({})
+        self._sizes = RecordSizes(BYTES_AT_ONCE, no_sample)
         self._stopping = threading.Event()
         self._may_begin = threading.Event()
         self._may_begin.set()
@@ -203,6 +205,7 @@ class BatchProcessor:
     def _begin_at(self, positions: Offsets, overtaken: Offsets = MappingProxyType({})) -> None:
         self._starts = positions
         self._uncommitted = UncommittedInput(positions, overtaken)
+        self._sizes = self._spec.input.create_record_sizes()
         self._tasks.forget()
         self._planner = self._spec.input.create_step_planner() if self._spec.reads_in_steps else None
         self._expansion = self._spec.input.create_expansion()
@@ -254,12 +257,16 @@ class BatchProcessor:
         starts, ends = offsets
         if batch == 0:  # each start of the query has a new checkpoint
             starts = planner.positions
-        if is_rest or not planner.fits_one_batch(starts, ends):
+        ranges = {each: (starts.get(each, 0), end) for each, end in ends.items()}
+        if is_rest or not (planner.fits_one_batch(starts, ends) and self._fits_memory(ranges)):
             return self._process_in_steps(planner, batch, ends, partial(self._readable_ends, ends))
         read = self._process_whole(rows, batch)
         ranges = {each: (planner.position(each), end) for each, end in read.items()}
         planner.advance(ranges, {}, ends, _now_ms())
         return True
+
+    def _fits_memory(self, ranges: OffsetRanges) -> bool:
+        return self._sizes.records_at_once(ranges) >= sum(end - first for first, end in ranges.values())
 
     def task_rows(self, rows: DataFrame) -> DataFrame:
         """Return `rows` (columns of `worker.task_input`) as the tasks read them.
@@ -322,6 +329,8 @@ class BatchProcessor:
             ends = end_offsets()
             self._uncommitted.skip_to({each: first[each] for each in ends.keys() & first.keys()})
             ranges = planner.next_ranges(ends, _now_ms())
+            if not self._fits_memory(ranges):
+                ranges = planner.next_ranges(ends, _now_ms(), self._sizes.records_at_once(ranges))
             if ranges or tick:
                 has_step = True
                 if self._process_step(planner, batch, ranges, ends, tick=tick):
@@ -419,7 +428,8 @@ class BatchProcessor:
             results: list[BatchResult] = []
             if rows is not None:
                 records = self._uncommitted.count_new(ends)
-                results = self._run(run, self._distribution.distribute(rows, run, records=records))
+                size = self._sizes.known_size(self._uncommitted.new_ranges(ends))
+                results = self._run(run, self._distribution.distribute(rows, run, records=records, size=size))
             if not self._spec.ticks:  # with ticks, each task commits once per second
                 self._commit_without_records(run, spark)
         return results
@@ -457,6 +467,7 @@ class BatchProcessor:
                 place=place,
             )
         self._spec.batches.record_results(run.batch, results)
+        self._sizes.learn(each for result in results for each in result.read_bytes)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         _raise_failures(results)
         self._uncommitted.add(run.request, results)

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater.model.offset_metadata import announcements
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
+from headwater_spark.driver.input.record_sizes import RecordSampler, RecordSizes
 from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets, read_ranges, tick
 from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
@@ -102,11 +103,13 @@ class QueryInput:
         check_processors(application, layout, self.subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
         settings, input_ = self.services.settings, layout.inputs[self.subtopology]
-        limit = settings.records_at_once * (_STEPS_OF_BATCH if self.reads_in_steps else 1)
         last = {each: offset for each, (offset, _) in found.items()}
         starts = offsets.start_offsets(resets, now_ms, forgotten, last)
         last = {**{each: forgotten[each] for each in forgotten.keys() & starts.keys()}, **last}
         self._warn_of_lost_offsets(layout, resets.keys() - last.keys(), last)
+        limit = settings.records_at_once * _STEPS_OF_BATCH
+        if not self.reads_in_steps:
+            limit = self.create_record_sizes().most_records(starts, settings.records_at_once)
         # What commits an added partition releases it, which may be too early (`InputExpansion`).
         released = processed_by.keys() if self.subtopology in layout.processors else starts.keys()
         source = KafkaSource(
@@ -188,6 +191,14 @@ class QueryInput:
         if self.subtopology not in self.current_layout().processors:
             return partitions
         return partitions & self.services.offsets.processors(partitions).keys()
+
+    def create_record_sizes(self) -> RecordSizes:
+        """Return the sizes of the records that the query reads, as far as they are known: none are yet."""
+        services = self.services
+        return RecordSizes(
+            services.settings.bytes_at_once,
+            RecordSampler(services.settings.connection, services.application, services.exactly_once),
+        )
 
     def create_expansion(self) -> InputExpansion | None:
         """Return the input partitions of a query with processors; None = each task has one partition."""

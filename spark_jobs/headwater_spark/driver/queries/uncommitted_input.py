@@ -51,6 +51,10 @@ class UncommittedInput:
         """Return about how many records a batch up to `ends` has."""
         return sum(end - self._processed.get(each, 0) for each, end in ends.items())
 
+    def new_ranges(self, ends: Offsets) -> Mapping[TopicPartition, tuple[int, int]]:
+        """Return about which offset ranges a batch up to `ends` has."""
+        return {each: (self._processed.get(each, 0), end) for each, end in ends.items()}
+
     def skip_to(self, starts: Offsets) -> None:
         """Skip records that do not exist any more; `starts` are the first offsets of partitions."""
         for each, start in starts.items():
