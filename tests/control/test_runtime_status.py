@@ -28,6 +28,8 @@ _PART = {
     "waitsFor": "records",
     "secondsWithoutProgress": 0.0,
     "batchSeconds": 1.5,
+    "taskSeconds": 42.0,
+    "slowTasks": [],
     "stalled": False,
     "failure": "",
 }
@@ -152,6 +154,7 @@ def test_metrics_show_a_stall(url: str) -> None:
     assert f"headwater_runtime_stalled{labels} 0.0" in metrics
     assert f"headwater_runtime_seconds_without_progress{labels} 0.0" in metrics
     assert f"headwater_runtime_batch_seconds{labels} 1.5" in metrics
+    assert f"headwater_runtime_task_seconds{labels} 42.0" in metrics
 
 
 def _metrics(url: str) -> str:

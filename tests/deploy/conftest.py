@@ -73,7 +73,8 @@ class _Application:
         return ""
 
     def subtopology_status(self) -> Iterable[Mapping[str, object]]:
-        watched = {"lag": 0, "stalled": False, "secondsWithoutProgress": 0.0, "batchSeconds": 0.0}
+        watched = {"lag": 0, "stalled": False, "secondsWithoutProgress": 0.0}
+        watched |= {"batchSeconds": 0.0, "taskSeconds": 0.0}
         return ({"id": "0", "restarts": 0, "parallelism": 1, **watched, **NO_PROGRESS},)
 
 

@@ -110,3 +110,33 @@ def test_problems_are_printed() -> None:
 )
 def test_sizes(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+def _slow(**fields: object) -> str:
+    task: dict[str, object] = {
+        "task": "0_1",
+        "seconds": 95.0,
+        "record": "",
+        "processor": "",
+        "code": "",
+        "restoring": "",
+        "restored": 0,
+        "toRestore": 0,
+    }
+    lines = shown(200, subtopologies=[_PART | {"slowTasks": [task | fields]}]).splitlines()
+    return next((line for line in lines if line.startswith("task ")), "")
+
+
+def test_a_task_whose_batch_takes_long_is_shown_with_what_it_does() -> None:
+    line = _slow(record="orders, partition 1, offset 18", processor="enrich", code="shop, line 24")
+    assert line == (
+        "task 0_1 has processed one batch for 95 seconds: "
+        "record of orders, partition 1, offset 18, processor enrich, shop, line 24"
+    )
+    assert _slow() == "task 0_1 has processed one batch for 95 seconds"
+    assert not _slow(seconds=9.0)
+
+
+def test_a_task_that_restores_its_state_shows_how_much() -> None:
+    line = _slow(restoring="shop-counts-changelog", restored=4_200_000, toRestore=10_000_000)
+    assert line.endswith(": restoring shop-counts-changelog, 42 % (4.200 M of 10.00 M offsets)")

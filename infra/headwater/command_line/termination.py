@@ -294,5 +294,6 @@ def spark_ended(name: str, found: str) -> Problem:
         found=found,
         why="Spark processes no records without it. No record is lost: uncommitted transactions are aborted.",
         fix="Start again: processing resumes where it stopped. If the operating system has killed the JVM "
-        "for lack of memory (its log says so), add memory or reduce spark.driver.memory and --max-records.",
+        "for lack of memory (its log says so), add memory or reduce spark.driver.memory, --max-records and "
+        "--max-bytes.",
     )

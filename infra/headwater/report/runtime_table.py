@@ -38,6 +38,24 @@ def thread_line(thread: Mapping[str, Any]) -> str:
     return printable(f"{thread['name']}  {thread['state']}  {runs or 'idle'}")
 
 
+def task_line(task: Mapping[str, Any]) -> str:
+    """Return the line of a task of `/status` whose batch takes long: since when, and what it does."""
+    line = f"task {task['task']} has processed one batch for {seconds_phrase(task['seconds'])}"
+    if task["restoring"]:
+        restored, total = task["restored"], task["toRestore"]
+        percent = f"{100 * restored // total} %" if total else "0 %"
+        line += (
+            f": restoring {task['restoring']}, {percent} "
+            f"({count_text(restored)} of {count_text(total)} offsets)"
+        )
+    else:
+        record, processor = task["record"], task["processor"]
+        parts = [record and f"record of {record}", processor and f"processor {processor}", task["code"]]
+        known = ", ".join(filter(None, parts))
+        line += f": {known}" if known else ""
+    return printable(line)
+
+
 def slots_note(threads: Sequence[Mapping[str, Any]], slots: int) -> str:
     """Return a note if there are more threads than Spark can use, or none at all; else an empty text."""
     alive = sum(thread["state"] != _LEAVING for thread in threads)
@@ -81,6 +99,12 @@ def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
         for part in status["subtopologies"]
         if part.get("secondsWithoutProgress", 0.0) >= _SLOW_SECONDS or part.get("stalled")
     ]
+    tasks = [
+        Text(task_line(task), style="yellow")
+        for part in status["subtopologies"]
+        for task in part.get("slowTasks", ())
+        if task["seconds"] >= _SLOW_SECONDS
+    ]
     problems = [Text(printable(problem), style="red") for problem in status["problems"]]
     if cluster_problem := status.get("clusterProblem"):
         problems.insert(0, Text(f"cluster not readable: {printable(cluster_problem)}", style="red"))
@@ -88,7 +112,14 @@ def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
         return Group(title, Text(printable(starting), style="yellow"), *problems)
     table = _Subtopologies(status["subtopologies"])
     return Group(
-        title, table, *_processor_lines(status), *_thread_lines(status), *failures, *waiting, *problems
+        title,
+        table,
+        *_processor_lines(status),
+        *_thread_lines(status),
+        *failures,
+        *waiting,
+        *tasks[:_MOST_THREADS],
+        *problems,
     )
 
 

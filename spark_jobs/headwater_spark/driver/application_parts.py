@@ -1,8 +1,10 @@
 """The parts of an application on Spark, and how they depend on each other."""
 
 import threading
+import time
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 import attrs
 from pyspark.sql import SparkSession
@@ -21,6 +23,7 @@ from headwater_spark.driver.processor_expansion.expansion import ProcessorExpans
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
 from headwater_spark.driver.queries.idle_queries import create_input_watch
 from headwater_spark.driver.queries.known_commits import CommitCheck
+from headwater_spark.driver.queries.offset_renewal import OffsetRenewal
 from headwater_spark.driver.queries.progress import ProgressWatch
 from headwater_spark.driver.queries.query import SubtopologyQuery
 from headwater_spark.driver.queries.query_input import QueryServices
@@ -41,6 +44,7 @@ from headwater_spark.spark_internals.placement import RowPlacement
 from headwater_spark.spark_internals.standalone_master import end_application
 from headwater_spark.stream_threads import UncaughtExceptionHandler
 from headwater_spark.worker.state_proof import PROOF_SECONDS
+from headwater_spark.worker.task_activity import read_activities
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -119,7 +123,9 @@ def create_parts(
             warm_up_jobs=SparkWarmUpJobs(spark, settings.state_folder / application.id),
         ),
         jvm_watch=jvm_watch,
-        progress_watch=_create_progress_watch(application, queries, services.threads, jvm_watch),
+        progress_watch=_create_progress_watch(
+            application, queries, services.threads, jvm_watch, settings.state_folder / application.id
+        ),
         cluster_watch=ClusterWatch(topics=topics),
         input_watch=create_input_watch(
             settings.connection, application.id, exactly_once=services.exactly_once
@@ -139,6 +145,7 @@ def create_watches(
         "topics": _create_topic_watch(parts, application, settings, lifecycle).run,
         "processors": parts.expansion.run,
         "input": parts.input_watch.run,
+        "offsets": OffsetRenewal(parts.queries, lambda: not parts.cluster_watch.problem).run,
     }
     if not StreamsConfig.of(application).guarantee.is_exactly_once:
         runs["commits"] = CommitCheck(parts.queries, parts.offsets, parts.client).run
@@ -198,6 +205,7 @@ def _create_progress_watch(
     queries: Mapping[str, SubtopologyQuery],
     threads: StreamThreads,
     jvm_watch: JvmWatch,
+    state_folder: Path,
 ) -> ProgressWatch:
     config = StreamsConfig.of(application)
     return ProgressWatch(
@@ -206,6 +214,7 @@ def _create_progress_watch(
         limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
         has_executors=lambda: threads.has_executors,
         jvm_silence=lambda: jvm_watch.silent_seconds,
+        activities=lambda: read_activities(state_folder, time.time()),
     )
 
 

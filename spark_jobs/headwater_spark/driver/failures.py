@@ -21,11 +21,12 @@ _MAX_LENGTH = 600
 _WORKER_DIED = "Python worker exited unexpectedly"
 _WORKER_DIED_TEXT = (
     "A Python worker process ended without a Python error. It was killed, often by the operating system for "
-    "lack of memory, or native code failed. `headwater run` needs less memory with a smaller --max-records."
+    "lack of memory, or native code failed. `headwater run` needs less memory with a smaller --max-records "
+    "or --max-bytes."
 )
 _NO_HEAP = (
     "Spark's JVM has too little heap. Raise spark.driver.memory (on a cluster spark.executor.memory, too). "
-    "`headwater run` needs less with a smaller --max-records."
+    "`headwater run` needs less with a smaller --max-records or --max-bytes."
 )
 _NO_SPACE = (
     "A disk is full. Free space in the folder of Spark's temporary files (spark.local.dir, by default /tmp), "
@@ -33,7 +34,7 @@ _NO_SPACE = (
 )
 _NO_MEMORY = (
     "A Python worker has too little memory. Raise its limit. `headwater run` needs less with a smaller "
-    "--max-records."
+    "--max-records or --max-bytes."
 )
 _SHORTAGES = (
     (re.compile("OutOfMemoryError: (?:Java heap space|GC overhead limit)"), _NO_HEAP),

@@ -52,6 +52,10 @@ _GAUGES = {
         "headwater_runtime_batch_seconds",
         "Seconds since the running batch, or the running step of one, has begun; 0 = none runs.",
     ),
+    "taskSeconds": (
+        "headwater_runtime_task_seconds",
+        "Seconds for which the slowest task of this machine has processed its batch; 0 = less than 5.",
+    ),
     "lag": ("headwater_runtime_lag_records", "Records of source topics that are not processed yet."),
     "stateBytes": ("headwater_runtime_state_bytes", "Bytes of local state on disk."),
     "parallelism": (

@@ -16,11 +16,11 @@ Another process may have committed the next version from other records meanwhile
 from collections.abc import Mapping
 from typing import Final
 
-from headwater.model.behaviors import StreamAggregate
-from headwater.model.nodes import ProcessorNode, StateStore
+from headwater.model.nodes import StateStore
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.opening import OpenStore, Restore, StoreServices, open_store
+from headwater_spark.engine.stores.store_layouts import stores_emitted_on_close
 
 _MAX_FLUSHES: Final = 1000
 _REPEATS_WRITTEN: Final = 2
@@ -44,13 +44,7 @@ class TaskStores:
         self._global = global_stores
         self._declared = {store.name: store for store in services.program.stores}
         self._open: dict[str, OpenStore] = {}
-        self._emit_on_close = frozenset(
-            node.behavior.store
-            for node in services.program.nodes
-            if isinstance(node, ProcessorNode)
-            and isinstance(node.behavior, StreamAggregate)
-            and node.behavior.emit_on_close
-        )
+        self._emit_on_close = stores_emitted_on_close(services.program)
 
     def typed(self, name: str) -> Value:
         """Return the typed store; raise KeyError if the sub-topology has no such store."""

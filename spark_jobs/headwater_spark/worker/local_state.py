@@ -15,7 +15,7 @@ import json
 import marshal
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
 from heapq import merge
 from itertools import groupby
@@ -153,6 +153,8 @@ def _key(pair: Pair) -> bytes:
 
 
 _BATCH = b"batch"
+_LAYOUTS = b"layouts"
+"""A key of its own, which earlier versions of Headwater ignore."""
 _BOOT = b"boot"
 _CLOSED = b"closed"
 _MIN_MAP_BYTES = 64 * 1024 * 1024
@@ -225,8 +227,25 @@ class LmdbBackend:
             for handle in stores:
                 transaction.drop(handle, delete=False)
             transaction.delete(_BATCH, db=self._meta)
+            transaction.delete(_LAYOUTS, db=self._meta)
         (self._folder / _PREPARED).unlink(missing_ok=True)
         self._latest = Batch()
+        self._renew()
+
+    def layouts(self) -> Mapping[str, str]:
+        stored = self._snapshot.transaction.get(_LAYOUTS, db=self._meta)
+        found: dict[str, str] = json.loads(stored) if stored else {}
+        return found
+
+    def replace_layouts(self, layouts: Mapping[str, str], cleared: Collection[str], batch: Batch) -> None:
+        names = {prefix + store.encode() for store in cleared for prefix in (b"s:", b"l:")}
+        stores = [self._handle(name) for name in self._stored_names() & names]
+        with named_disk_failures(self._folder), self._environment.begin(write=True) as transaction:
+            for handle in stores:
+                transaction.drop(handle, delete=False)
+            transaction.put(_LAYOUTS, json.dumps(dict(layouts)).encode(), db=self._meta)
+            transaction.put(_BATCH, _encode_metadata(batch), db=self._meta)
+        self._latest = batch
         self._renew()
 
     def close(self) -> None:
@@ -273,7 +292,7 @@ class LmdbBackend:
         self._meta = self._environment.open_db(b"meta")
         self._snapshot = Snapshot(self._environment.begin())
         stored = self._snapshot.transaction.get(_BATCH, db=self._meta)
-        self._latest = Batch(**json.loads(stored)) if stored else Batch()
+        self._latest = _decode_metadata(stored) if stored else Batch()
 
     def _recreate(self) -> None:
         for file in self._folder.iterdir():
@@ -333,6 +352,12 @@ def _encode_metadata(batch: Batch) -> bytes:
         "offsets": dict(batch.offsets),
     }
     return json.dumps(content).encode()
+
+
+def _decode_metadata(stored: bytes) -> Batch:
+    """Return the batch; what a later version of Headwater has added is not known."""
+    content = json.loads(stored)
+    return Batch(content["version"], content["metadata"], content["offsets"])
 
 
 def _stored_size(folder: Path) -> int:

@@ -38,6 +38,7 @@ class BatchRequest:
     `processors` assigns input partitions to tasks; None = task and partition have the same number.
     `client` is the process id of the client, if it has to be the active one (`state_proof`); its record is
     in partition 0 of `client_topic`. It was active for certain at `client_at`, in seconds as `versions_at`.
+    `renews_offsets`: tasks commit the offsets of all partitions in `end_offsets`, also unchanged ones.
     """
 
     application: str
@@ -62,6 +63,7 @@ class BatchRequest:
     client: str = ""
     client_topic: str = ""
     client_at: float = 0.0
+    renews_offsets: bool = False
 
     @property
     def subtopology(self) -> str:
@@ -120,7 +122,8 @@ class BatchResult:
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
     exception handler whose answer was to fail. `thread` is the name of the stream thread. `state_version` is
     the state of the task after the batch; None = unknown, because the batch failed. `committed` are the
-    (topic, partition, offset, metadata) that the batch has committed, with at least once.
+    (topic, partition, offset, metadata) that the batch has committed, with at least once. `read_bytes` are
+    (topic, number of records, bytes) of what the task received, where it received columns.
     """
 
     partition: int
@@ -141,6 +144,7 @@ class BatchResult:
     # It has a random number, so it differs between batches with equal results.
     state_version: StateVersion | None = attrs.field(default=None, eq=False)
     committed: tuple[tuple[str, int, int, str], ...] = attrs.field(default=(), eq=False)
+    read_bytes: tuple[tuple[str, int, int], ...] = attrs.field(default=(), eq=False)
 
     @property
     def first_held_back(self) -> Mapping[TopicPartition, int]:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from itertools import repeat
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any
 
 import attrs
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
@@ -22,17 +23,21 @@ from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition, Value
 from headwater_spark.engine.stores.backend import BatchedState
+from headwater_spark.engine.stores.store_layouts import store_layouts
 from headwater_spark.engine.task import Task
 from headwater_spark.worker import clients
 from headwater_spark.worker.local_state import MemoryState
 from headwater_spark.worker.messages import BatchRequest
 from headwater_spark.worker.task_session import TaskSession
 
+_log = structlog.get_logger(__name__)
 _RECORDS_AT_ONCE = 10_000
 _CHUNK_SECONDS = 0.05
 """How long records are collected for a chunk that has fewer."""
 _CONSUME_SECONDS = 0.005
 """`consume` blocks for this time unless it gets as many records as it requested."""
+_INCOMPLETE = -1
+"""The version of a state whose batches are committed, but of which a store has to be restored."""
 _SETTINGS: Mapping[str, Any] = {
     "enable.partition.eof": True,
     "fetch.wait.max.ms": 10,
@@ -41,11 +46,31 @@ _SETTINGS: Mapping[str, Any] = {
 }
 
 
+@attrs.frozen
+class RestoreProgress:
+    """How much of a changelog topic's partition is restored, in offsets: compaction has removed some."""
+
+    topic: str
+    restored: int
+    to_restore: int
+
+
+_RESTORING: dict[int, RestoreProgress] = {}
+"""Thread → what it restores."""
+
+
+def restore_progress(thread: int) -> RestoreProgress | None:
+    """Return what a thread of this process restores; None = nothing."""
+    return _RESTORING.get(thread)
+
+
 def restore_state(request: BatchRequest, partition: int, state: BatchedState, session: TaskSession) -> int:
     """Bring `state` to the version that `session` found committed; return how many records were restored.
 
     State that is only behind, because another process had the task, gets the newer changelog records. Any
     other difference empties it first, also a batch with the same number that another process has committed.
+    A store that was added, or whose entries have another layout since an edit of the document or another
+    version of Headwater, is restored alone.
 
     Raises:
         KafkaException: The changelog topics cannot be read.
@@ -53,15 +78,44 @@ def restore_state(request: BatchRequest, partition: int, state: BatchedState, se
     committed = session.metadata
     lineage = committed.clocks.get(LINEAGE_KEY)
     has_same_lineage = lineage is not None and state.metadata.get(LINEAGE_KEY) == lineage
-    if has_same_lineage and state.recover(committed.version, committed.clocks.get(BATCH_ID)):
-        return 0
-    if not has_same_lineage or state.version >= committed.version:
+    is_latest = has_same_lineage and state.recover(committed.version, committed.clocks.get(BATCH_ID))
+    if not is_latest and (not has_same_lineage or state.version >= committed.version):
         state.reset()
+    _clear_other_layouts(request.program, request.task_name(partition), state)
+    missing = _stores_to_restore(request.program, state)
+    if is_latest and not missing:
+        return 0
+    if is_latest:
+        state.commit(_INCOMPLETE - 1)  # else the state would count as restored if the process is killed
+    state.forget_clocks(missing)
     restored = _restore_from_changelogs(request, partition, state, session)
     state.metadata.update(committed.clocks)
     state.metadata.setdefault(LINEAGE_KEY, secrets.randbits(62) | 1)
     state.commit(committed.version - 1)
     return restored
+
+
+def _clear_other_layouts(program: SubtopologyProgram, task: str, state: BatchedState) -> None:
+    """Clear the stores whose entries have another layout than the program's; log which."""
+    changelogs = {**program.source_changelogs, **program.changelogs}
+    for store in state.adopt_layouts(store_layouts(program), changelogs):
+        if store in changelogs:
+            _log.info(
+                "restoring store, because the layout of its entries has changed", task=task, store=store
+            )
+        else:
+            _log.warning(
+                "entries of a store deleted: their layout has changed, and the store has no changelog topic",
+                task=task,
+                store=store,
+            )
+
+
+def _stores_to_restore(program: SubtopologyProgram, state: BatchedState) -> frozenset[str]:
+    """Return the stores of which no changelog record was read: also if the state has all batches."""
+    known = state.offsets()
+    changelogs = {**program.source_changelogs, **program.changelogs}
+    return frozenset(store for store, topic in changelogs.items() if topic not in known)
 
 
 def _restore_from_changelogs(
@@ -86,12 +140,21 @@ def restore_topic(
 
     If the process is killed, the next restore continues after the last chunk, if `lineage` is committed.
     """
-    for chunk in chunks:
-        task.restore(topic, chunk.records)
-        if lineage:
-            state.metadata[LINEAGE_KEY] = lineage
-        state.commit(state.version - 1, {topic: chunk.next_offset})
-        yield len(chunk.records)
+    thread = get_ident()
+    first: int | None = None
+    try:
+        for chunk in chunks:
+            task.restore(topic, chunk.records)
+            if lineage:
+                state.metadata[LINEAGE_KEY] = lineage
+            state.commit(state.version - 1, {topic: chunk.next_offset})
+            if first is None and len(chunk):
+                first = chunk.messages[0].offset() or 0
+            if first is not None and chunk.end is not None:
+                _RESTORING[thread] = RestoreProgress(topic, chunk.next_offset - first, chunk.end - first)
+            yield len(chunk.records)
+    finally:
+        _RESTORING.pop(thread, None)
 
 
 def _changelog_ranges(
@@ -115,13 +178,14 @@ class OffsetRange:
 
 @attrs.frozen
 class RecordChunk:
-    """Consumed records of one partition, in order; `next_offset` follows them.
+    """Consumed records of one partition, in order; `next_offset` follows them, `end` is where the read ends.
 
     Most of the time of a reader is spent on their conversion: one that needs only the keys reads those.
     """
 
     messages: Sequence[Message]
     next_offset: int
+    end: int | None = None
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -193,8 +257,8 @@ class PartitionReader:
                 if at <= end and not any(map(Message.error, messages))
                 else _records_before(messages, end)
             )
-            yield RecordChunk(read, min(at, end))
-        yield RecordChunk((), end)
+            yield RecordChunk(read, min(at, end), end)
+        yield RecordChunk((), end, end)
 
     def _consume(self, at: int, end: int) -> list[Message]:
         """Return the next messages; do not wait for more of them once the range is read."""

@@ -331,8 +331,9 @@ class OpenTask:
         known = self._session.offsets
         read = {each: end for each, end in ends.items() if end > known.get(each, 0)}
         processed = {each: max(offset, ends.get(each, 0)) for each, offset in part.offsets.items()}
+        renewed = {each: known[each] for each in ends.keys() & known.keys()} if request.renews_offsets else {}
         # After a tick, the metadata is committed with the unchanged offset of some partition.
-        return {**read, **processed} or {partitions[0]: known.get(partitions[0], 0)}
+        return {**renewed, **read, **processed} or {partitions[0]: known.get(partitions[0], 0)}
 
     def _changelog_offsets(
         self, request: BatchRequest, written: Iterable[OutputRecord], offsets: Mapping[TopicPartition, int]

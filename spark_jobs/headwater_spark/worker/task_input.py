@@ -167,6 +167,14 @@ class ColumnInput:
             yield keys, values, times, _read_headers(batch.column("headers"))
 
 
+def input_sizes(input_: TaskInput) -> Iterator[tuple[str, int, int]]:
+    """Yield (topic, number of records, bytes) of each partition that has columns."""
+    parts = input_.parts if isinstance(input_, PartitionedInput) else [input_]
+    for part in parts:
+        if isinstance(part, ColumnInput) and part.has_columns:
+            yield part.topic_partition[0], len(part), part.size
+
+
 def _partition_columns_of(
     topic_partition: TopicPartition, batches: Sequence[pa.RecordBatch]
 ) -> PartitionColumns:

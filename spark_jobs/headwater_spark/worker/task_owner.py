@@ -190,7 +190,9 @@ class TaskOwner:
             task = ownership.task
             if task is not None and (task.layout_version != request.layout_version or task.is_slow):
                 ownership.close_task()
-            with _SLOW_BATCHES.watched(f"{request.subtopology}_{part.task}", ownership.current_record):
+            with _SLOW_BATCHES.watched(
+                f"{request.subtopology}_{part.task}", ownership.current_record, request.state_folder
+            ):
                 try:
                     return _process_with_latest_state(part, ownership)
                 except RecordsRefusedError as error:

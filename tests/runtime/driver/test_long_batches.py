@@ -19,6 +19,7 @@ from headwater_spark.driver.run.application_run import wait_reported
 from headwater_spark.driver.states import QueryState
 from headwater_spark.driver.threads import stream_threads
 from headwater_spark.driver.threads.stream_threads import StreamThreads
+from headwater_spark.worker.task_activity import TaskActivity
 
 _SECONDS = 90.0
 
@@ -36,6 +37,31 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     clock = _Clock()
     monkeypatch.setattr(progress_module, "time", clock)
     return clock
+
+
+def test_a_task_that_restores_is_shown_and_makes_progress(clock: _Clock) -> None:
+    """Of a large state, that takes longer than `max.poll.interval.ms`."""
+    activities = [
+        TaskActivity(task="0_1", since=5.0, seconds=7.5, restoring="changelog", to_restore=900),
+        TaskActivity(task="1_0", since=9.0, seconds=3.0, record="in, partition 0, offset 4"),
+    ]
+    query = SimpleNamespace(state=QueryState.RUNNING, restarts=0, restart_in=0.0)
+    watch = ProgressWatch(
+        queries={"0": cast("Any", query), "1": cast("Any", query)},
+        limit_seconds=300.0,
+        activities=lambda: activities,
+    )
+    progress = Progress()
+    for second in range(400):
+        clock.now += 1.0
+        activities[0] = attrs.evolve(activities[0], restored=second)
+        for name in ("0", "1"):
+            watch.observe(name, Backlog(lag=70, committed=0), progress)
+    assert [watch.status(name, progress)["stalled"] for name in ("0", "1")] == [False, True]
+    status = watch.status("0", progress)
+    assert (status["taskSeconds"], status["lag"]) == (7.5, 70)
+    (task,) = status["slowTasks"]
+    assert (task["task"], task["restored"], task["toRestore"], task["since"]) == ("0_1", 399, 900, 5.0)
 
 
 def test_a_long_batch_is_logged_once_and_shown(clock: _Clock) -> None:

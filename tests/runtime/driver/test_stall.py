@@ -41,6 +41,7 @@ def test_records_to_read_without_progress_are_a_stall() -> None:
     [
         {"batches": 4},
         {"committed": 101},
+        {"restored": 10_000},
         {"restarts": 1},
         {"lag": 0},
         {"lag": None},

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.input.record_sizes import BYTES_AT_ONCE, RecordSizes
 from headwater_spark.driver.input.step_planner import Offsets, StepPlanner
 from headwater_spark.driver.queries.batch import BatchProcessor
 from headwater_spark.engine.records import TopicPartition
@@ -39,6 +40,7 @@ class _Spec:
     partitions: set[TopicPartition] = attrs.field(factory=lambda: {_IN})
     """The partitions of the layout."""
     checks: int = 0
+    bytes_at_once: int = BYTES_AT_ONCE
     waits: list[bool] = attrs.field(factory=list)
     """For each wait, whether it was for an added partition."""
 
@@ -56,6 +58,9 @@ class _Spec:
 
     def create_step_planner(self) -> StepPlanner:
         return StepPlanner(100)
+
+    def create_record_sizes(self) -> RecordSizes:
+        return RecordSizes(self.bytes_at_once, lambda _: [("in", 10, 1_000)])
 
     def create_expansion(self) -> "_Expansion | None":
         return self.expansions.pop(0) if self.expansions else None
@@ -130,6 +135,16 @@ def test_records_after_the_batch_are_not_reported_as_read(*, reads_single_topic:
     batches(rows, 1)
     assert spec.reported == [{_IN: 100}, {_IN: 150}]
     assert batches.read_to == {_IN: end}
+
+
+def test_a_batch_of_large_records_is_processed_in_smaller_steps() -> None:
+    """Each record has 100 bytes; the limit of 100 records does not matter then."""
+    spec = _Spec(spark_end=90, reads_single_topic=True, bytes_at_once=3_000)
+    batches = _Batches(cast("QuerySpec", spec))
+    batches.start({})
+    rows: Any = None
+    batches(rows, 1)
+    assert spec.reported == [{_IN: 30}, {_IN: 60}, {_IN: 90}]
 
 
 @pytest.mark.parametrize("reads_single_topic", [False, True])

@@ -125,3 +125,12 @@ def test_tasks_commit_at_once_when_all_records_are_read() -> None:
     uncommitted.add(_request(a0=10), [])
     assert uncommitted.is_due({_A0: 10, _B1: 5}, 100.0)
     assert uncommitted.is_due({_A0: 10, _B1: 5}, 100.1)
+
+
+def test_partitions_that_have_not_advanced_are_idle() -> None:
+    uncommitted = UncommittedInput({_A0: 3, _B0: 0}, {_A1: 2})
+    uncommitted.add(_request(a0=10), [BatchResult(partition=0, read=7)])
+    assert uncommitted.take_idle() == {_B0, _A1}
+    assert uncommitted.take_idle() == {_A0, _B0, _A1}
+    uncommitted.add(_request(a1=9, b0=4), [BatchResult(partition=0, read=4)])
+    assert uncommitted.take_idle() == {_A0, _A1}, "the task of partition 1 has committed nothing"

@@ -19,6 +19,7 @@ pytestmark = [
 ]
 
 _AT_LEAST_ONCE, _EXACTLY_ONCE = "at_least_once", "exactly_once_v2"
+_MISSING = "committed offsets are missing"
 _LOSS = "deleted before they were processed"
 _MANY = 2_500
 """More records than a worker forwards to the owner of a task."""
@@ -81,6 +82,38 @@ def test_offsets_that_the_brokers_have_forgotten_are_read_from_the_checkpoint(cl
         running.application = cluster.create(running.document)
         running.application.start()
         assert until(lambda: running.values() == [b"<1>", b"<2>", b"<3>"], TIMEOUT_SECONDS), running.values()
+
+
+@pytest.mark.parametrize("guarantee", [_AT_LEAST_ONCE, _EXACTLY_ONCE])
+def test_offsets_of_idle_partitions_are_renewed_while_the_application_runs(
+    cluster: Cluster, guarantee: str
+) -> None:
+    """Brokers forget them after a week. Without checkpoint, all records would be counted again."""
+    with cluster.application(COUNT, {"processing.guarantee": guarantee}, partitions=2) as running:
+        running.application.start()
+        expected = feed_and_check(running, 3, 0)
+        running.application.wait_until_idle()
+        cluster.topics.delete_group(running.id)
+        queries = running.application.queries.values()
+        for _ in range(2):  # only the second call finds that no partition has advanced
+            assert until(lambda: all(query.renew_offsets() for query in queries), TIMEOUT_SECONDS)
+        running.application.close()
+        shutil.rmtree(cluster.folder / "checkpoint" / running.id)
+        running.application = cluster.create(running.document)
+        with capture_logs() as log:
+            running.application.start()
+        assert not [line for line in log if line["event"].startswith(_MISSING)]
+        feed_and_check(running, 2, expected)
+        running.application.wait_until_idle()
+        running.application.close()
+        cluster.topics.delete_group(running.id)
+        shutil.rmtree(cluster.folder / "checkpoint" / running.id)
+        running.application = cluster.create(running.document)
+        with capture_logs() as log:
+            running.application.start()
+        [line] = [line for line in log if line["event"].startswith(_MISSING)]
+        assert line["subtopology"] == "1"
+        assert len(line["tasks"]) == 1, "the records of the other task are still to be counted"
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ class Broker:
     opened: list[tuple[str, bool]] = attrs.field(factory=list)
     """(name of the task, whether each record is written by a request of its own) of each session."""
     changelog_end: int | None = None
-    """The offset after the restored records of each changelog topic."""
+    """The offset after the restored records of each changelog topic; None = there are none."""
     restores: int = 0
     commits: int = 0
 
@@ -63,11 +63,10 @@ class Broker:
     def read_changelogs(self, request: BatchRequest, _: int, state: LocalState, __: object) -> int:
         """Restore nothing; the next read begins at `changelog_end`."""
         self.restores += 1
-        if self.changelog_end is None:
-            return 0
-        ends = dict.fromkeys(request.program.changelogs.values(), self.changelog_end)
-        state.commit(state.version - 1, ends)
-        return self.changelog_end
+        program, end = request.program, self.changelog_end or 0
+        topics = [*program.changelogs.values(), *program.source_changelogs.values()]
+        state.commit(state.version - 1, dict.fromkeys(topics, end))
+        return end
 
     def send(self, records: Iterable[OutputRecord]) -> int:
         self.open_records = list(records)

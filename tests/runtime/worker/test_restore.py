@@ -1,6 +1,7 @@
 """Which state is restored, and which records of a changelog topic are read."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -52,8 +53,20 @@ def restores(monkeypatch: pytest.MonkeyPatch) -> Restores:
     return restores
 
 
+@attrs.frozen
+class WithoutStores:
+    """The part of a `BatchRequest` that decides what is restored; its program has no stores."""
+
+    program: Any = attrs.field(
+        factory=lambda: SimpleNamespace(stores=(), nodes=(), changelogs={}, source_changelogs={})
+    )
+
+    def task_name(self, task: int) -> str:
+        return f"app-0-{task}"
+
+
 def restored(state: BatchedState, metadata: OffsetMetadata) -> int:
-    request: Any = None
+    request: Any = WithoutStores()
     session: Any = Session(metadata)
     return restore_state(request, 0, state, session)
 

@@ -74,6 +74,8 @@ class _Clock:
     def monotonic(self) -> float:
         return self.now
 
+    time = monotonic
+
 
 def test_a_batch_is_logged_in_time_while_another_one_waits_for_its_next_report(
     log: _Log, monkeypatch: pytest.MonkeyPatch

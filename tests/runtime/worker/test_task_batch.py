@@ -171,6 +171,28 @@ def test_a_tick_commits_the_unchanged_offset(broker: Broker, request_: BatchRequ
     assert broker.commits == 3
 
 
+def test_a_renewal_commits_the_offsets_of_all_partitions(broker: Broker, request_: BatchRequest) -> None:
+    """A tick alone commits one of them: brokers would forget the others.
+
+    A commit would release the third one, which the driver has not named.
+    """
+    other = ("other", 0)
+    request = attrs.evolve(
+        request_,
+        partition_counts={"in": 1, "other": 1, "third": 1},
+        end_offsets={IN: 2, other: 7},
+        renews_offsets=True,
+    )
+    process(OpenTask(request_, 0), request_, 0, 1)
+    broker.committed |= {other: (7, broker.committed[IN][1]), ("third", 0): (0, "")}
+    task = OpenTask(request, 0)
+    before = dict(broker.committed)
+    broker.committed.clear()
+    process(task, request, tick=True)
+    assert {each: offset for each, (offset, _) in broker.committed.items()} == {IN: 2, other: 7}
+    assert all(text != before[IN][1] for _, text in broker.committed.values()), "the version is a new one"
+
+
 def test_the_end_of_a_batch_may_be_behind_transaction_markers(broker: Broker, request_: BatchRequest) -> None:
     with_end = attrs.evolve(request_, end_offsets={IN: 7})
     process(OpenTask(request_, 0), with_end, 0)

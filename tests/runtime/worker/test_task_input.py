@@ -19,6 +19,7 @@ from headwater_spark.worker.task_input import (
     RecordInput,
     TaskInput,
     count_keys,
+    input_sizes,
 )
 from headwater_spark.worker.task_rows import split_by_task
 from tests.runtime.partition_columns import column_input
@@ -278,3 +279,17 @@ def test_rows_need_no_column_for_a_single_topic(*, shuffled: bool) -> None:
     )
     assert found == expected
     assert found[1] == [("in", 1, 5, 99, b"k", b"v", ())]
+
+
+def test_the_sizes_of_columns_are_known_until_they_are_converted() -> None:
+    parts = [
+        columns([(topic, 0, offset, 1_000, b"key", bytes(size), ()) for offset in range(number)])
+        for topic, number, size in (("large", 2, 50_000), ("small", 3, 10))
+    ]
+    large, small = input_sizes(PartitionedInput(parts))
+    assert (large[:2], small[:2]) == (("large", 2), ("small", 3))
+    assert 100_006 <= large[2] < 101_000
+    assert 39 <= small[2] < 1_000
+    parts[0].records()
+    assert [topic for topic, _, _ in input_sizes(PartitionedInput(parts))] == ["small"]
+    assert not list(input_sizes(RecordInput([])))

@@ -75,18 +75,20 @@ class StepPlanner:
             starts.get(each, 0) <= self.position(each) for each in ends
         )
 
-    def next_ranges(self, ends: Offsets, now_ms: int) -> OffsetRanges:
+    def next_ranges(self, ends: Offsets, now_ms: int, most: int | None = None) -> OffsetRanges:
         """Return what the next step reads; empty while all tasks with records have to wait for others.
 
-        `ends` are the present ends of all input partitions of the query.
+        `ends` are the present ends of all input partitions of the query. `most` is the number of records that
+        fit into memory, None = the limit in records.
         """
+        limit = self._limit if most is None else min(most, self._limit)
         available: dict[TopicPartition, int] = {}
         self._note_empty(ends, now_ms)
         for inputs in self._inputs_by_task(ends).values():
             if not any(self._is_waited_for(each, now_ms) for each in inputs):
                 available |= {each: ends[each] - self.position(each) for each in inputs}
         available = {each: number for each, number in available.items() if number > 0}
-        shares = divided(available, self._weights(available), self._limit)
+        shares = divided(available, self._weights(available, limit), limit)
         ranges: dict[TopicPartition, tuple[int, int]] = {}
         for each, share in shares.items():
             position, is_rest_small = self.position(each), available[each] - share <= _SMALL_REST
@@ -139,9 +141,9 @@ class StepPlanner:
         since = self._empty_since.get(partition)
         return since is not None and now_ms < since + self._max_idle_ms
 
-    def _weights(self, available: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+    def _weights(self, available: Mapping[TopicPartition, int], limit: int) -> Mapping[TopicPartition, int]:
         """Return the weights of the partitions: what the tasks could process of them in the last step."""
-        least = max(1, self._limit // (_LEAST_SHARE * max(1, len(available))))
+        least = max(1, limit // (_LEAST_SHARE * max(1, len(available))))
         return {each: max(least, self._advanced.get(each, 0)) for each in available}
 
 

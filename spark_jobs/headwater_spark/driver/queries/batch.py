@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater_spark.driver.input.expansion import InputExpansion
+from headwater_spark.driver.input.record_sizes import BYTES_AT_ONCE, RecordSizes, no_sample
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.known_commits import Commits, KnownCommits, UncommittedInput
@@ -25,14 +26,16 @@ from headwater_spark.driver.queries.row_distribution import (
 )
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction, raise_failures
+from headwater_spark.driver.threads.stream_threads import TakenThreads
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.spark_internals.input_partitions import InputRanges
+from headwater_spark.spark_internals.python_tasks import BATCH_PROPERTY
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 
 _TICK_MS = 1000
 _POLL_SECONDS, _CHECK_SECONDS = 0.05, 1.0
 _REPAIR_SECONDS = 5.0
-"""How long a repair of commits waits for the end of a batch or step."""
+"""How long a repair of commits, or a renewal of offsets, waits for the end of a batch or step."""
 
 
 class BatchStoppedError(Exception):
@@ -58,6 +61,7 @@ class BatchProcessor:
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
         self._uncommitted = UncommittedInput({})
+        self._sizes = RecordSizes(BYTES_AT_ONCE, no_sample)
         self._stopping = threading.Event()
         self._may_begin = threading.Event()
         self._may_begin.set()
@@ -65,6 +69,8 @@ class BatchProcessor:
         """Held while a batch is processed."""
         self._processing = threading.Lock()
         """Held while tasks process records: in a batch of several steps, not between them."""
+        self._batch = 0
+        """The number of the last batch."""
         self._consumer_group = ""
         self._ticked_ms = 0
         self._check_requested_at = float("-inf")
@@ -150,9 +156,44 @@ class BatchProcessor:
         finally:
             self._processing.release()
 
+    def renew_offsets(self) -> bool:
+        """Let tasks commit the offsets of partitions that have not advanced since the last call.
+
+        Brokers would forget them (`headwater_spark.driver.queries.offset_renewal`). Any thread may call it.
+        Return False if a batch takes too long, or if none may begin.
+
+        Raises:
+            Exception: A task, Spark or Kafka failed.
+        """
+        if not self._running.acquire(timeout=_REPAIR_SECONDS):
+            return False
+        try:
+            if self._stopping.is_set() or not self._may_begin.is_set():
+                return False
+            idle = self._spec.input.select_renewable(self._uncommitted.take_idle())
+            if idle:
+                ends = {each: end for each, end in self._uncommitted.ends.items() if each in idle}
+                with self._spec.batches.run_round():
+                    request = self._spec.batches.create_request(self._batch)
+                    self._renew(attrs.evolve(request, end_offsets=ends, renews_offsets=True), idle)
+            return True
+        finally:
+            self._running.release()
+
+    def _renew(self, request: BatchRequest, idle: frozenset[TopicPartition]) -> None:
+        tasks = [each for each in range(request.tasks) if not idle.isdisjoint(request.input_partitions(each))]
+        with self._spec.batches.take_threads(request.tasks, self._stopping) as threads:
+            if threads is not None:
+                run = self._create_run(self._batch, request, threads)
+                spark = self._spec.input.services.spark
+                # Spark sets it in the query's thread: tasks check to which batch their properties belong.
+                spark.sparkContext.setLocalProperty(BATCH_PROPERTY, str(self._batch))
+                self._run(run, self._distribution.distribute_ticks(spark, tasks, run))
+
     def _begin_at(self, positions: Offsets, overtaken: Offsets = MappingProxyType({})) -> None:
         self._starts = positions
         self._uncommitted = UncommittedInput(positions, overtaken)
+        self._sizes = self._spec.input.create_record_sizes()
         self._tasks.forget()
         self._planner = self._spec.input.create_step_planner() if self._spec.reads_in_steps else None
         self._expansion = self._spec.input.create_expansion()
@@ -170,7 +211,7 @@ class BatchProcessor:
             PoisonRecordError: A record cannot be processed, and the exception handlers fail.
             BatchStoppedError: The query is being stopped.
         """
-        self._rows = rows
+        self._rows, self._batch = rows, batch
         is_complete = is_rest = False
         while not is_complete:
             while not self._may_begin.wait(_POLL_SECONDS) and not self._stopping.is_set():
@@ -204,12 +245,16 @@ class BatchProcessor:
         starts, ends = offsets
         if batch == 0:  # each start of the query has a new checkpoint
             starts = planner.positions
-        if is_rest or not planner.fits_one_batch(starts, ends):
+        ranges = {each: (starts.get(each, 0), end) for each, end in ends.items()}
+        if is_rest or not (planner.fits_one_batch(starts, ends) and self._fits_memory(ranges)):
             return self._process_in_steps(planner, batch, ends, partial(self._readable_ends, ends))
         read = self._process_whole(rows, batch)
         ranges = {each: (planner.position(each), end) for each, end in read.items()}
         planner.advance(ranges, {}, ends, _now_ms())
         return True
+
+    def _fits_memory(self, ranges: OffsetRanges) -> bool:
+        return self._sizes.records_at_once(ranges) >= sum(end - first for first, end in ranges.values())
 
     def _process_whole(self, rows: DataFrame, batch: int) -> Offsets:
         """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""
@@ -263,6 +308,8 @@ class BatchProcessor:
             ends = end_offsets()
             self._uncommitted.skip_to({each: first[each] for each in ends.keys() & first.keys()})
             ranges = planner.next_ranges(ends, _now_ms())
+            if not self._fits_memory(ranges):
+                ranges = planner.next_ranges(ends, _now_ms(), self._sizes.records_at_once(ranges))
             if ranges or tick:
                 has_step = True
                 if self._process_step(planner, batch, ranges, ends, tick=tick):
@@ -347,22 +394,25 @@ class BatchProcessor:
                 raise BatchStoppedError
             self.thread_names = threads.names
             ends = {**self._uncommitted.pending, **request.end_offsets}
-            request = attrs.evolve(request, stream_threads=threads.alive, end_offsets=ends)
-            tasks = request.tasks
-            run = TaskRun(
-                batch=batch,
-                request=request,
-                threads=threads.names,
-                placed=self._spec.batches.place_tasks(tasks),
-                limit=min(threads.limit or tasks, tasks),
-            )
+            run = self._create_run(batch, attrs.evolve(request, end_offsets=ends), threads)
             results: list[BatchResult] = []
             if rows is not None:
                 records = self._uncommitted.count_new(ends)
-                results = self._run(run, self._distribution.distribute(rows, run, records=records))
+                size = self._sizes.known_size(self._uncommitted.new_ranges(ends))
+                results = self._run(run, self._distribution.distribute(rows, run, records=records, size=size))
             if not self._spec.ticks:  # with ticks, each task commits once per second
                 self._commit_without_records(run, spark)
         return results
+
+    def _create_run(self, batch: int, request: BatchRequest, threads: TakenThreads) -> TaskRun:
+        tasks = request.tasks
+        return TaskRun(
+            batch=batch,
+            request=attrs.evolve(request, stream_threads=threads.alive),
+            threads=threads.names,
+            placed=self._spec.batches.place_tasks(tasks),
+            limit=min(threads.limit or tasks, tasks),
+        )
 
     def _commit_without_records(self, run: TaskRun, spark: SparkSession) -> None:
         """Let tasks that no record has reached commit the end of what was read for them."""
@@ -390,6 +440,7 @@ class BatchProcessor:
                 place=place,
             )
         self._spec.batches.record_results(run.batch, results)
+        self._sizes.learn(each for result in results for each in result.read_bytes)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         raise_failures(results)
         self._uncommitted.add(run.request, results)

@@ -154,6 +154,7 @@ class UncommittedInput:
     def __init__(self, positions: Offsets, committed: Offsets = MappingProxyType({})) -> None:
         self._processed = dict(positions)
         self._committed = {**positions, **committed}
+        self._renewed = dict(self._committed)
         self._requested_at = float("-inf")
 
     @property
@@ -166,9 +167,18 @@ class UncommittedInput:
         """Topic partition → the offset that its task has to commit."""
         return {each: end for each, end in self._processed.items() if end > self._committed.get(each, 0)}
 
+    def take_idle(self) -> frozenset[TopicPartition]:
+        """Return the partitions whose committed offset is the same as at the last call, or at the start."""
+        before, self._renewed = self._renewed, dict(self._committed)
+        return frozenset(each for each, offset in self._renewed.items() if before.get(each) == offset)
+
     def count_new(self, ends: Offsets) -> int:
         """Return about how many records a batch up to `ends` has."""
         return sum(end - self._processed.get(each, 0) for each, end in ends.items())
+
+    def new_ranges(self, ends: Offsets) -> Mapping[TopicPartition, tuple[int, int]]:
+        """Return about which offset ranges a batch up to `ends` has."""
+        return {each: (self._processed.get(each, 0), end) for each, end in ends.items()}
 
     def skip_to(self, starts: Offsets) -> None:
         """Skip records that do not exist any more; `starts` are the first offsets of partitions."""

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from headwater_spark.driver.queries.stall import (
 from headwater_spark.driver.states import QueryState
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.worker.messages import BatchResult
+from headwater_spark.worker.task_activity import TaskActivity
 
 _log = structlog.get_logger(__name__)
 _RATE_WINDOW_SECONDS = 30.0
@@ -214,6 +215,8 @@ class ProgressWatch:
     """Returns whether Spark has executors for the tasks of a batch."""
     jvm_silence: Callable[[], float] = lambda: 0.0
     """Returns for how many seconds Spark's JVM has not answered."""
+    activities: Callable[[], Sequence[TaskActivity]] = tuple
+    """Returns what the tasks of this machine do whose batch takes some seconds."""
     _reported: dict[str, float] = attrs.field(factory=dict, init=False)
     """Query → the begin of the batch that was reported last, because it takes long."""
     _clocks: dict[str, ProgressClock] = attrs.field(factory=dict, init=False)
@@ -227,6 +230,7 @@ class ProgressWatch:
             state=query.state,
             lag=known.lag,
             committed=known.committed,
+            restored=sum(each.restored for each in self._activities_of(name)),
             batches=progress.batches(name),
             restarts=query.restarts,
             has_threads=has_threads,
@@ -240,12 +244,15 @@ class ProgressWatch:
         """Return the status of a query, as in the JSON of `/status`."""
         now = time.monotonic()
         clock = self._clocks.get(name)
+        activities = self._activities_of(name)
         return {
             "lag": clock.last.lag if clock is not None and clock.last is not None else None,
             "waitsFor": self._waits_for(name, progress, now),
             "secondsWithoutProgress": round(clock.seconds, 1) if clock is not None else 0.0,
             "stalled": bool(self._reason(name, progress, now)),
             "batchSeconds": round(now - batch.since, 1) if (batch := progress.running(name)) else 0.0,
+            "taskSeconds": max((each.seconds for each in activities), default=0.0),
+            "slowTasks": [each.status() for each in activities],
         }
 
     def reason(self, progress: Progress) -> str:
@@ -253,6 +260,9 @@ class ProgressWatch:
         now = time.monotonic()
         found = ((name, self._reason(name, progress, now)) for name in self.queries)
         return " ".join(f"Sub-topology {name} {reason}." for name, reason in found if reason)
+
+    def _activities_of(self, name: str) -> Sequence[TaskActivity]:
+        return [each for each in self.activities() if each.subtopology == name]
 
     def _report_long_batch(self, name: str, progress: Progress, now: float) -> None:
         """Log once that a batch takes long: the host of a task may hang until Spark notices it."""

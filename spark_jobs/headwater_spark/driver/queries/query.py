@@ -168,6 +168,10 @@ class SubtopologyQuery:
         """Commit again what outdated workers have replaced; return where. Raises `KafkaException`."""
         return self._process_batch.repair_commits(offsets)
 
+    def renew_offsets(self) -> bool:
+        """Let tasks commit the offsets of idle partitions again; return False if that has to be repeated."""
+        return self._state is QueryState.RUNNING and self._process_batch.renew_offsets()
+
     def pause(self) -> None:
         """Stop until `resume`, unless the query has failed."""
         with self._lock:

@@ -2,13 +2,17 @@
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import attrs
+import structlog
+from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 
 from headwater.model.offset_metadata import announcements
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
+from headwater_spark.driver.input.record_sizes import RecordSampler, RecordSizes
 from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets, read_ranges, tick
 from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
@@ -24,6 +28,7 @@ from headwater_spark.engine.records import TopicPartition
 from headwater_spark.worker import clients
 from headwater_spark.worker.state_proof import PROOF_SECONDS
 
+_log = structlog.get_logger(__name__)
 _STEPS_OF_BATCH = 10
 """Steps of a micro-batch of one topic. Its checkpoint, and what Spark reports, are updated after them."""
 
@@ -98,10 +103,13 @@ class QueryInput:
         check_processors(application, layout, self.subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
         settings, input_ = self.services.settings, layout.inputs[self.subtopology]
-        limit = settings.records_at_once * (_STEPS_OF_BATCH if self.reads_in_steps else 1)
         last = {each: offset for each, (offset, _) in found.items()}
         starts = offsets.start_offsets(resets, now_ms, forgotten, last)
         last = {**{each: forgotten[each] for each in forgotten.keys() & starts.keys()}, **last}
+        self._warn_of_lost_offsets(layout, resets.keys() - last.keys(), last)
+        limit = settings.records_at_once * _STEPS_OF_BATCH
+        if not self.reads_in_steps:
+            limit = self.create_record_sizes().most_records(starts, settings.records_at_once)
         # What commits an added partition releases it, which may be too early (`InputExpansion`).
         released = processed_by.keys() if self.subtopology in layout.processors else starts.keys()
         source = KafkaSource(
@@ -115,6 +123,29 @@ class QueryInput:
             records_at_once=limit if self.reads_single_topic else None,
         )
         return source, {} if self.services.exactly_once else found
+
+    def _warn_of_lost_offsets(
+        self, layout: Layout, missing: Iterable[TopicPartition], found: Iterable[TopicPartition]
+    ) -> None:
+        """Warn if a task has state, although no offset of its partitions is known: some are `missing`.
+
+        They were deleted, or brokers have forgotten them: records may be counted again.
+        """
+        changelogs = layout.programs[self.subtopology].changelogs.values()
+        tasks = {number for _, number in missing} - {number for _, number in found}
+        if self.subtopology in layout.processors or not tasks or not changelogs:
+            return
+        with suppress(KafkaException):  # an added partition that changelog topics do not have yet
+            ends = self.services.offsets.written_end_offsets(
+                [(topic, task) for topic in changelogs for task in tasks]
+            )
+            if lost := sorted({task for (_, task), end in ends.items() if end}):
+                _log.warning(
+                    "committed offsets are missing, although there is state: records may be processed again",
+                    subtopology=self.subtopology,
+                    tasks=lost,
+                    start="auto.offset.reset",
+                )
 
     def _marked_partitions(self, layout: Layout) -> list[TopicPartition]:
         """Return the partitions of which none may have a mark.
@@ -150,6 +181,23 @@ class QueryInput:
             self.services.settings.records_at_once,
             max_task_idle_ms(layout.programs[self.subtopology].application.config),
             None if processors is None else processors.owner,
+        )
+
+    def select_renewable(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        """Return the partitions whose offsets tasks may commit although they have read no record.
+
+        A commit releases an added partition (`InputExpansion`). Raises `KafkaException`.
+        """
+        if self.subtopology not in self.current_layout().processors:
+            return partitions
+        return partitions & self.services.offsets.processors(partitions).keys()
+
+    def create_record_sizes(self) -> RecordSizes:
+        """Return the sizes of the records that the query reads, as far as they are known: none are yet."""
+        services = self.services
+        return RecordSizes(
+            services.settings.bytes_at_once,
+            RecordSampler(services.settings.connection, services.application, services.exactly_once),
         )
 
     def create_expansion(self) -> InputExpansion | None:

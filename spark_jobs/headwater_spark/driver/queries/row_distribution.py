@@ -20,6 +20,8 @@ from headwater_spark.worker.task_rows import SCHEMA
 
 FEWEST_PACKED = 10_000
 """Packing saves about a microsecond per record, and takes some milliseconds per batch."""
+_LARGE_BYTES = 16 * 1024 * 1024
+"""Without packing, Spark's JVM holds up to 2,000 records in one Arrow batch, whatever their size."""
 _VALUE = "value"
 
 
@@ -97,10 +99,10 @@ class RowDistribution:
             evaluation = Evaluation(ROW_SCHEMA, partial(select_task_rows, spec=spec))
         self._packing = RecordPacking(SCHEMA, evaluation)
 
-    def distribute(self, rows: InputRows, run: TaskRun, *, records: int) -> DistributedRows:
+    def distribute(self, rows: InputRows, run: TaskRun, *, records: int, size: float = 0) -> DistributedRows:
         """Return `rows` in as many Spark partitions as `run` allows, all rows of a task in one of them.
 
-        `records` is about how many rows there are: a small batch is not worth packing.
+        `records` is about how many rows there are, `size` how many bytes: a small batch is not worth packing.
         """
         limit, tasks = run.limit, run.request.tasks
         shuffled = self._spec.ticks or not self._spec.reads_single_topic or rows.has_extra
@@ -108,7 +110,8 @@ class RowDistribution:
         shuffled = shuffled or (limit < tasks and run.placed is not None and run.placed.is_spread)
         chosen = run.group_tasks(run.request.owners)
         packed = None if self._spec.ticks else self._packed_ranges(rows, chosen, run)
-        if packed is None and records >= FEWEST_PACKED and not self._spec.ticks:
+        is_large = records >= FEWEST_PACKED or size >= _LARGE_BYTES
+        if packed is None and is_large and not self._spec.ticks:
             groups = chosen if shuffled else None
             reads_values = self._spec.reads_values
             packed = self._packing.packed(rows.read(), groups, run.limit, reads_values=reads_values)

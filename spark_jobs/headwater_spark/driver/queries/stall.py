@@ -27,13 +27,15 @@ class Observation:
     """One query at one time.
 
     `lag` is the number of records that Spark has not read, None: unknown. `committed` is the sum of the
-    committed offsets. `batches` is the number of finished batches, `restarts` the number of restarts.
+    committed offsets. `restored` is how many offsets of changelog topics the tasks that restore their state
+    have read. `batches` is the number of finished batches, `restarts` the number of restarts.
     `has_threads`: a stream thread is alive; without one, the query waits until a thread is added.
     """
 
     state: QueryState
     lag: int | None
     committed: int = 0
+    restored: int = 0
     batches: int = 0
     restarts: int = 0
     has_threads: bool = True
@@ -42,8 +44,8 @@ class Observation:
         """Return whether there was progress, or nothing to do, since `before`."""
         if not self.lag or self.state not in _POLLED or not self.has_threads:
             return True
-        now = self.committed, self.batches, self.restarts
-        return now != (before.committed, before.batches, before.restarts)
+        now = self.committed, self.restored, self.batches, self.restarts
+        return now != (before.committed, before.restored, before.batches, before.restarts)
 
 
 @attrs.frozen(kw_only=True)

@@ -30,9 +30,9 @@ from headwater_spark.spark_internals.python_tasks import (
 from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.state_proof import boot_seconds
-from headwater_spark.worker.task_input import COLUMNS, TOPIC
+from headwater_spark.worker.task_input import COLUMNS, TOPIC, input_sizes
 from headwater_spark.worker.task_owner import process_task_batch
-from headwater_spark.worker.task_rows import FIELDS, complete, split_by_task, unpack_records
+from headwater_spark.worker.task_rows import FIELDS, TaskRows, complete, split_by_task, unpack_records
 
 RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"
@@ -53,12 +53,14 @@ def decode_result(line: str) -> BatchResult:
     fields = json.loads(line)
     missing, held_back = fields.pop("missing_partition"), fields.pop("held_back")
     version, committed = fields.pop("state_version"), fields.pop("committed")
+    read_bytes = fields.pop("read_bytes")
     return BatchResult(
         **fields,
         missing_partition=tuple(missing) if missing else None,
         held_back=tuple(map(tuple, held_back)),
         state_version=StateVersion(**version) if version else None,
         committed=tuple(map(tuple, committed)),
+        read_bytes=tuple(map(tuple, read_bytes)),
     )
 
 
@@ -229,9 +231,7 @@ def _arrow_function(constant: BatchRequest, *, shuffled: bool, packed: bool) -> 
             thread = _thread_of_task()
             try:
                 results = [
-                    attrs.evolve(
-                        process_task_batch(request, partition, rows.input, tick=rows.tick), thread=thread
-                    )
+                    _process_rows(request, partition, rows, thread)
                     for partition, rows in sorted(tasks.items())
                 ]
             except Exception as error:
@@ -242,6 +242,12 @@ def _arrow_function(constant: BatchRequest, *, shuffled: bool, packed: bool) -> 
             yield encode_results(results)
 
     return run
+
+
+def _process_rows(request: BatchRequest, partition: int, rows: TaskRows, thread: str) -> BatchResult:
+    read_bytes = tuple(input_sizes(rows.input))  # before the columns are released
+    result = process_task_batch(request, partition, rows.input, tick=rows.tick)
+    return attrs.evolve(result, thread=thread, read_bytes=read_bytes)
 
 
 def _request_of_job(constant: BatchRequest) -> BatchRequest:

@@ -27,6 +27,7 @@ from headwater_spark.driver.failures import (
     spark_not_started,
     spark_unsupported,
 )
+from headwater_spark.driver.input.record_sizes import BYTES_AT_ONCE
 from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
 from headwater_spark.driver.metrics import Instruments, StartingApplication
 from headwater_spark.driver.preflight import (
@@ -235,6 +236,7 @@ class ApplicationRun:
             checkpoint=options.checkpoint_folder,
             state_folder=options.state_folder(self.document.application),
             records_at_once=options.records_at_once or RECORDS_AT_ONCE,
+            bytes_at_once=options.bytes_at_once or BYTES_AT_ONCE,
             restarts=RestartPolicy(options.restarts),
             policies=self._policies,
         )

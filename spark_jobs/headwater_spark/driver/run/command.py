@@ -44,6 +44,11 @@ def runtime_options(*, log_format: LogFormat, master: str | None) -> Callable[[F
             help="Maximum number of records that are processed at once; default: 500,000.",
         ),
         click.option(
+            "--max-bytes",
+            type=click.IntRange(min=1),
+            help="About how many bytes of records are processed at once; default: 256 MiB.",
+        ),
+        click.option(
             "--restarts",
             type=click.IntRange(min=0),
             default=10,
@@ -80,6 +85,7 @@ def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: AN
         "checkpoint": options["checkpoint"],
         "state_dir": options["state_dir"],
         "records_at_once": options["max_records"],
+        "bytes_at_once": options["max_bytes"],
         "restarts": options["restarts"],
         "http": options["http"],
         "log_format": options["log_format"],

@@ -22,7 +22,8 @@ class RunOptions(JobOptions):
     """The options of an application.
 
     `master` None: as `spark-submit` says. `checkpoint` and `state_dir` None: in the state folder of the user.
-    `java_options` are options of the driver's JVM. `records_at_once` None: the default of `RunSettings`.
+    `java_options` are options of the driver's JVM. `records_at_once` and `bytes_at_once` None: the defaults
+    of `RunSettings`.
     `watch` is a context in which the application starts and runs; it gets the metrics.
     """
 
@@ -35,6 +36,7 @@ class RunOptions(JobOptions):
     checkpoint: str | None = None
     state_dir: Path | None = None
     records_at_once: int | None = None
+    bytes_at_once: int | None = None
     restarts: int = 10
     until_idle: bool = False
     watch: Callable[[Instruments], AbstractContextManager[object]] = attrs.field(

@@ -97,7 +97,13 @@ def run_processor(behavior: RunProcessor, context: OperatorContext) -> Process:
     handle = _start_processor(behavior.processor_class, context, own).process
     current = context.task.current
 
-    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+    def process(
+        key: Value,
+        value: Value,
+        timestamp: int,
+        headers: Headers,
+        node_name: str = context.node.name,  # noqa: ARG001 - shows in the stack which node runs (`slow_batches`)
+    ) -> None:
         before = current.context
         current.context = (timestamp, headers, current.record)
         own.key = key
@@ -122,7 +128,13 @@ def value_transformer(class_name: str | None, context: OperatorContext) -> Trans
     transform: Callable[[Value, Value], Value] = _start_processor(class_name, context, own).transform
     current = context.task.current
 
-    def call(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
+    def call(
+        key: Value,
+        value: Value,
+        timestamp: int,
+        headers: Headers,
+        node_name: str = context.node.name,  # noqa: ARG001 - as in `run_processor`
+    ) -> Value:
         before, current.context = current.context, (timestamp, headers, current.record)
         result = transform(key, value)
         current.context = before

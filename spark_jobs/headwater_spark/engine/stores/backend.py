@@ -1,6 +1,6 @@
 """Backends keep the state of a task between batches; `BatchedState` is the protocol of a batch over them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
 import attrs
@@ -9,6 +9,7 @@ from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 from headwater.model.offset_metadata import BATCH_ID
 from headwater_spark.engine.stores.interfaces import Pair, SortedReads
 from headwater_spark.engine.stores.overlay import Changes, Overlay
+from headwater_spark.engine.stores.store_layouts import stores_to_restore
 
 
 @attrs.frozen
@@ -48,6 +49,14 @@ class Backend(Protocol):
     def prepared(self) -> Prepared | None: ...
     def clear(self) -> None:
         """Delete everything, so that the state can be restored from the changelog topics."""
+        ...
+
+    def layouts(self) -> Mapping[str, str]:
+        """Return store → layout of its entries (`engine.stores.store_layouts`), as far as it is known."""
+        ...
+
+    def replace_layouts(self, layouts: Mapping[str, str], cleared: Collection[str], batch: Batch) -> None:
+        """Clear stores, and replace the layouts and the latest batch, all or nothing."""
         ...
 
     def close(self) -> None: ...
@@ -116,6 +125,29 @@ class BatchedState:
         """Changelog topic → first offset that is not in the state yet."""
         return self._backend.latest().offsets
 
+    def adopt_layouts(self, layouts: Mapping[str, str], changelogs: Mapping[str, str]) -> tuple[str, ...]:
+        """Clear the stores whose entries have another layout than in `layouts`; return their names.
+
+        `changelogs` is store → topic that it is restored from. What is known of these topics is forgotten, so
+        that they are read from their beginning.
+        """
+        known, latest = self._backend.layouts(), self._backend.latest()
+        cleared = stores_to_restore(known, layouts)
+        if {**known, **layouts} == known:
+            return cleared
+        self._clear_overlays()
+        self.forget_clocks(cleared)
+        forgotten = {changelogs[store] for store in cleared if store in changelogs}
+        offsets = {topic: offset for topic, offset in latest.offsets.items() if topic not in forgotten}
+        batch = Batch(latest.version, dict(self.metadata), offsets)
+        self._backend.replace_layouts({**known, **layouts}, cleared, batch)
+        return cleared
+
+    def forget_clocks(self, stores: Collection[str]) -> None:
+        """Forget the times of stores, which are restored with their entries."""
+        for name in [name for name in self.metadata if name.rpartition("/")[0] in stores]:
+            del self.metadata[name]
+
     def close(self) -> None:
         self._clear_overlays()
         self._backend.close()
@@ -169,6 +201,7 @@ class MemoryBackend:
     def __init__(self) -> None:
         self._stores: dict[str, MemoryBytes] = {}
         self._batch = Batch()
+        self._layouts: Mapping[str, str] = {}
         self._prepared: Prepared | None = None
 
     def open(self, store: str) -> SortedReads:
@@ -197,7 +230,16 @@ class MemoryBackend:
         for store in self._stores.values():
             store.clear()
         self._batch = Batch()
+        self._layouts = {}
         self._prepared = None
+
+    def layouts(self) -> Mapping[str, str]:
+        return self._layouts
+
+    def replace_layouts(self, layouts: Mapping[str, str], cleared: Collection[str], batch: Batch) -> None:
+        for store in self._stores.keys() & set(cleared):
+            self._stores[store].clear()
+        self._layouts, self._batch = layouts, batch
 
     def close(self) -> None:
         """Do nothing."""
