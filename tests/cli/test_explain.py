@@ -52,6 +52,7 @@ def test_without_a_code_all_are_listed(headwater: Headwater) -> None:
     lines = headwater("explain").stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(problem_guide())
     assert max(map(len, lines)) <= 34 + 100
+    assert not [line for line in lines if "One of these" in line or " - " in line]
     found = json.loads(headwater("explain", "--format", "json").stdout)
     assert {each["code"] for each in found["problems"]} == {code.value for code in ProblemCode}
 

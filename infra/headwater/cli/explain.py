@@ -107,7 +107,8 @@ def _find_guide(code: str) -> Explanation:
 
 def _first_sentence(explanation: Explanation) -> str:
     """Return the first sentence, as much as fits on the line."""
-    line = " ".join(explanation.text.partition("**Why it matters**")[0].split())
+    text = explanation.text.partition("**Why it matters**")[0].partition("\n- ")[0]
+    line = " ".join(text.split())
     sentence = line.partition(". ")[0].rstrip(".:")
     return sentence if len(sentence) <= _WIDTH else f"{sentence[: _WIDTH - 1].rsplit(' ', 1)[0]} …"
 
