@@ -8,7 +8,8 @@ from traceback import walk_stack
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 """The local property in which Spark passes the number of a query's batch to its tasks."""
@@ -23,15 +24,15 @@ def prepare_arrow_function(
     """Return a call of `function` for `map_in_arrow`, which pickles it and resolves its columns only once.
 
     `DataFrame.mapInArrow` does that for every batch, and looks up Java classes by name. It takes longer than
-    a small batch.
+    a small batch. `pandas_udf`, which it calls, would import pandas, for half a second of CPU time.
 
     Args:
         function: Gets the Arrow batches of a Spark task, and yields others.
         schema: The columns of the Arrow batches that the function returns, as DDL.
         columns: The columns of the Arrow batches that it receives.
     """
-    call: Column = pandas_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)(*columns)  # type: ignore[call-overload]
-    return call
+    kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    return UserDefinedFunction(function, schema, evalType=kind)(*columns)
 
 
 def map_in_arrow(rows: DataFrame, call: Column) -> DataFrame:
