@@ -31,6 +31,7 @@ from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
 from tests.durations import DurationRecorder
 from tests.oracle.kafka_streams import VERSION, KafkaStreams
+from tests.processor_time import ControlGroup
 from tests.quick_java import JAVA_FILES, QUICK_JAVA, QUICK_MAVEN
 from tests.scheduling import LongestFirst
 from tests.shared_topics import SharedTopics
@@ -45,6 +46,7 @@ for folder in sys.argv[1], os.environ["{JAVA_FILES}"]:
 """
 _IN_MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - brokers sync many small files
 _GUARD = pytest.StashKey[Guard]()
+_GROUP_OF_BROKERS = pytest.StashKey[ControlGroup]()
 # Each has an open socket, and a client logs its failures for as long as it lives.
 _ENDED_THREADS, _END_SECONDS = ("leadership-close", "task-owner"), 90
 # No test stops it: heartbeats that a busy disk or processor delays must not take its partitions from it.
@@ -126,13 +128,15 @@ def pulumi_toolchain() -> PulumiToolchain:
 
 @pytest.fixture(scope="session")
 def shared_broker(
-    kafka_distribution: KafkaDistribution, shared_topics: SharedTopics
+    kafka_distribution: KafkaDistribution, shared_topics: SharedTopics, pytestconfig: pytest.Config
 ) -> Callable[[str], local.LocalBroker]:
     """Return a function that returns a broker of the run by its name, and starts it if there is none yet."""
 
     def broker(name: str) -> local.LocalBroker:
         folder = _folder_of_run() / "shared" / name
         found = local.up(kafka_distribution, folder, port=0, settings=_SHARED_BROKER)
+        if (group := pytestconfig.stash.get(_GROUP_OF_BROKERS, None)) is not None:
+            group.add(found.pid)  # its CPU time is not the time of the test that has started it
         shared_topics.brokers.add(found.bootstrap_servers)
         return found
 
@@ -233,9 +237,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # The JVM that prints the command line of the driver's.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_JAVA))
     os.environ.setdefault("MAVEN_OPTS", QUICK_MAVEN)
-    config.pluginmanager.register(DurationRecorder())
     if _is_worker():
+        config.pluginmanager.register(DurationRecorder(_join_group(config)))
         return
+    config.pluginmanager.register(DurationRecorder())
     _folder_of_run().mkdir(parents=True, exist_ok=True)
     config.stash[_GUARD] = Guard(sys.executable, "-c", _END_RUN)
     config.stash[_GUARD].watch(str(_folder_of_run()))
@@ -263,6 +268,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
             kept.parent.mkdir(exist_ok=True)
             shutil.copy(log, kept)
     shutil.rmtree(_folder_of_run(), ignore_errors=True)
+    if (group := ControlGroup.create(_folder_of_run().name)) is not None:
+        group.remove()
     config.stash[_GUARD].dismiss()
 
 
@@ -272,6 +279,18 @@ def _kill_broker(folder: Path) -> None:
         with suppress(ProcessLookupError):  # it has ended since
             os.kill(broker.pid, signal.SIGKILL)
         local.down(folder)
+
+
+def _join_group(config: pytest.Config) -> ControlGroup | None:
+    """Make this worker a member of a group of its own; None without permission."""
+    run = _folder_of_run().name
+    # Once this process is a member, groups would be created below the group of this worker.
+    brokers = ControlGroup.create(run, "brokers")
+    group = ControlGroup.create(run, os.environ["PYTEST_XDIST_WORKER"])
+    if brokers is None or group is None or not group.add(os.getpid()):
+        return None
+    config.stash[_GROUP_OF_BROKERS] = brokers
+    return group
 
 
 def _is_worker() -> bool:

@@ -1,7 +1,8 @@
 """How long each test module takes: recorded by test runs, kept in `durations.json`, used by `scheduling`.
 
 A run with several workers writes `build/durations.json`. `make durations` copies what it recorded: a run of
-some modules refreshes only these. Modules that no longer exist are forgotten.
+some modules refreshes only these. Modules that no longer exist are forgotten. The CPU time of a module
+includes the time of all processes that its tests start (`processor_time`), except brokers that modules share.
 """
 
 import json
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import attrs
 import pytest
+
+from tests.processor_time import ControlGroup, used_seconds
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "tests" / "durations.json"
@@ -37,8 +40,8 @@ class ModuleDuration:
 
     @property
     def computes(self) -> bool:
-        """It keeps a processor busy for at least half of its time."""
-        return bool(self.shares) or self.processor_seconds >= self.seconds / 2
+        """It has a processor for at least a third of its time: what each worker of a busy run gets."""
+        return bool(self.shares) or self.processor_seconds >= self.seconds / 3
 
 
 def load_durations(file: Path = KEPT) -> Mapping[str, ModuleDuration]:
@@ -70,22 +73,26 @@ def estimate_duration(source: str) -> ModuleDuration:
 
 
 class DurationRecorder:
-    """A plugin of pytest: workers measure, the process that distributes the tests adds up and writes."""
+    """A plugin of pytest: workers measure, the process that distributes the tests adds up and writes.
 
-    def __init__(self) -> None:
+    `group` is the control group of the worker.
+    """
+
+    def __init__(self, group: ControlGroup | None = None) -> None:
         self._modules: dict[str, ModuleDuration] = {}
         self._setups: dict[str, list[float]] = {}
-        self._spent = _processor_seconds()
+        self._group = group
+        self._spent = used_seconds(group)
 
     def pytest_collection_finish(self) -> None:
-        self._spent = _processor_seconds()
+        self._spent = used_seconds(self._group)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        now = _processor_seconds()
+        now = used_seconds(self._group)
         report.user_properties.append((_PROCESSOR, now - self._spent))
         report.user_properties.append((_SHARES, _shared_resource(getattr(item, "fixturenames", ()))))
         self._spent = now
@@ -117,12 +124,6 @@ def _shared_resource(fixtures: tuple[str, ...]) -> str:
     if "secured_cluster" in fixtures:
         return SECURED_CLUSTER
     return ALL_VERSIONS if "kafka_streams_of" in fixtures and "kafka_streams" not in fixtures else ""
-
-
-def _processor_seconds() -> float:
-    """Return the processor time of this process and of the processes that it has waited for."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def _rounded(each: ModuleDuration) -> ModuleDuration:

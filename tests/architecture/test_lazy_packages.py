@@ -7,7 +7,11 @@ from operator import attrgetter
 
 import pytest
 
-PACKAGES = {"headwater.kafka": "confluent_kafka", "headwater.pulumi": "pulumi"}
+PACKAGES = {
+    "headwater.compiler": "headwater.compiler.dsl",
+    "headwater.kafka": "confluent_kafka",
+    "headwater.pulumi": "pulumi",
+}
 """Package → what it imports only when a name is used."""
 
 

@@ -1,13 +1,18 @@
 """`make test` assigns the longest tests first, as recorded by earlier runs or estimated from the source."""
 
+import os
+import signal
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import attrs
 import pytest
 
+from headwater.toolchain.broker.readiness import until
 from tests.durations import (
     ALL_VERSIONS,
     KEPT,
@@ -20,6 +25,7 @@ from tests.durations import (
     load_durations,
     save_durations,
 )
+from tests.processor_time import ControlGroup, used_seconds
 from tests.scheduling import LongestFirst, Schedule
 from tests.workers import count_workers
 
@@ -109,6 +115,34 @@ def test_a_run_records_what_its_modules_took(monkeypatch: pytest.MonkeyPatch, tm
             seconds=10.0, processor_seconds=6.0, shared_setup_seconds=4.5, tests=2, shares=SPARK_SESSION
         )
     }
+
+
+def test_a_group_counts_what_killed_processes_have_used() -> None:
+    """No process waits for the loop, which is killed with the shell that has started it."""
+    group = ControlGroup.create(f"headwater-test-{uuid4().hex}", "gw0")
+    if group is None:
+        pytest.skip("no permission to create control groups")
+    program = 'read -r go; sh -c "while :; do :; done" & wait'
+    with subprocess.Popen(["sh", "-c", program], stdin=subprocess.PIPE, start_new_session=True) as shell:
+        assert group.add(shell.pid)
+        assert shell.stdin is not None
+        shell.stdin.write(b"go\n")
+        shell.stdin.close()
+        assert until(lambda: used_seconds(group) > 0.1, 60)
+        os.killpg(shell.pid, signal.SIGKILL)
+    assert used_seconds(group) > 0.1
+    run = ControlGroup(group.folder.parent)
+
+    def is_removed() -> bool:
+        run.remove()
+        return not run.folder.exists()
+
+    assert until(is_removed, 60), "a killed process leaves its group a moment later"
+
+
+def test_without_a_group_the_process_itself_counts() -> None:
+    before = used_seconds(None)
+    assert until(lambda: sum(range(10_000)) and used_seconds(None) > before, 60)
 
 
 def _first_scopes(known: Mapping[str, ModuleDuration]) -> list[str]:

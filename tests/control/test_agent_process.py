@@ -161,7 +161,7 @@ def test_paused_leader_does_not_overwrite_new_leader(deployment: Deployment) -> 
 
 
 @pytest.mark.slow
-def test_broker_that_hangs_for_30_seconds_causes_no_second_leader(
+def test_broker_that_hangs_for_several_sessions_causes_no_second_leader(
     own_broker: Callable[[], Broker], tmp_path: Path
 ) -> None:
     with own_broker() as broker:
@@ -177,7 +177,7 @@ def test_broker_that_hangs_for_30_seconds_causes_no_second_leader(
             before.await_value(0, "headwater_agent_leader")
             assert _leaders(agents) == 0
             assert _statuses(agents, "/health/live") == {200}
-            time.sleep(30 - SESSION_SECONDS)
+            time.sleep(2 * SESSION_SECONDS)  # not a wait: so long the broker hangs
             broker.resume()
             deployment.await_counts(9)
             assert until(lambda: _is_over(deployment), SECONDS)

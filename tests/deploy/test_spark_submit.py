@@ -16,10 +16,12 @@ from kubernetes_validate import validate  # type: ignore[import-untyped]
 
 from tests.deploy.conftest import DEPLOY, ROOT
 from tests.deploy.test_runtime_kubernetes import accepted_by_run_main
+from tests.quick_java import QUICK_JAVA
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 _SECONDS = 120
+_JAVA_OPTIONS = dict.fromkeys(("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"), " ".join(QUICK_JAVA))
 
 
 class _ApiServer(ThreadingHTTPServer):
@@ -82,7 +84,7 @@ def test_the_driver_runs_the_application_in_the_image(api_server: _ApiServer, tm
     done = subprocess.run(
         [Path(pyspark.__file__).parent / "bin" / program, *arguments],
         cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **_JAVA_OPTIONS},
         capture_output=True,
         text=True,
         timeout=_SECONDS,

@@ -8,7 +8,8 @@ from traceback import walk_stack
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 """The local property in which Spark passes the number of a query's batch to its tasks."""
@@ -23,12 +24,12 @@ def prepare_arrow_function(
     """Return a call of `function` for `map_in_arrow`, which pickles it and resolves its columns only once.
 
     `DataFrame.mapInArrow` does that for every batch, and looks up Java classes by name. It takes longer than
-    a small batch.
+    a small batch. `pandas_udf`, which it calls, would import pandas, for half a second of CPU time.
 
     The function gets the Arrow batches of a Spark task with `columns`, and yields others with `schema` (DDL).
     """
-    call: Column = pandas_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)(*columns)  # type: ignore[call-overload]
-    return call
+    kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    return UserDefinedFunction(function, schema, evalType=kind)(*columns)
 
 
 def map_in_arrow(rows: DataFrame, call: Column) -> DataFrame:

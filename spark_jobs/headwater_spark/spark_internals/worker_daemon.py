@@ -23,10 +23,12 @@ _MODULES = (
 
 def import_modules() -> None:
     """Import, and exclude what is imported from the garbage collections of the workers."""
+    gc.disable()  # collections take a fifth of the time of imports, and free nothing
     for name in _MODULES:
         import_module(name)
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.soak,
     pytest.mark.timeout(1800),
     pytest.mark.skipif(bool(_REASON), reason=_REASON),
 ]
@@ -79,11 +80,13 @@ def create(hosts: tuple[SparkHosts, Host], unique: Callable[[str], str], tmp_pat
 
 
 def test_python_processes_of_a_killed_executor_that_continue_later_write_nothing(create: Create) -> None:
-    """They are paused while they copy entries, and continue while the copy is repeated or later."""
+    """They are paused while they copy entries, and continue while the copy is repeated or later.
+
+    `test_spark_passes` has such tasks without Spark.
+    """
     _cause_in_passes(create, Fault.ZOMBIE, _PASSES[2:3])
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("fault", [each for each in Fault if each.is_of_executors])
 def test_a_fault_in_each_pass_does_not_end_the_command(create: Create, fault: Fault) -> None:
     _cause_in_passes(create, fault, _PASSES)
@@ -122,7 +125,6 @@ def _cause_in_passes(create: Create, fault: Fault, passes: Sequence[tuple[str, i
     app.check(before, waiting)
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(_FIRST, _FIRST + _SERIES))
 @pytest.mark.parametrize("is_of_executors", [True, False])
 def test_entries_are_complete_after_faults(create: Create, seed: int, is_of_executors: bool) -> None:  # noqa: FBT001
@@ -145,7 +147,6 @@ def _drawn_faults(draw: random.Random, number: int, *, is_of_executors: bool) ->
     return found
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(_FIRST, _FIRST + _SERIES))
 @pytest.mark.parametrize("is_of_executors", [True, False])
 @pytest.mark.oracle

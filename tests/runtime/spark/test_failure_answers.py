@@ -31,7 +31,13 @@ from tests.runtime.spark.processes import python_workers
 if TYPE_CHECKING:
     import subprocess
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.soak,
+    pytest.mark.timeout(3000),
+]
 
 _RECORDS = 300
 _THREADS = 3
@@ -65,22 +71,19 @@ def clients(
         yield Clients(broker, tmp_path, spark_jars)
 
 
-_SERIES = [
-    pytest.param("shutdown-client", 1, id="shutdown-client"),
-    *(
-        pytest.param(answer, 4, id=f"{answer}, 4 runs", marks=pytest.mark.soak)
-        for answer in ("replace-thread", "shutdown-thread", "shutdown-client")
-    ),
-]
+_RUNS = 4
 
 
-@pytest.mark.parametrize(("answer", "runs"), _SERIES)
-def test_results_are_exact_after_answers_to_kills(clients: Clients, answer: str, runs: int) -> None:
-    """In every second run, the driver is killed while it handles the failure."""
-    draw = random.Random(runs)  # noqa: S311
+@pytest.mark.parametrize("answer", ["replace-thread", "shutdown-thread", "shutdown-client"])
+def test_results_are_exact_after_answers_to_kills(clients: Clients, answer: str) -> None:
+    """In every second run, the driver is killed while it handles the failure.
+
+    In `make test`, `test_stream_threads` has each answer, `test_faults` kills workers.
+    """
+    draw = random.Random(_RUNS)  # noqa: S311
     application = clients.client("client", answer)
     application.set_up()
-    for run in range(runs):
+    for run in range(_RUNS):
         logged = application.log_size() if run else 0
         with application.run(
             "local[4]", until_idle=False, max_records=100, options=["--http", "127.0.0.1:0"]
@@ -107,7 +110,7 @@ def test_results_are_exact_after_answers_to_kills(clients: Clients, answer: str,
     application.check_results()
 
 
-@pytest.mark.parametrize("runs", [pytest.param(3, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("runs", [3])
 def test_all_clients_stop_after_a_kill_and_the_next_start_is_exact(clients: Clients, runs: int) -> None:
     """The other client has no stream threads, so it cannot fail itself."""
     client, other = (clients.client(name, "shutdown-application") for name in ("client", "other"))

@@ -134,7 +134,7 @@ def test_results_are_exact_after_loss_of_checkpoint_and_state(application: Proce
 _SHORT_SERIES = (Fault.JVM, Fault.DISK, Fault.WORKER, Fault.BROKER_KILL, Fault.BROKER_PAUSE)
 """Each start takes ten seconds of CPU time: the third one, after those that end the process, has the others.
 
-Kills of the driver that keep its disk are in `test_faults_with_records_held_back` and `test_expansion_kills`.
+Kills of the driver that keep its disk are in `test_expansion_kills`.
 """
 
 

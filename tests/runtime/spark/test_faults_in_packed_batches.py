@@ -73,7 +73,9 @@ _STEP = 2 * FEWEST_PACKED
 """Records of a step: a larger batch is read in steps."""
 _REPARTITION = "counts-repartition"
 _WRITTEN = [
-    pytest.param(_COUNT_BY_KEY, "", "exactly_once_v2", id="steps of one topic, exactly once"),
+    pytest.param(
+        _COUNT_BY_KEY, "", "exactly_once_v2", id="steps of one topic, exactly once", marks=pytest.mark.soak
+    ),
     pytest.param(_COUNT_OF_TWO, _REPARTITION, "exactly_once_v2", id="steps of two topics, exactly once"),
     pytest.param(
         _COUNT_OF_TWO,

@@ -1,6 +1,10 @@
-"""SIGKILL while records of a repartition topic are held back: none is lost, processed twice or too early."""
+"""SIGKILL while records of a repartition topic are held back: none is lost, processed twice or too early.
 
-from collections.abc import Callable, Iterator, Sequence
+In `make test`, `test_input_order` holds records back without kills, and `test_batches_held_back` passes them
+on to the next owner.
+"""
+
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +20,13 @@ from tests.runtime.spark.process_application import kill_all, kill_worker
 if TYPE_CHECKING:
     import subprocess
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.soak,
+    pytest.mark.timeout(3000),
+]
 
 _PARTITIONS, _KEYS, _VERSIONS, _EVENTS = 2, 50, 60, 1_500
 _START_MS = 1_700_000_000_000
@@ -82,17 +92,11 @@ def _has_written(
 _ROWS, _ALL_EVENTS = _KEYS * _VERSIONS, _PARTITIONS * _EVENTS
 _WHILE_READING_ROWS, _LATER = (_CHANGELOG, _ROWS // 4), (_CHANGELOG, _ROWS * 3 // 4)
 _WHILE_JOINING = ("joined", _ALL_EVENTS // 3)
-_SERIES = [
-    pytest.param((_LATER,), id="1 kill"),
-    pytest.param((_WHILE_READING_ROWS, _LATER, _WHILE_JOINING), id="3 kills", marks=pytest.mark.soak),
-]
+_KILLS = (_WHILE_READING_ROWS, _LATER, _WHILE_JOINING)
 
 
-@pytest.mark.parametrize("kills", _SERIES)
-def test_results_are_exact_after_kills_while_records_are_held_back(
-    application: Application, kills: Sequence[tuple[str, int]]
-) -> None:
-    for topic, least in kills:
+def test_results_are_exact_after_kills_while_records_are_held_back(application: Application) -> None:
+    for topic, least in _KILLS:
         with application.run() as process:
             _until_written(application, process, topic, least)
             kill_all(process)

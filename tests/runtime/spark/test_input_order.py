@@ -44,8 +44,9 @@ def test_large_stream_is_joined_with_the_older_rows_of_a_small_table(cluster: Cl
         assert until(lambda: _lag(running) == 0, TIMEOUT_SECONDS)
 
 
-@pytest.mark.soak  # with kills: `test_faults_with_records_held_back`
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.soak), "exactly_once_v2"]
+)
 def test_repartition_topic_of_several_writers_waits_for_older_rows(cluster: Cluster, guarantee: str) -> None:
     """Each record is joined once, with the last of ten versions of its row."""
     partitions, events = 2, 600

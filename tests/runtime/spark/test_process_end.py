@@ -99,36 +99,28 @@ def test_sigterm_while_spark_starts_ends_process_and_jvm(application: Applicatio
         assert until(lambda: all_ended(started), _END_SECONDS)
 
 
-def test_spark_submit_runs_it_on_executors_and_its_driver_ends_when_its_jvm_dies(
+def test_spark_submit_runs_it_on_executors_and_its_driver_ends_on_sigterm_while_its_jvm_hangs(
     application: Application,
 ) -> None:
+    """If its JVM dies, the driver ends as an agent does (below)."""
     application.put(120)
-    command = application.spark_submit(master="local-cluster[1,1,1024]")
+    command = [*application.spark_submit(master="local-cluster[1,1,1024]"), "--stop-timeout-ms", "3000"]
     with application.process(command, "one") as submit:
         expected = dict.fromkeys((b"0", b"1", b"2"), 40)
         until(lambda: submit.poll() is not None or _counts(application) == expected, _START_SECONDS)
         assert _counts(application) == expected, application.log("one")[-4000:]
-        driver = python_driver(submit.pid)
-        submit.kill()  # it is also the reader of the driver's standard error
-        assert until(lambda: not is_running(driver), _END_SECONDS), application.log("one")
-
-
-def _counts(application: Application) -> dict[bytes | None, int]:
-    """Return the last count of each key."""
-    records = application.topics.get(f"out-{application.id}")
-    return {record[4]: int.from_bytes(record[5] or b"", "big") for record in records}
-
-
-def test_driver_of_spark_submit_ends_on_sigterm_while_its_jvm_hangs(application: Application) -> None:
-    command = [*application.spark_submit(), "--stop-timeout-ms", "3000"]
-    with application.process(command, "one") as submit:
-        _await_running(application, submit)
         driver = python_driver(submit.pid)
         submit.send_signal(signal.SIGSTOP)
         os.kill(driver, signal.SIGTERM)
         assert until(lambda: not is_running(driver), _END_SECONDS), application.log("one")
         submit.send_signal(signal.SIGCONT)
         assert submit.wait(_END_SECONDS) == _RESTART
+
+
+def _counts(application: Application) -> dict[bytes | None, int]:
+    """Return the last count of each key."""
+    records = application.topics.get(f"out-{application.id}")
+    return {record[4]: int.from_bytes(record[5] or b"", "big") for record in records}
 
 
 def test_agent_of_spark_submit_ends_when_its_jvm_dies(application: Application) -> None:

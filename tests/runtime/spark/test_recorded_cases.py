@@ -66,7 +66,6 @@ _IN_SHORT = (
     "sliding_count",
     "split_branches",
     "stateless_chain",
-    "stream_self_join_opt_all",
     "stream_stream_outer_named_stores",
     "suppress_window_close",
     "to_table_repartition",

@@ -1,4 +1,8 @@
-"""Executors that share no state folder, as on several hosts: the results are those of one host."""
+"""Executors that share no state folder, as on several hosts: the results are those of one host.
+
+In `make test`, `runtime/hosts/test_hosts` has such executors, and `runtime/worker/test_several_hosts` has
+such workers.
+"""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,7 +15,13 @@ from headwater.toolchain.broker import Broker
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.soak,
+    pytest.mark.timeout(900),
+]
 
 _RECORDS, _BATCH = 84_000, 12_000
 """Records of such batches are packed."""
@@ -47,11 +57,7 @@ def _state_folders(application: ProcessApplication) -> list[Path]:
     return list(_WORK.glob(f"*/*/{application.state_folder.name}"))
 
 
-@pytest.mark.parametrize(
-    "application",
-    [pytest.param("at_least_once", marks=pytest.mark.soak), "exactly_once_v2"],
-    indirect=True,
-)
+@pytest.mark.parametrize("application", ["at_least_once", "exactly_once_v2"], indirect=True)
 def test_results_are_exact_on_executors_with_separate_state(application: ProcessApplication) -> None:
     application.feed(_RECORDS)
     # A task whose executor is busy does not wait for it: it runs on the other one.

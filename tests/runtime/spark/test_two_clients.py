@@ -2,6 +2,9 @@
 
 The second one waits until the first one ends or is silent. A client that was silent commits nothing when it
 continues: with exactly once, brokers fence it, and with at least once, its workers read that it was replaced.
+
+In `make test`, `test_stopped_client` stops the process of a client with exactly once,
+`runtime/worker/test_active_client` a worker with at least once, and in `test_as_programs` a client waits.
 """
 
 import os
@@ -30,7 +33,13 @@ from tests.runtime.spark.processes import continue_all, stop_all
 if TYPE_CHECKING:
     import subprocess
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.soak,
+    pytest.mark.timeout(600),
+]
 
 _EXACTLY_ONCE, _AT_LEAST_ONCE = "exactly_once_v2", "at_least_once"
 _BATCH = 100
@@ -115,7 +124,6 @@ def _has_logged(client: ProcessApplication, text: str) -> bool:
     return until(lambda: client.has_logged(text), TIMEOUT_SECONDS)
 
 
-@pytest.mark.soak
 def test_a_second_client_with_exactly_once_waits_and_takes_over_from_a_killed_one(
     new_clients: _New,
 ) -> None:
@@ -131,7 +139,6 @@ def test_a_second_client_with_exactly_once_waits_and_takes_over_from_a_killed_on
         clients.second.check_results()
 
 
-@pytest.mark.soak
 def test_a_second_client_with_at_least_once_waits_and_continues(
     new_clients: _New,
 ) -> None:
@@ -149,7 +156,7 @@ def test_a_second_client_with_at_least_once_waits_and_continues(
         clients.second.check_results()  # without a failure, also with at least once
 
 
-@pytest.mark.parametrize("guarantee", [_AT_LEAST_ONCE, pytest.param(_EXACTLY_ONCE, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("guarantee", [_AT_LEAST_ONCE, _EXACTLY_ONCE])
 def test_a_client_that_was_silent_commits_nothing_when_it_continues(
     new_clients: _New, guarantee: str
 ) -> None:

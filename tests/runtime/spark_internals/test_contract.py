@@ -36,6 +36,12 @@ def test_the_running_version_is_supported(spark: SparkSession) -> None:
     check_spark_internals(spark)
 
 
+def test_prepared_functions_need_no_pandas(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its import would take half a second of CPU time at each start of an application."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    check_spark_internals(spark)
+
+
 def test_every_missing_part_is_reported_at_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python_tasks, "_STREAM", "stream")
     monkeypatch.setattr(python_tasks, "map_in_arrow", lambda rows, _: rows._jdf.mapInArrow())
