@@ -18,7 +18,7 @@ from headwater.cli.main import main as headwater
 from headwater_spark.commands.run import run as headwater_run
 
 _DOCUMENT = "application: {id: orders}\ntopology:\n- stream: {topic: orders}\n- to: {topic: copies}\n"
-_USAGE_OF_PROGRAM = 2
+_USAGE_OF_PROGRAM = 64
 
 
 def _exit_code_of(*command: str) -> Callable[[Sequence[str]], int]:

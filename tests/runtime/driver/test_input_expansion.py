@@ -244,6 +244,9 @@ class Replaced(Announced):
         self.reads += 1
         return {each: self.committed[each] for each in partitions if each in self.committed}
 
+    def written_end_offsets(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return {}
+
     def processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {}
 

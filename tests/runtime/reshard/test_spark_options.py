@@ -82,7 +82,7 @@ def test_the_program_has_the_options_of_the_command_that_spark_submit_does_not_h
         "processes",
     }
     assert reshard_main.main(["--help"]) == 0
-    assert reshard_main.main(["absent.yaml", "--master", "local[2]"]) == 2
+    assert reshard_main.main(["absent.yaml", "--master", "local[2]"]) == 64
 
 
 @pytest.mark.spark
