@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.model.acls import Operation, Permission, ResourceKind
 from tests.quick_java import QUICK_JAVA
 from tests.streams_library.applications import NEWEST, class_path
 
@@ -36,10 +37,10 @@ _JOURNAL = (
     "false 1",
     "false 3",  # brokers that do not answer for a moment refuse no start
     "TimeoutException again",
-    "StreamsException 1",
+    f"StreamsException 1 {Permission(ResourceKind.GROUP, 'shop', Operation.DESCRIBE).command}",
     "false 0",  # without state there is nothing to read
 )
-"""The answers about the journal of a reshard, and the numbers of requests."""
+"""The answers about the journal of a reshard, the numbers of requests, and what to grant."""
 
 
 @pytest.mark.oracle

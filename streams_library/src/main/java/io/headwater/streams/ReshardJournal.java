@@ -64,7 +64,8 @@ final class ReshardJournal {
                     .anyMatch(offset -> offset != null && isOfReshard(offset));
             } catch (final ExecutionException error) {
                 if (!(error.getCause() instanceof RetriableException)) {
-                    throw new StreamsException(failure(application) + ".", error.getCause());
+                    throw new StreamsException(failure(application) + "."
+                        + Permissions.groupHint(error.getCause(), application), error.getCause());
                 }
                 if (System.currentTimeMillis() - started >= timeoutMs) {
                     throw new TimeoutException(failure(application) + " within " + timeoutMs + " ms. This can happen if the"

@@ -76,8 +76,8 @@ public final class Decisions {
     }
 
     /**
-     * Returns the answer about the journal of a reshard, or the class of the exception, and the number of requests. The
-     * first ones fail; then nothing is committed.
+     * Returns the answer about the journal of a reshard, or the class of the exception, and the number of requests; then
+     * the command in its message. The first requests fail; then nothing is committed.
      */
     private static String journal(final List<String> changelogs, final int failures, final Throwable error) {
         final int[] requests = {0};
@@ -95,7 +95,9 @@ public final class Decisions {
         try {
             return ReshardJournal.exists(admin, "shop", changelogs, 1_000) + " " + requests[0];
         } catch (final RuntimeException thrown) {
-            return thrown.getClass().getSimpleName() + " " + (requests[0] == 1 ? "1" : "again");
+            final int at = thrown.getMessage().indexOf("kafka-acls.sh");
+            return thrown.getClass().getSimpleName() + " " + (requests[0] == 1 ? "1" : "again")
+                + (at < 0 ? "" : " " + thrown.getMessage().substring(at));
         }
     }
 
