@@ -210,7 +210,7 @@ class AgentPermissions:
 
 @pytest.fixture
 def permissions(application: RunningApplication) -> Iterator[AgentPermissions]:
-    """Grant all permissions that an agent needs (docs/agent.md)."""
+    """Grant all permissions that an agent needs (docs/agent-operations.md)."""
     granted = AgentPermissions(
         AdminClient({"bootstrap.servers": application.broker.bootstrap_servers}), application.suffix
     )

@@ -21,13 +21,17 @@ _SUMMARY = "The controller of the cluster does not answer, and it makes all chan
 
 @attrs.define
 class SilentAdmin:
-    """Never answers a request; reports delays of these seconds when it is polled."""
+    """Answers only about some topics; reports delays of these seconds when it is polled."""
 
     report: Callable[[Any], object]
     delays: tuple[float, ...] = ()
+    answered: frozenset[str] = frozenset()
 
     def create_topics(self, topics: list[Any], **_: object) -> dict[str, Future[None]]:
-        return {topic.topic: Future() for topic in topics}
+        results: dict[str, Future[None]] = {topic.topic: Future() for topic in topics}
+        for name in self.answered:
+            results[name].set_result(None)
+        return results
 
     def poll(self, _: float) -> None:
         for each in self.delays:
@@ -36,11 +40,14 @@ class SilentAdmin:
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that sets which broker answers, and which delays are reported."""
+    """Return a function that sets which broker answers, the reported delays, and the answered topics."""
 
-    def set_up(answering: Answering | None, *delays: float) -> None:
+    def set_up(answering: Answering | None, *delays: float, answered: frozenset[str] = frozenset()) -> None:
+        def new_client(_: Connection, report: Callable[[Any], object], **_id: str) -> SilentAdmin:
+            return SilentAdmin(report, delays, answered)
+
         monkeypatch.setattr(validation, "_SECONDS", 0.01)
-        monkeypatch.setattr(validation, "admin_client", lambda _, report, **_id: SilentAdmin(report, delays))
+        monkeypatch.setattr(validation, "admin_client", new_client)
         monkeypatch.setattr(validation, "find_answering", lambda *_: (answering, ()))
 
     return set_up
@@ -64,6 +71,15 @@ def test_a_controller_that_does_not_answer_refuses_a_run_and_no_preview(silent: 
     assert problem.found == "none; broker kafka-1:9092 answers"
     assert all(action.name in str(problem.expected) for action in plan.actions)
     assert list(validation.refusals(_CONNECTION, plan, with_permissions=False)) == []
+
+
+def test_a_controller_that_answers_slowly_refuses_nothing(silent: Callable[..., None]) -> None:
+    """It has answered about one topic, the others are late."""
+    plan = SimulatedCluster().plan(application())
+    first, *others = (action.name for action in plan.actions)
+    assert others
+    silent(_ANSWERING, answered=frozenset({first}))
+    assert list(validation.refusals(_CONNECTION, plan)) == []
 
 
 @pytest.mark.parametrize(

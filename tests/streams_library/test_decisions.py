@@ -1,10 +1,11 @@
-"""Decisions of the library about one topic: expected and found counts and configs, and what is wrong."""
+"""Decisions of the library about one topic and about failures."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from headwater.model.acls import Operation, Permission, ResourceKind
 from tests.quick_java import QUICK_JAVA
 from tests.streams_library.applications import NEWEST, class_path
 
@@ -32,10 +33,18 @@ _CASES = (
     (_REPARTITION, "2;cleanup.policy=compact;retention.ms=-1", "cleanup.policy=delete"),
     (_OVERRIDDEN, "2;cleanup.policy=compact;min.insync.replicas=1", "min.insync.replicas=2"),
 )
+_JOURNAL = (
+    "false 1",
+    "false 3",  # brokers that do not answer for a moment refuse no start
+    "TimeoutException again",
+    f"StreamsException 1 {Permission(ResourceKind.GROUP, 'shop', Operation.DESCRIBE).command}",
+    "false 0",  # without state there is nothing to read
+)
+"""The answers about the journal of a reshard, the numbers of requests, and what to grant."""
 
 
 @pytest.mark.oracle
-def test_counts_configs_and_the_clock_of_failures(tmp_path: Path) -> None:
+def test_counts_configs_the_clock_of_failures_and_failed_reads_of_a_journal(tmp_path: Path) -> None:
     lines = [f"{name}\t{expected}\t{found}\n" for (name, expected), found, _ in _CASES]
     file = tmp_path / "topics.tsv"
     file.write_text("".join(lines), encoding="utf-8")
@@ -45,6 +54,8 @@ def test_counts_configs_and_the_clock_of_failures(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    *decisions, clock = done.stdout.splitlines()
+    printed = done.stdout.splitlines()
+    decisions, (clock, *journal) = printed[: len(_CASES)], printed[len(_CASES) :]
     assert decisions == [expected for _, _, expected in _CASES]
     assert clock == "falsetruetruefalsetruefalsefalsetrue"
+    assert journal == list(_JOURNAL)

@@ -125,7 +125,7 @@ def run_agent(options: Mapping[str, Any]) -> int:
         stop_timeout_ms=options["stop_timeout_ms"],
         policy_files=options["policy_files"],
     )
-    client_id = options["client_id"] or f"headwater-agent-{socket.gethostname()}"
+    client_id = options["client_id"] or _default_client_id()
     job.configure_log()
     port = gateway_port_of(os.environ)
     gateway = GatewayWatch(port) if port is not None else None

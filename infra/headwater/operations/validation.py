@@ -22,7 +22,7 @@ from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, not_authorized
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
 from headwater.planner import ActionKind, Plan
-from headwater.planner.phrases import listed
+from headwater.planner.phrases import few
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -50,8 +50,8 @@ def refusals(connection: Connection, plan: Plan, *, with_permissions: bool = Tru
     """Yield a problem for each change of a topic that the brokers refuse, and one for the ACLs.
 
     Missing permissions are refusals only `with_permissions`: who reviews a change may have no permission to
-    make it. So is a controller that does not answer, unless a quota delays the requests. Other errors are
-    ignored here; the run itself reports them.
+    make it. So is a controller that answers about no topic, unless a quota delays the requests. Other errors
+    are ignored here; the run itself reports them.
     """
     delays: list[ThrottleEvent] = []
     admin = admin_client(connection, delays.append)
@@ -70,7 +70,8 @@ def refusals(connection: Connection, plan: Plan, *, with_permissions: bool = Tru
         yield from _refused_changes(results, change, silent, with_permissions=with_permissions)
     if with_permissions:
         admin.poll(0)  # delivers the delays
-        if silent and not delays:
+        is_slow = len(silent) < sum(len(results) for results, _ in requests)
+        if silent and not is_slow and not delays:
             yield from _silent_controller(connection, silent, _SECONDS)
         yield from _deletion_denied(
             admin, [action.name for action in actions if action.kind is ActionKind.DELETE]
@@ -170,7 +171,7 @@ def _silent_controller(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
         summary="The controller of the cluster does not answer, and it makes all changes of topics.",
         topic=names[0] if len(names) == 1 else None,
-        expected=f"an answer within {seconds:g} s about {listed(names)}",
+        expected=f"an answer within {seconds:g} s about {few(sorted({*names}))}",
         found=f"none; broker {answering.broker} answers",
         why="A run waits for minutes, and fails halfway. Topics that have been changed keep their changes.",
         fix="Check that the controllers run (processes with `controller` in `process.roles`), that the "

@@ -145,7 +145,8 @@ final class LeaderAssignment {
     /** At the last step of a reshard the counts are right, and entries may not have moved. */
     private void checkReshard(final Collection<String> topics) {
         final String application = context.config.applicationId;
-        if (ReshardJournal.exists(context.admin, application, changelogs(topics))) {
+        final long timeoutMs = Math.min(MOST_READ_MS, longestMs);
+        if (ReshardJournal.exists(context.admin, application, changelogs(topics), timeoutMs)) {
             throw Reports.resharded(application);
         }
     }

@@ -1,10 +1,13 @@
 package io.headwater.streams;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsOptions;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.InterruptException;
+import org.apache.kafka.common.errors.RetriableException;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.streams.errors.StreamsException;
 
 import java.nio.BufferUnderflowException;
@@ -34,6 +37,7 @@ final class ReshardJournal {
     private static final byte DEFLATED = 3;
     private static final int LONGEST_TEXT = 256 * 1024;
     private static final int LARGEST_BODY = 4 * 1024 * 1024;
+    private static final long BACKOFF_MS = 200;
 
     private ReshardJournal() {
     }
@@ -41,25 +45,51 @@ final class ReshardJournal {
     /**
      * Returns whether a reshard of the application has begun and is not complete.
      *
-     * @throws StreamsException if the offsets cannot be read
+     * @throws TimeoutException if the brokers do not answer in time
+     * @throws StreamsException if the offsets may not be read
      */
-    static boolean exists(final Admin admin, final String application, final Collection<String> changelogs) {
+    static boolean exists(
+        final Admin admin, final String application, final Collection<String> changelogs, final long timeoutMs
+    ) {
         if (changelogs.isEmpty()) {
             return false;
         }
         final List<TopicPartition> partitions =
             changelogs.stream().map(topic -> new TopicPartition(topic, 0)).collect(Collectors.toList());
-        try {
-            return admin.listConsumerGroupOffsets(
-                    Map.of(application, new ListConsumerGroupOffsetsSpec().topicPartitions(partitions)))
-                .partitionsToOffsetAndMetadata(application).get().values().stream()
-                .anyMatch(offset -> offset != null && isOfReshard(offset));
-        } catch (final ExecutionException error) {
-            throw new StreamsException("The offsets of group " + application + " could not be read, which show whether a"
-                + " headwater reshard is complete.", error.getCause());
-        } catch (final InterruptedException error) {
-            throw new InterruptException(error);
+        final long started = System.currentTimeMillis();
+        while (true) {
+            final long waited = System.currentTimeMillis() - started;
+            try {
+                return read(admin, application, partitions, Math.max(1, timeoutMs - waited)).stream()
+                    .anyMatch(offset -> offset != null && isOfReshard(offset));
+            } catch (final ExecutionException error) {
+                if (!(error.getCause() instanceof RetriableException)) {
+                    throw new StreamsException(failure(application) + "."
+                        + Permissions.groupHint(error.getCause(), application), error.getCause());
+                }
+                if (System.currentTimeMillis() - started >= timeoutMs) {
+                    throw new TimeoutException(failure(application) + " within " + timeoutMs + " ms. This can happen if the"
+                        + " Kafka cluster is temporarily not available.", error.getCause());
+                }
+            } catch (final InterruptedException error) {
+                throw new InterruptException(error);
+            }
+            ClusterTopics.sleep(BACKOFF_MS);
         }
+    }
+
+    private static Collection<OffsetAndMetadata> read(
+        final Admin admin, final String application, final List<TopicPartition> partitions, final long timeoutMs
+    ) throws ExecutionException, InterruptedException {
+        return admin.listConsumerGroupOffsets(
+                Map.of(application, new ListConsumerGroupOffsetsSpec().topicPartitions(partitions)),
+                new ListConsumerGroupOffsetsOptions().timeoutMs((int) timeoutMs))
+            .partitionsToOffsetAndMetadata(application).get().values();
+    }
+
+    private static String failure(final String application) {
+        return "The offsets of group " + application + ", which show whether a headwater reshard is complete, could not be"
+            + " read";
     }
 
     private static boolean isOfReshard(final OffsetAndMetadata offset) {

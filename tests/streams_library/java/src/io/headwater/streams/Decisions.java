@@ -1,10 +1,22 @@
 package io.headwater.streams;
 
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsOptions;
+import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsResult;
+import org.apache.kafka.clients.admin.internals.CoordinatorKey;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.KafkaFuture;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.CoordinatorNotAvailableException;
+import org.apache.kafka.common.errors.GroupAuthorizationException;
 
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -27,6 +39,11 @@ public final class Decisions {
             System.out.println(text.length() == 0 ? "equal" : text.substring(0, text.length() - 2));
         }
         System.out.println(clock());
+        System.out.println(journal(List.of("s-changelog"), 0, null));
+        System.out.println(journal(List.of("s-changelog"), 2, new CoordinatorNotAvailableException("loading")));
+        System.out.println(journal(List.of("s-changelog"), 100, new CoordinatorNotAvailableException("gone")));
+        System.out.println(journal(List.of("s-changelog"), 1, new GroupAuthorizationException("shop")));
+        System.out.println(journal(List.of(), 1, new GroupAuthorizationException("shop")));
     }
 
     private static int count(final String text) {
@@ -56,5 +73,40 @@ public final class Decisions {
         clock.failure(1_390);
         history.append(clock.isExpired(1_400)).append(clock.isExpired(1_490));
         return history.toString();
+    }
+
+    /**
+     * Returns the answer about the journal of a reshard, or the class of the exception, and the number of requests; then
+     * the command in its message. The first requests fail; then nothing is committed.
+     */
+    private static String journal(final List<String> changelogs, final int failures, final Throwable error) {
+        final int[] requests = {0};
+        final Admin admin = (Admin) Proxy.newProxyInstance(Admin.class.getClassLoader(), new Class<?>[] {Admin.class},
+            (proxy, method, arguments) -> {
+                final Integer timeoutMs = ((ListConsumerGroupOffsetsOptions) arguments[1]).timeoutMs();
+                if (timeoutMs == null || timeoutMs < 1 || timeoutMs > 1_000) {
+                    throw new IllegalArgumentException("timeout " + timeoutMs);
+                }
+                requests[0]++;
+                return offsets(requests[0] <= failures ? TopicAnswers.failed(error)
+                    : KafkaFuture.completedFuture(Collections.singletonMap(
+                        new TopicPartition("s-changelog", 0), null)));
+            });
+        try {
+            return ReshardJournal.exists(admin, "shop", changelogs, 1_000) + " " + requests[0];
+        } catch (final RuntimeException thrown) {
+            final int at = thrown.getMessage().indexOf("kafka-acls.sh");
+            return thrown.getClass().getSimpleName() + " " + (requests[0] == 1 ? "1" : "again")
+                + (at < 0 ? "" : " " + thrown.getMessage().substring(at));
+        }
+    }
+
+    private static ListConsumerGroupOffsetsResult offsets(
+        final KafkaFuture<Map<TopicPartition, OffsetAndMetadata>> future
+    ) throws ReflectiveOperationException {
+        final Constructor<ListConsumerGroupOffsetsResult> constructor =
+            ListConsumerGroupOffsetsResult.class.getDeclaredConstructor(Map.class);
+        constructor.setAccessible(true);
+        return constructor.newInstance(Map.of(CoordinatorKey.byGroupId("shop"), future));
     }
 }
