@@ -241,6 +241,7 @@ def test_exit_code_of_a_result_whose_reader_is_gone() -> None:
         ("headwater compile nowhere.yaml --format json", ExitCode.PROBLEMS),
         ("headwater compile --no-such-option", ExitCode.USAGE),
         ("headwater explain NoSuchCode", ExitCode.USAGE),
+        ("headwater agent status 127.0.0.1:1", ExitCode.PROBLEMS),
     ],
 )
 def test_exit_code_of_an_error_whose_reader_is_gone(command: str, code: ExitCode) -> None:
@@ -253,6 +254,19 @@ def test_problems_without_a_reader_do_not_close_the_result(tmp_path: Path) -> No
     done = _shell(f"headwater compile {_DOCUMENT} --format json 2>&1 > {report} | true")
     assert done.returncode == ExitCode.PROBLEMS
     assert json.loads(report.read_text())["applications"]
+
+
+@pytest.mark.parametrize(("err", "redirection"), [(False, "2>"), (True, "2>&1 >")])
+def test_a_command_whose_lines_have_no_reader_continues(
+    *, tmp_path: Path, err: bool, redirection: str
+) -> None:
+    other = tmp_path / "other"
+    program = (
+        "from headwater.cli.console import print_line; "
+        f"[print_line('moved', err={err}) for _ in range(3)]; print_line('done', err={not err}); exit(3)"
+    )
+    done = _shell(f'{sys.executable} -c "{program}" {redirection} {other} | true')
+    assert (done.returncode, other.read_text()) == (ExitCode.REFUSED, "done\n")
 
 
 def test_a_console_without_a_reader_does_not_end_the_process() -> None:

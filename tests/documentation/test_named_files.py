@@ -78,6 +78,15 @@ def test_the_tests_of_a_page_exist(page: str) -> None:
     assert [name for name in named if not (_ROOT / "tests" / f"{name}.py").exists()] == []
 
 
+_WITH_NOTE = re.compile(_TEST.pattern + r"((?:,|\s+\()\s*in\s+`make\s+fuzz`)?")
+
+
+def test_the_page_about_faults_says_which_modules_only_make_fuzz_runs() -> None:
+    named = _WITH_NOTE.findall((_ROOT / "docs" / "reliability.md").read_text())
+    assert [name for name, note in named if _is_soak(name, "") and not note] == []
+    assert len([name for name, note in named if note]) > 5
+
+
 def test_kips_say_which_tests_only_make_fuzz_runs() -> None:
     named = _OF_KIPS.findall((_ROOT / "docs" / "kips.md").read_text())
     assert len(named) > 80

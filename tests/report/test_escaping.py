@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.report import problems_text
-from headwater.report.markdown import code, printable, without_command
+from headwater.report.markdown import block, code, printable, without_command
 from headwater.report.problems import github_annotations
 
 _PIECES = st.sampled_from(
@@ -64,6 +64,11 @@ def test_a_line_is_neither_a_command_nor_control_characters(text: str, shown: st
 def test_no_line_is_a_command(text: str) -> None:
     assert not is_command(printable(text))
     assert without_command(printable(text)) == printable(text)
+
+
+@given(st.lists(_TEXTS, max_size=4).map("\n".join))
+def test_no_line_of_a_code_block_is_a_command(text: str) -> None:
+    assert not [line for line in block(text).split("\n") if is_command(line)]
 
 
 @given(st.lists(_TEXTS, min_size=6, max_size=6))

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from headwater.cli.console import ExitCode, print_json, repeat
+from headwater.cli.console import ExitCode, print_json, print_line, repeat, write
 from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.cli.options import Seconds
 from headwater.control.access import DEFAULT_ADDRESS, control_token
@@ -94,9 +94,9 @@ def status(context: click.Context, urls: Sequence[str], *, watch: bool, interval
     elif sys.stdout.isatty():
         Console(highlight=False).print(agents_rich(clients))
     else:
-        click.echo(_agents_text(clients), nl=False)
+        write(_agents_text(clients), None)
     if any(client.error for client in clients):
-        click.echo(_HINT, err=True)
+        print_line(_HINT, err=True)
     context.exit(ExitCode.PROBLEMS if any(client.not_ready_reason for client in clients) else ExitCode.DONE)
 
 

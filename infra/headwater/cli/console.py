@@ -82,6 +82,15 @@ def print_rich(result: "RenderableType") -> None:
     output_console().print(result)
 
 
+def print_line(line: str, *, err: bool = False) -> None:
+    """Print a line; if its reader is gone, the line is discarded, and the command continues."""
+    try:
+        click.echo(line, err=err)
+    except BrokenPipeError:
+        stream = sys.stderr if err else sys.stdout
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:
     """Return `code` if one of the problems is an error, otherwise 0."""
     return code if errors(problems) else ExitCode.DONE

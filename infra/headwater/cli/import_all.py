@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import click
 
-from headwater.cli.console import print_problems, write
+from headwater.cli.console import print_line, print_problems, write
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.imported_documents import file_names, observed_document, pushed_application
 from headwater.describe import UnusableTopologyError, pushed_topology
@@ -104,7 +104,7 @@ def import_all(request: ImportRequest) -> bool:
         outcomes = _write_files(request.folder, documents, force=request.force)
     notes = _strimzi_notes(seen) if request.strimzi else _visibility_notes(seen)
     for line in (*_summary_lines(found, outcomes, imported), *notes):
-        click.echo(printable(line), err=request.folder is None)
+        print_line(printable(line), err=request.folder is None)
     print_problems(problems, after_result=True)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
 

@@ -10,7 +10,7 @@ import attrs
 import click
 
 from headwater.cli.agent import endpoints
-from headwater.cli.console import ExitCode, repeat
+from headwater.cli.console import ExitCode, print_line, repeat
 from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.cli.threads import report
 from headwater.control.access import control_token
@@ -148,12 +148,12 @@ class _Lines:
             self._printed = now
             left = phase.seconds_left()
             duration = "" if left is None else f", about {seconds_phrase(left)}"
-            click.echo(
+            print_line(
                 f"{self._application}: {printable(phase.name)}: {_remaining_text(phase)}{duration}", err=True
             )
 
     def note(self, line: str) -> None:
-        click.echo(line, err=True)
+        print_line(line, err=True)
 
 
 def _remaining_text(phase: _Phase) -> str:

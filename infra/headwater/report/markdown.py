@@ -70,7 +70,11 @@ def inline_html(text: str) -> str:
 
 
 def block(text: str, language: str = "") -> str:
-    """Return a fenced code block with a fence longer than any in `text`."""
+    """Return a fenced code block with a fence longer than any in `text`.
+
+    No line is a command for a pipeline.
+    """
+    text = "\n".join(map(without_command, text.split("\n")))
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import click
 
-from headwater.cli.console import print_problems
+from headwater.cli.console import print_line, print_problems
 from headwater.cli.options import Seconds, Setting
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
@@ -96,14 +96,14 @@ class Progress:
         now = time.monotonic()
         if what != self._what:
             self._what, self._began, self._printed = what, now, now
-            click.echo(f"{self._application}: {what}", err=True)
+            print_line(f"{self._application}: {what}", err=True)
         elif total and now - self._printed >= _REPORT_SECONDS:
             self._printed = now
             left = ""
             if done:
                 seconds = max(0.0, (now - self._began) / done * (total - done))
                 left = f", {seconds_phrase(seconds)} left"
-            click.echo(f"{self._application}: {what}: {done:,} of {total:,}{left}", err=True)
+            print_line(f"{self._application}: {what}: {done:,} of {total:,}{left}", err=True)
 
 
 _DEFAULT_TIMEOUT_SECONDS = 60

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headwater.cli.console import ExitCode, print_json, print_problems
+from headwater.cli.console import ExitCode, print_json, print_line, print_problems
 from headwater.cli.options import cluster_options, files_argument, policies_option, read_policies
 from headwater.kafka import command_line
 from headwater.kafka.command_line import NamedCluster, NamedPath
@@ -76,9 +76,9 @@ def move(
             failed.append(error)
             continue
         if result.before == result.after:
-            click.echo(f"{id_}: the state has {result.after} processors.")
+            print_line(f"{id_}: the state has {result.after} processors.")
         else:
-            click.echo(
+            print_line(
                 f"{id_}: the state has moved from {result.before} to {result.after} processors "
                 f"({result.copied:,} entries copied). Run `pulumi up`, then start the application."
             )
@@ -128,7 +128,7 @@ def status(context: click.Context, files: Sequence[Path], *, cluster: NamedClust
     else:
         for each in found:
             for line in _status_lines(each):
-                click.echo(line)
+                print_line(line)
     context.exit(ExitCode.DRIFT if any(each.needs_move for each in found) else ExitCode.DONE)
 
 
