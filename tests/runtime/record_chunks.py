@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from confluent_kafka import Message
 
 from headwater_spark.engine.records import InputRecord
-from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.partition_reader import RecordChunk
 
 _CREATE_TIME = 1
 

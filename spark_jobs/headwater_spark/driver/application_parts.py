@@ -207,14 +207,14 @@ def _create_progress_watch(
     jvm_watch: JvmWatch,
     state_folder: Path,
 ) -> ProgressWatch:
-    config = StreamsConfig.of(application)
+    config, started = StreamsConfig.of(application), time.time()
     return ProgressWatch(
         queries=queries,
         # A task may wait for the other inputs before it processes a record.
         limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
         has_executors=lambda: threads.has_executors,
         jvm_silence=lambda: jvm_watch.silent_seconds,
-        activities=lambda: read_activities(state_folder, time.time()),
+        activities=lambda: read_activities(state_folder, time.time(), started),
     )
 
 

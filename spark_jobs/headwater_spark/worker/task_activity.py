@@ -2,8 +2,9 @@
 
 Spark passes nothing from a running Python task to the driver. So a worker writes a file in the folder of the
 application's local state, and deletes it when the batch ends. A worker that is killed leaves its file behind;
-it is ignored, because its process does not exist. On a cluster, the driver does not see the files of other
-machines: there, the log of the executor has the same.
+it is ignored, because its process does not exist, or its batch began before the client: a container that is
+started again gives the same numbers to its processes. On a cluster, the driver does not see the files of
+other machines: there, the log of the executor has the same.
 """
 
 import json
@@ -76,15 +77,18 @@ def delete_activity(state_folder: Path, task: str) -> None:
         _path(state_folder, task).unlink(missing_ok=True)
 
 
-def read_activities(state_folder: Path, now: float) -> Sequence[TaskActivity]:
-    """Return what the tasks of processes of this machine do at `now`, seconds since 1970, by their names."""
+def read_activities(state_folder: Path, now: float, after: float = 0.0) -> Sequence[TaskActivity]:
+    """Return what the tasks of processes of this machine do at `now`, seconds since 1970, by their names.
+
+    Their batches have begun after `after`, the start of the client.
+    """
     found: list[TaskActivity] = []
     with suppress(OSError):
         for path in sorted((state_folder / _FOLDER).glob(f"*{_SUFFIX}")):
             with suppress(OSError, ValueError, TypeError):  # it was deleted, or another version wrote it
                 fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
                 activity = TaskActivity(**fields)
-                if _exists(activity.process):
+                if activity.since >= after and _exists(activity.process):
                     found.append(attrs.evolve(activity, seconds=round(max(0.0, now - activity.since), 1)))
     return found
 

@@ -21,7 +21,8 @@ from headwater_spark.engine.task import Task
 from headwater_spark.engine.task_state import task_name_of
 from headwater_spark.worker.local_state import LocalState
 from headwater_spark.worker.messages import task_folder
-from headwater_spark.worker.restore import OffsetRange, PartitionReader, restore_topic
+from headwater_spark.worker.partition_reader import OffsetRange, PartitionReader
+from headwater_spark.worker.restore import restore_topic
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.task_owner import TaskOwnedError
 

@@ -18,7 +18,8 @@ from headwater.toolchain.broker import Broker
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import LocalState
-from headwater_spark.worker.restore import OffsetRange, PartitionReader, restore_topic
+from headwater_spark.worker.partition_reader import OffsetRange, PartitionReader
+from headwater_spark.worker.restore import restore_topic
 from tests.bench.figures import Figure
 from tests.bench.growth.series import sizes
 from tests.bench.memory import COUNT, bytes_on_disk, process, records

@@ -19,7 +19,7 @@ from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.records import InputRecord
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker.messages import BatchRequest
-from headwater_spark.worker.restore import OffsetRange, PartitionReader
+from headwater_spark.worker.partition_reader import OffsetRange, PartitionReader
 from headwater_spark.worker.task_batch import OpenTask
 from headwater_spark.worker.task_input import RecordInput
 from tests.runtime.spark.kafka_topics import Topics

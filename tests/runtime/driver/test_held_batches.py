@@ -1,18 +1,19 @@
 """A query whose batches are held, without Spark."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
 
+import attrs
 import pytest
 
 from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY, OffsetMetadata
 from headwater_spark.driver.queries import batch
 from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
-from headwater_spark.driver.queries.known_commits import Commits
+from headwater_spark.driver.queries.known_commits import Commits, UncommittedInput
 from headwater_spark.engine.records import TopicPartition
 
 _SECONDS = 60.0
@@ -154,3 +155,52 @@ def test_a_query_stops_while_its_batches_are_held() -> None:
     with pytest.raises(BatchStoppedError):
         batches(rows, 1)
     assert not batches.begun
+
+
+class _Renewing(BatchProcessor):
+    """Renews the offsets of an idle partition until the test lets it end."""
+
+    def __init__(self, threads: int) -> None:
+        input_ = SimpleNamespace(
+            select_renewable=lambda idle: idle,
+            services=SimpleNamespace(threads=SimpleNamespace(alive=threads)),
+        )
+        batches = SimpleNamespace(run_round=nullcontext, create_request=lambda _: _Request())
+        spec: Any = SimpleNamespace(native_program=None, input=input_, batches=batches)
+        super().__init__(spec)
+        self._uncommitted = UncommittedInput({("in", 0): 5})
+        self.has_begun, self.may_end = Event(), Event()
+
+    def _renew(self, request: Any, idle: frozenset[TopicPartition]) -> None:  # noqa: ANN401, ARG002
+        self.has_begun.set()
+        assert self.may_end.wait(_SECONDS)
+
+
+@attrs.frozen
+class _Request:
+    end_offsets: Any = None
+    renews_offsets: bool = False
+
+
+def test_a_query_is_paused_when_the_renewal_of_its_offsets_has_ended() -> None:
+    """A task that commits later would replace the offsets of a topic that was re-created."""
+    batches = _Renewing(1)
+    renewal, pause = Thread(target=batches.renew_offsets), Thread(target=batches.await_renewal)
+    renewal.start()
+    assert batches.has_begun.wait(_SECONDS)
+    batches.stop()
+    pause.start()
+    pause.join(0.2)
+    assert pause.is_alive()
+    batches.may_end.set()
+    pause.join(_SECONDS)
+    renewal.join(_SECONDS)
+    assert [each.is_alive() for each in (pause, renewal)] == [False, False]
+    assert not batches.renew_offsets(), "the query is paused"
+
+
+def test_no_offsets_are_renewed_without_a_stream_thread() -> None:
+    """The renewal would wait until one is added, and no processor could be added meanwhile."""
+    batches = _Renewing(0)
+    assert not batches.renew_offsets()
+    assert not batches.has_begun.is_set()

@@ -10,7 +10,7 @@ from headwater.model.problems import ProblemsError
 from headwater_spark.driver.processor_move import entry_copy
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.serdes.internal_topics import names_processor
-from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.partition_reader import RecordChunk
 from tests.runtime.driver.joining_application import RESPONSES, STORE, SUBSCRIPTIONS, Joining
 from tests.runtime.driver.memory_move import MemoryCluster
 

@@ -1,5 +1,7 @@
 """When the offsets of idle partitions are committed again."""
 
+from threading import Event
+
 import attrs
 import pytest
 from structlog.testing import capture_logs
@@ -26,6 +28,7 @@ class Client:
     now: float = 1_000.0
     is_readable: bool = True
     queries: dict[str, Query] = attrs.field(factory=lambda: {"0": Query(), "1": Query()})
+    stopping: Event = attrs.field(factory=Event)
     renewal: OffsetRenewal = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -34,7 +37,7 @@ class Client:
     def after(self, seconds: float) -> list[int]:
         """Return how often each query was asked since the last call."""
         self.now += seconds
-        self.renewal.renew_due()
+        self.renewal.renew_due(self.stopping)
         asked = [each.asked for each in self.queries.values()]
         for each in self.queries.values():
             each.asked = 0
@@ -69,3 +72,9 @@ def test_nothing_is_asked_while_no_broker_answers() -> None:
     assert client.after(FIRST_SECONDS) == [0, 0]
     client.is_readable = True
     assert client.after(60) == [1, 1]
+
+
+def test_nothing_is_asked_when_the_client_stops() -> None:
+    client = Client()
+    client.stopping.set()
+    assert client.after(FIRST_SECONDS) == [0, 0]

@@ -30,7 +30,7 @@ from headwater_spark.driver.processor_move import entry_copy
 from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
 from headwater_spark.driver.processor_move.moves import Committed, Move, MoveStep
 from headwater_spark.driver.processor_move.state_move import StateMove
-from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.partition_reader import RecordChunk
 from tests.runtime.driver.counting_application import (
     CHANGELOG,
     COUNT,

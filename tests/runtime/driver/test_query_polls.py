@@ -173,3 +173,15 @@ def test_the_reason_is_that_of_the_last_failure(polled: _Polled) -> None:
     polled.spark.is_active = False
     polled.poll(0.1)
     assert polled.query.failure.reason == "no leader"
+
+
+def test_a_query_is_paused_with_the_renewal_of_its_offsets(polled: _Polled) -> None:
+    """The topics that it reads may be re-created then: no task may commit any more."""
+    calls: list[str] = []
+    polled.query._process_batch = cast(
+        "Any", SimpleNamespace(stop=lambda: calls.append("stop"), await_renewal=lambda: calls.append("await"))
+    )
+    polled.query._query = cast("Any", SimpleNamespace(stop=lambda: calls.append("stop Spark")))
+    polled.query.pause()
+    assert calls == ["stop", "stop Spark", "await"]
+    assert polled.query.state is QueryState.STOPPED

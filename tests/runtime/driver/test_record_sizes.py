@@ -7,7 +7,12 @@ import pytest
 
 from headwater.kafka import Connection
 from headwater.toolchain.broker import local
-from headwater_spark.driver.input.record_sizes import ReadBytes, RecordSampler, RecordSizes
+from headwater_spark.driver.input.record_sizes import (
+    BYTES_AT_ONCE,
+    ReadBytes,
+    RecordSampler,
+    RecordSizes,
+)
 from headwater_spark.driver.input.step_planner import Offsets
 from tests.runtime.spark.kafka_topics import Topics
 
@@ -45,11 +50,16 @@ def test_a_topic_of_small_records_does_not_hide_a_topic_of_large_ones() -> None:
 
 def test_few_records_are_not_worth_a_request() -> None:
     sample = Sample({"a": 5_000})
-    sizes = RecordSizes(_LIMIT, sample)
+    sizes = RecordSizes(BYTES_AT_ONCE, sample)
     assert sizes.records_at_once({_A0: (0, 64)}) == 64
     assert not sample.read
-    sizes.learn([("a", 2, 10_000)])
+    sizes.learn([("a", 2, BYTES_AT_ONCE)])
     assert sizes.records_at_once({_A0: (0, 64)}) == 2
+
+
+def test_few_records_are_sampled_if_they_may_not_fit() -> None:
+    """Otherwise the same records would fail again after each restart of the query."""
+    assert RecordSizes(_LIMIT, Sample({"a": 5_000})).records_at_once({_A0: (0, 64)}) == 2
 
 
 def test_one_record_is_always_processed() -> None:

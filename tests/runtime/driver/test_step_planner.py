@@ -46,6 +46,14 @@ def test_partitions_are_read_in_equal_shares_first() -> None:
     assert planner.next_ranges({A: 20, B: 1000}, 0) == {A: (0, 20), B: (0, 80)}
 
 
+def test_a_rest_of_large_records_is_left_to_the_next_step() -> None:
+    """A rest of small ones is read with the records before it."""
+    planner = StepPlanner(100)
+    assert planner.next_ranges({A: 110}, 0) == {A: (0, 110)}
+    assert planner.next_ranges({A: 10}, 0, 2) == {A: (0, 2)}
+    assert planner.next_ranges({A: 40}, 0, 38) == {A: (0, 40)}
+
+
 def test_partition_that_was_held_back_gets_a_small_share() -> None:
     planner, ends = StepPlanner(160), {A: 1000, B: 1000}
     ranges = planner.next_ranges(ends, 0)

@@ -31,7 +31,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.records import InputRecord, OutputRecord
-from headwater_spark.worker.restore import input_record
+from headwater_spark.worker.partition_reader import input_record
 from tests.answers import ATTEMPT_SECONDS, answered
 
 _WAIT_SECONDS = 90.0

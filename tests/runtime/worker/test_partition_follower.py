@@ -10,7 +10,7 @@ from headwater.kafka import Connection
 from headwater.toolchain.broker import local
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.worker import clients
-from headwater_spark.worker.restore import PartitionFollower
+from headwater_spark.worker.partition_reader import PartitionFollower
 from headwater_spark.worker.transaction import TransactionalProducer
 from tests.runtime.spark.kafka_topics import Topics
 

@@ -16,7 +16,8 @@ from headwater_spark.engine.stores.backend import BatchedState, MemoryBackend
 from headwater_spark.worker import clients, restore
 from headwater_spark.worker.local_state import MemoryState
 from headwater_spark.worker.messages import BatchRequest
-from headwater_spark.worker.restore import OffsetRange, PartitionReader, RecordChunk, restore_state
+from headwater_spark.worker.partition_reader import OffsetRange, PartitionReader, RecordChunk
+from headwater_spark.worker.restore import restore_state
 from headwater_spark.worker.task_batch import OpenTask
 from tests.runtime.record_chunks import chunk_of
 from tests.runtime.worker.memory_broker import REUSED, Broker, batch_request, process

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaException
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.worker import clients, task_owner
 from headwater_spark.worker.owner_socket import _connect_to_owner
-from headwater_spark.worker.restore import OffsetRange, PartitionReader
+from headwater_spark.worker.partition_reader import OffsetRange, PartitionReader
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.task_owner import TaskOwnedError, TaskOwner
 from headwater_spark.worker.transaction import AtLeastOnceProducer

@@ -79,6 +79,13 @@ def test_files_of_killed_processes_and_of_other_versions_are_ignored(tmp_path: P
     assert [(each.task, each.seconds) for each in read_activities(tmp_path, 3.5)] == [("0_1", 2.5)]
 
 
+def test_a_file_of_an_earlier_client_is_ignored(tmp_path: Path) -> None:
+    """A container that is started again gives the same numbers to its processes."""
+    write_activity(tmp_path, TaskActivity(task="0_0", since=1.0))
+    write_activity(tmp_path, TaskActivity(task="0_1", since=3.0))
+    assert [each.task for each in read_activities(tmp_path, 4.0, 2.0)] == ["0_1"]
+
+
 def test_a_folder_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "activities").write_text("")
     with SlowBatches(60.0, 0.01).watched("0_0", lambda: NO_RECORD, tmp_path):

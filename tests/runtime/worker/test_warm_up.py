@@ -9,7 +9,7 @@ import pytest
 from headwater.kafka import Connection
 from headwater_spark.worker import warm_up as module
 from headwater_spark.worker.local_state import LocalState
-from headwater_spark.worker.restore import OffsetRange, RecordChunk
+from headwater_spark.worker.partition_reader import OffsetRange, RecordChunk
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 from tests.runtime.record_chunks import chunk_of

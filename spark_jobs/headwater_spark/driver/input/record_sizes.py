@@ -22,7 +22,8 @@ from headwater_spark.worker import clients
 
 BYTES_AT_ONCE = 256 * 1024 * 1024
 _FEW_RECORDS = 64
-"""Up to so many are processed without knowing their sizes: they are not worth a request."""
+_LARGE_BYTES = 4 * 1024 * 1024
+"""Up to so many records are processed without knowing their sizes, if such large ones fit into memory."""
 _SAMPLED_RECORDS = 50
 _SAMPLED_BYTES = 1024 * 1024
 """Limits of the records that are read of each partition; at least one is."""
@@ -54,6 +55,7 @@ class RecordSizes:
     def __init__(self, bytes_at_once: int, sample: Sample) -> None:
         self._limit = bytes_at_once
         self._sample = sample
+        self._few = min(_FEW_RECORDS, bytes_at_once // _LARGE_BYTES)
         self._averages: dict[str, float] = {}
 
     def learn(self, read: Iterable[ReadBytes]) -> None:
@@ -67,7 +69,7 @@ class RecordSizes:
     def records_at_once(self, ranges: OffsetRanges) -> int:
         """Return how many of the records in `ranges` may be processed at once."""
         number = _count(ranges)
-        if number > _FEW_RECORDS:
+        if number > self._few:
             self._learn_unknown({each: first for each, (first, end) in ranges.items() if first < end})
         size = self.known_size(ranges)
         return number if size <= self._limit else max(1, int(number * self._limit / size))

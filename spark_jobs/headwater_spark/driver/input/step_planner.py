@@ -89,9 +89,10 @@ class StepPlanner:
                 available |= {each: ends[each] - self.position(each) for each in inputs}
         available = {each: number for each, number in available.items() if number > 0}
         shares = divided(available, self._weights(available, limit), limit)
+        small_rest = _SMALL_REST if most is None else min(_SMALL_REST, most // _SMALL_REST)
         ranges: dict[TopicPartition, tuple[int, int]] = {}
         for each, share in shares.items():
-            position, is_rest_small = self.position(each), available[each] - share <= _SMALL_REST
+            position, is_rest_small = self.position(each), available[each] - share <= small_rest
             ranges[each] = position, position + (available[each] if is_rest_small else share)
         return ranges
 

@@ -22,7 +22,7 @@ from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.scaling.transfers import entry_owners
 from headwater_spark.engine.serdes.internal_topics import names_processor
-from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.partition_reader import RecordChunk
 
 _SAMPLE = 1_000
 _MAX_KEYS_IN_MEMORY = 1_000_000

@@ -15,7 +15,7 @@ from headwater_spark.driver.processor_move.moves import Committed, Move
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.scaling.transfers import entry_owners
-from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.partition_reader import RecordChunk
 from headwater_spark.worker.transaction import Commits
 
 _Value = TypeVar("_Value")

@@ -24,7 +24,12 @@ from headwater_spark.engine.columns import OutputColumns
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.worker import clients
-from headwater_spark.worker.restore import OffsetRange, PartitionFollower, PartitionReader, RecordChunk
+from headwater_spark.worker.partition_reader import (
+    OffsetRange,
+    PartitionFollower,
+    PartitionReader,
+    RecordChunk,
+)
 from headwater_spark.worker.transaction import Commits, TransactionalProducer
 
 _EXPANSION_SECONDS = 60.0

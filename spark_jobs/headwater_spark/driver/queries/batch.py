@@ -168,7 +168,8 @@ class BatchProcessor:
         if not self._running.acquire(timeout=_REPAIR_SECONDS):
             return False
         try:
-            if self._stopping.is_set() or not self._may_begin.is_set():
+            has_threads = self._spec.input.services.threads.alive > 0  # to wait for one would prevent a hold
+            if self._stopping.is_set() or not self._may_begin.is_set() or not has_threads:
                 return False
             idle = self._spec.input.select_renewable(self._uncommitted.take_idle())
             if idle:
@@ -179,6 +180,11 @@ class BatchProcessor:
             return True
         finally:
             self._running.release()
+
+    def await_renewal(self) -> None:
+        """Wait for the end of a renewal of offsets; after `stop`, its tasks commit nothing later."""
+        with self._running:
+            pass
 
     def _renew(self, request: BatchRequest, idle: frozenset[TopicPartition]) -> None:
         tasks = [each for each in range(request.tasks) if not idle.isdisjoint(request.input_partitions(each))]
@@ -428,6 +434,7 @@ class BatchProcessor:
 
     def _run(self, run: TaskRun, distributed: DistributedRows) -> list[BatchResult]:
         """Run the tasks; raise the first failure."""
+        uncommitted = self._uncommitted  # if the query is restarted during a renewal, it gets another one
         place = run.place(shuffled=distributed.shuffled)
         with self._processing:
             results = self._tasks.run(
@@ -443,7 +450,7 @@ class BatchProcessor:
         self._sizes.learn(each for result in results for each in result.read_bytes)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         raise_failures(results)
-        self._uncommitted.add(run.request, results)
+        uncommitted.add(run.request, results)
         return results
 
 

@@ -57,11 +57,13 @@ class OffsetRenewal:
     def run(self, stopping: Event) -> None:
         """Renew offsets until `stopping` is set."""
         while not stopping.wait(_POLL_SECONDS):
-            self.renew_due()
+            self.renew_due(stopping)
 
-    def renew_due(self) -> None:
-        """Renew the offsets of the queries for which it is time."""
+    def renew_due(self, stopping: Event) -> None:
+        """Renew the offsets of the queries for which it is time, until `stopping` is set."""
         for name, query in tuple(self._queries.items()):
+            if stopping.is_set():
+                return
             if self._clock() < self._due.get(name, self._started + FIRST_SECONDS):
                 continue
             is_renewed = self._is_readable() and self._renew(name, query)

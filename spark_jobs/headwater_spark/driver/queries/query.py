@@ -173,10 +173,13 @@ class SubtopologyQuery:
         return self._state is QueryState.RUNNING and self._process_batch.renew_offsets()
 
     def pause(self) -> None:
-        """Stop until `resume`, unless the query has failed."""
+        """Stop until `resume`, unless the query has failed. Then its tasks commit nothing any more."""
         with self._lock:
-            if self._state is not QueryState.FAILED:
-                self.stop()
+            if self._state is QueryState.FAILED:
+                return
+            self.stop()
+        # A renewal of offsets is no job of Spark's query: it would replace what is committed next.
+        self._process_batch.await_renewal()
 
     def resume(self) -> None:
         """Let the next `poll` start the query again."""

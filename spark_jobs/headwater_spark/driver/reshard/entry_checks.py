@@ -12,7 +12,7 @@ from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.engine.partitioners.hashing import UserPartitioner
 from headwater_spark.engine.scaling.entry_layouts import EntryLayout, find_layouts
 from headwater_spark.engine.scaling.transfers import Transfer
-from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.partition_reader import RecordChunk
 
 _SAMPLE = 20_000
 """So many records at the end of each partition show the layout of a store."""

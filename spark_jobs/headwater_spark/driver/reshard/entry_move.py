@@ -41,7 +41,7 @@ from headwater_spark.driver.reshard.entry_totals import (
 from headwater_spark.engine.columns import OutputColumns, TopicColumns
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import NO_OWNER, Transfer
-from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.partition_reader import RecordChunk
 from headwater_spark.worker.transaction import Commits
 
 _MAX_KEYS_IN_MEMORY = 1_000_000

@@ -19,7 +19,7 @@ from headwater_spark.engine.serdes.internal_topics import (
     names_processor,
     subscription_to,
 )
-from headwater_spark.worker.restore import RecordChunk
+from headwater_spark.worker.partition_reader import RecordChunk
 
 _MAX_RECORDS = 200_000
 _MAX_PROBLEMS = 10
