@@ -23,7 +23,7 @@ from tests.oracle.config_table import generated
 from tests.oracle.config_values import comparable_configs, random_configs
 from tests.oracle.kafka_streams import KafkaStreams
 
-pytestmark = pytest.mark.oracle
+pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]  # it may compile a program for each version
 _TABLE = Path(headwater.compiler.configs.__file__).parent / "kafka_configs.json"
 _VERSIONS = pytest.mark.parametrize("version", SUPPORTED, ids=str)
 _STEP = 7

@@ -26,7 +26,7 @@ from tests.runtime.spark.process_application import ProcessApplication
 if TYPE_CHECKING:
     import subprocess
 
-START_SECONDS = 180.0
+START_SECONDS = 300.0
 _ROOT = Path(__file__).parents[3]
 _JARS = Path(pyspark.__file__).parent / "jars"
 _BROKER_PORT, _CONTROLLER_PORT, _MASTER_PORT, _HTTP_PORT = 9092, 9093, 7077, 8090
