@@ -40,7 +40,7 @@ class OffsetRange:
 class RecordChunk:
     """Consumed records of one partition, in order; `next_offset` follows them, `end` is where the read ends.
 
-    Most of the time of a reader is spent on their conversion: one that needs only the keys reads those.
+    Most of the time of a read is spent on the conversion of records: `keys` converts only the keys.
     """
 
     messages: Sequence[Message]

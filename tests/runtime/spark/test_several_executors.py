@@ -1,4 +1,4 @@
-"""Executors that share no state folder, as on several hosts: the results are those of one host.
+"""Executors that share no state folder, as on several hosts, have the same results as one host.
 
 In `make test`, `runtime/hosts/test_hosts` has such executors, and `runtime/worker/test_several_hosts` has
 such workers.

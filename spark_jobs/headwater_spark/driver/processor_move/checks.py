@@ -146,7 +146,7 @@ class InputCheck:
         self._follower: Follower | None = None
         self._firsts: dict[TopicPartition, int] = {}
         self._positions: dict[TopicPartition, int] = {}
-        """Partition → the offset after the last record that was read; `_firsts` is that of the first one."""
+        """Partition → the offset after the last read record; `_firsts`: offset of the first read record."""
         self._wrong: dict[TopicPartition, tuple[int, Problem]] = {}
         """Partition → offset of the last record with a problem."""
 

@@ -89,8 +89,8 @@ class KafkaMoveCluster:
     ) -> Mapping[TopicPartition, Committed]:
         """Return what the clients of an application have committed that is stopped.
 
-        Brokers complete a transaction a moment after its client has committed it, and perhaps stopped. One
-        that stays open is that of a client which was killed: then the offsets are those before it.
+        Brokers complete a transaction a moment after its client has committed it, and perhaps stopped. A
+        transaction stays open if its client was killed: then the offsets are the offsets before it.
         """
         requested = list(partitions)
         try:

@@ -59,7 +59,7 @@ class MovedStore:
     has_subscriptions: bool = False
     """Values are subscriptions of a foreign-key join, which may name a processor of the left table."""
     is_keyed_by_user: bool = False
-    """A user's processor chooses the keys. The document declares that they are those of the input."""
+    """A user's processor chooses the keys. The document declares that the input has the same keys."""
     at: Location | None = None
     layout: str | None = None
     """The name of the layout, if the entries or a user show it, not the document (`entry_layouts`)."""
