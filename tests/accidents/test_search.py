@@ -54,6 +54,12 @@ def test_many_steps_of_the_real_series_lose_nothing() -> None:
         take_steps(seed)
 
 
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_the_changed_function_exists(mutation: str) -> None:
+    owner, function, _ = MUTATIONS[mutation]
+    assert hasattr(owner, function)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_the_search_finds_each_accident(mutation: str, monkeypatch: pytest.MonkeyPatch) -> None:
