@@ -19,6 +19,7 @@ from tests.bench.figures import Figure, Results, number
 _LEAST = 0.9
 _DEFAULT = ("compile", "engine")
 _ROOT = Path(__file__).parents[2]
+_SOURCE_ROOTS = ("infra", "spark_jobs")
 
 
 @attrs.frozen
@@ -94,14 +95,25 @@ def _git(*arguments: str) -> None:
 def _run(tree: Path, benchmarks: Sequence[str]) -> Results:
     file = tree / "results.json"
     command = [sys.executable, "-m", "tests.bench", *benchmarks, "--output", str(file)]
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
-    outcome = subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, check=False)
+    outcome = subprocess.run(
+        command, cwd=tree, env=environment_of(tree), stdout=subprocess.DEVNULL, check=False
+    )
     if outcome.returncode:
         raise click.ClickException(
             "The benchmarks of a commit failed (see above). Commits without `tests.bench --output` cannot be "
             "compared."
         )
     return Results.read(file)
+
+
+def environment_of(tree: Path) -> Mapping[str, str]:
+    """Return variables with which Python imports the packages of a worktree.
+
+    The environment of this program has installed the packages of its own worktree: without these variables,
+    both commits would run the same code.
+    """
+    roots = (tree, *(tree / root for root in _SOURCE_ROOTS))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, roots))}
 
 
 def _medians(rounds: Sequence[Results]) -> dict[tuple[str, str, str], Figure]:

@@ -1,6 +1,8 @@
 """The results in the documentation, and the comparison of two commits."""
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import attrs
@@ -8,7 +10,7 @@ import pytest
 
 from tests.bench import report
 from tests.bench.__main__ import main
-from tests.bench.check import changes, slower
+from tests.bench.check import changes, environment_of, slower
 from tests.bench.figures import Figure, Measured, Results, number, shown
 
 TIME = Figure(what="drift", unit="s", ours=1.2, peer="minimum", theirs=1.0, goal=1.3)
@@ -132,3 +134,20 @@ def test_a_commit_that_is_slower_fails() -> None:
     found = changes(old, new)
     assert [(change.old.what, round(change.speed, 2)) for change in found] == [("drift", 0.86), ("map", 0.91)]
     assert [change.old.what for change in slower(found)] == ["drift"]
+
+
+def test_each_commit_runs_its_own_code(tmp_path: Path) -> None:
+    packages = [tmp_path / "infra/headwater", tmp_path / "spark_jobs/headwater_spark", tmp_path / "tests"]
+    for package in packages:
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+    program = "import headwater, headwater_spark, tests; print(headwater, headwater_spark, tests)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment_of(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert all(str(package) in done.stdout for package in packages)
