@@ -102,6 +102,8 @@ class PunctuationType(Enum):
 
 
 class Cancellable(Protocol):
+    """A scheduled punctuation (`Cancellable` in Kafka Streams)."""
+
     def cancel(self) -> None: ...
 
 

@@ -46,7 +46,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def new_client(_: Connection, report: Callable[[Any], object], **_id: str) -> SilentAdmin:
             return SilentAdmin(report, delays, answered)
 
-        monkeypatch.setattr(validation, "_SECONDS", 0.01)
+        monkeypatch.setattr(validation, "_REQUEST_SECONDS", 0.01)
         monkeypatch.setattr(validation, "admin_client", new_client)
         monkeypatch.setattr(validation, "find_answering", lambda *_: (answering, ()))
 

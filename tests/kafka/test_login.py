@@ -365,7 +365,7 @@ _LATE = r"no OAUTHBEARER token: no answer of the token URL within 0\.2 s"
 
 
 def test_a_token_url_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_request, "_SECONDS", 0.2)
+    monkeypatch.setattr(token_request, "_REQUEST_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/token"
         with pytest.raises(OSError, match=_LATE):
@@ -376,7 +376,7 @@ def test_a_token_url_that_accepts_no_connection_in_time_is_an_error(monkeypatch:
     def connect(*_: object) -> None:
         raise TimeoutError("timed out")
 
-    monkeypatch.setattr(token_request, "_SECONDS", 0.2)
+    monkeypatch.setattr(token_request, "_REQUEST_SECONDS", 0.2)
     monkeypatch.setattr(socket, "create_connection", connect)
     with pytest.raises(OSError, match=_LATE):
         request_token(_client("http://127.0.0.1:1/token"))

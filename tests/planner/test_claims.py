@@ -109,7 +109,7 @@ def test_of_two_stacks_that_claim_at_the_same_time_none_continues_unnoticed(
         assert planned.ownership is not None
         change = change_before(planned, planned.ownership)
         cluster.write(change)
-        now = planned.ownership.reread(tuple(cluster.ownership.values()))
+        now = planned.ownership.with_foreign_records(tuple(cluster.ownership.values()))
         lost = find_race(change, planned.ownership, now)
         assert bool(lost) is (stack is second)
         if lost:

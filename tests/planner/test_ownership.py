@@ -209,9 +209,9 @@ def test_an_expired_record_is_no_conflict_when_the_records_are_read_again(second
     expired = OwnershipRecord(application_id="orders", stack=other, topics={"gone": "id"}, is_retired=True)
     found = Ownership.of([expired], SimulatedCluster().snapshot, second.identity, frozenset({"orders"}))
     assert (found.foreign, found.expired) == ((), (expired,))
-    assert found.reread([expired]).foreign == ()
+    assert found.with_foreign_records([expired]).foreign == ()
     valid = attrs.evolve(expired, is_retired=False)
-    assert found.reread([valid]).foreign == (valid,)
+    assert found.with_foreign_records([valid]).foreign == (valid,)
 
 
 def test_a_stack_with_the_same_name_and_another_state_is_refused(first: Stack, cluster: Cluster) -> None:
@@ -249,7 +249,7 @@ def test_a_retracted_claim_restores_the_record_of_before(
     change = change_before(planned, planned.ownership)
     cluster.write(change)
     second.simulate_claim(sink)
-    now = planned.ownership.reread(tuple(cluster.ownership.values()))
+    now = planned.ownership.with_foreign_records(tuple(cluster.ownership.values()))
     (conflict,) = find_race(change, planned.ownership, now)
     assert (conflict.application_id, conflict.topics) == ("orders", ("shared-out",))
     cluster.write(retraction(change, planned.ownership))

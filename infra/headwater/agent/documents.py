@@ -75,7 +75,7 @@ class SwitchedDocuments:
         documents = self._inner.current()
         with self._lock:
             if self._given is None or self._given[0] is not documents:
-                self._given = documents, self._applied(documents)
+                self._given = documents, self._apply_all(documents)
             return self._given[1]
 
     def refresh(self) -> Sequence[AgentEvent]:
@@ -87,9 +87,9 @@ class SwitchedDocuments:
         own = {document.application.id: document for document in self._inner.current()}
         ids = tuple(sorted(own)) if application is None else (application,)
         if application is not None and application not in own:
-            there = ", ".join(sorted(own)) or "none"
+            known = ", ".join(sorted(own)) or "none"
             raise Refused(
-                f"This agent has no application {application!r}. Its applications: {there}.",
+                f"This agent has no application {application!r}. Its applications: {known}.",
                 HTTPStatus.NOT_FOUND,
             )
         with self._lock:
@@ -117,7 +117,7 @@ class SwitchedDocuments:
 
         return Route("/control/autoscaling", handle)
 
-    def _applied(self, documents: tuple[TopologyDocument, ...]) -> tuple[TopologyDocument, ...]:
+    def _apply_all(self, documents: tuple[TopologyDocument, ...]) -> tuple[TopologyDocument, ...]:
         self._switches = {
             document.application.id: switch
             for document in documents

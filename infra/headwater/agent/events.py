@@ -21,6 +21,8 @@ class AgentEvent:
 
 @attrs.frozen
 class ApplicationEvent(AgentEvent):
+    """What happened to one application."""
+
     application: str
 
 
@@ -86,6 +88,8 @@ class Notified(ApplicationEvent):
 
 @attrs.frozen
 class Cancelled(ApplicationEvent):
+    """The expansion with this number in the journal was canceled."""
+
     number: int
     reason: str
 
@@ -125,6 +129,8 @@ class LeadershipGained(AgentEvent):
 
 @attrs.frozen
 class LeadershipLost(AgentEvent):
+    """This agent does not lead any more; `term` was its last one."""
+
     term: int
 
 
@@ -154,6 +160,8 @@ class JournalAvailable(AgentEvent):
 
 @attrs.frozen
 class DocumentsChanged(AgentEvent):
+    """Changed files were read again; `applications` are the ids in all files."""
+
     applications: tuple[str, ...]
 
 

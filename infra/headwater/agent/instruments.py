@@ -27,7 +27,7 @@ from prometheus_client.registry import Collector
 
 from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expanded, agent_status, log_line
 from headwater.agent.state import AgentState, ApplicationState, Outcome, Phase
-from headwater.control import FINE, Health, Section
+from headwater.control import HEALTHY, Health, Section
 from headwater.model.problems import Problem
 
 _LONGEST_ITERATION_SECONDS = 300.0
@@ -98,12 +98,12 @@ class AgentInstruments:
             return Health(ok=False, reason=problems[0].summary)
         if self.state.observed_at_ms is None:
             return Health(ok=False, reason="The cluster has not been read yet.")
-        return FINE
+        return HEALTHY
 
     def _live(self) -> Health:
         if (silent := time.monotonic() - self._iterated) > _LONGEST_ITERATION_SECONDS:
             return Health(ok=False, reason=f"The loop has not iterated for {silent:.0f} s.")
-        return FINE
+        return HEALTHY
 
 
 class AgentMetrics(Collector):

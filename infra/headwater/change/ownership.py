@@ -27,7 +27,7 @@ from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, Owne
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_SECONDS = 15.0
+_REQUEST_SECONDS = 15.0
 _WRITE_SECONDS = 15.0
 _LARGEST_RECORD = 64 * 1024 * 1024  # before compression; the brokers' limit is on what is sent
 
@@ -82,9 +82,9 @@ def configure_topic(connection: Connection, settings: Mapping[str, str]) -> Sequ
     ]
     resource = ConfigResource(ResourceType.TOPIC, OWNERSHIP_TOPIC, incremental_configs=incremental)
     admin = admin_client(connection)  # requests end with their client
-    altered = admin.incremental_alter_configs([resource], request_timeout=_SECONDS)
+    altered = admin.incremental_alter_configs([resource], request_timeout=_REQUEST_SECONDS)
     try:
-        altered[resource].result(_SECONDS + 1)
+        altered[resource].result(_REQUEST_SECONDS + 1)
     except TimeoutError:
         return (_not_configured(TIMED_OUT, settings),)
     except KafkaException as error:
@@ -118,19 +118,19 @@ def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
 def _create_topic(connection: Connection) -> None:
     admin = admin_client(connection)
     try:
-        known = admin.describe_topics(TopicCollection([OWNERSHIP_TOPIC]), request_timeout=_SECONDS)
-        known[OWNERSHIP_TOPIC].result(_SECONDS + 1)
+        known = admin.describe_topics(TopicCollection([OWNERSHIP_TOPIC]), request_timeout=_REQUEST_SECONDS)
+        known[OWNERSHIP_TOPIC].result(_REQUEST_SECONDS + 1)
     except (KafkaException, TimeoutError):
         new = NewTopic(
             OWNERSHIP_TOPIC, num_partitions=1, replication_factor=-1, config=dict(RECORD_TOPIC_SETTINGS)
         )
-        created = admin.create_topics([new], operation_timeout=_SECONDS)[OWNERSHIP_TOPIC]
+        created = admin.create_topics([new], operation_timeout=_REQUEST_SECONDS)[OWNERSHIP_TOPIC]
         _wait_for_creation(created)
 
 
 def _wait_for_creation(created: "Future[None]") -> None:
     try:
-        created.result(_SECONDS + 1)
+        created.result(_REQUEST_SECONDS + 1)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise ProblemsError([ownership_problem(error.args[0], Operation.CREATE)]) from None

@@ -201,7 +201,7 @@ def _request_options(*, validate_only: bool, timeout_seconds: float) -> dict[str
     return {"validate_only": validate_only, timeout: timeout_seconds}
 
 
-_SECONDS = 30.0
+_DELETION_SECONDS = 30.0
 _GRACE_SECONDS = 5.0
 _DELETE_TOPICS = Message("DeleteTopics", 20, 6, 6)
 _DELETED = (0, KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART)
@@ -218,12 +218,14 @@ def delete_topics(connection: Connection, ids: Mapping[str, str]) -> Mapping[str
     reason = OSError("no broker is named")
     names = {topic_id_bytes(id_): name for name, id_ in ids.items()}
     topics = compact_array(b"\x00" + uuid + b"\x00" for uuid in names)
-    body = topics + pack(">i", int(_SECONDS * 1000)) + b"\x00"
+    body = topics + pack(">i", int(_DELETION_SECONDS * 1000)) + b"\x00"
     login = Login(connection)
     for server in connection.bootstrap_servers:
         try:
-            with BrokerConnection(connection, server, _SECONDS, login) as connected:
-                results = connected.request(_DELETE_TOPICS, body, _SECONDS + _GRACE_SECONDS, _read_results)
+            with BrokerConnection(connection, server, _DELETION_SECONDS, login) as connected:
+                results = connected.request(
+                    _DELETE_TOPICS, body, _DELETION_SECONDS + _GRACE_SECONDS, _read_results
+                )
         except OSError as error:
             reason = error
             continue

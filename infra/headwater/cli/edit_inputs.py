@@ -1,4 +1,7 @@
-"""The two sides of an edit: documents, texts and counts; and the report of it."""
+"""What `headwater change` and `headwater upgrade --before` compare, and how they print the edit.
+
+Each of the two sides is documents, or a text of `Topology#describe()`.
+"""
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +29,7 @@ from headwater.spec import Documents, load_documents, parse_document
 FORMATS = ("text", "json", "markdown", "html")
 DEFAULT_ID = "application"
 """The id of an application of which only texts are known."""
-_OF_DOCUMENTS = (".yaml", ".yml", ".json")
+_DOCUMENT_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def load_side(paths: Sequence[Path], id_: str | None = None, *, is_empty_allowed: bool = False) -> Documents:
@@ -101,7 +104,7 @@ def id_in_records(paths: Sequence[Path], records: Collection[str], id_: str | No
 
 
 def _is_text(paths: Sequence[Path]) -> bool:
-    return len(paths) == 1 and paths[0].is_file() and paths[0].suffix.lower() not in _OF_DOCUMENTS
+    return len(paths) == 1 and paths[0].is_file() and paths[0].suffix.lower() not in _DOCUMENT_SUFFIXES
 
 
 def _description(path: Path) -> str | None:
@@ -115,7 +118,7 @@ def _description(path: Path) -> str | None:
 
 
 class EditInputs:
-    """The partition counts with which both sides are compiled: given, of a cluster, or the same for all."""
+    """Compiles both sides with the same partition counts: given ones, of a cluster, or one for all topics."""
 
     def __init__(self, cluster: NamedCluster, given: Mapping[str, int]) -> None:
         self._cluster = cluster
@@ -125,7 +128,7 @@ class EditInputs:
         """Return the edit from `old` to `new`. Raises `ProblemsError` if the cluster cannot be read."""
         old, new = with_same_versions(old, new)
         snapshot = read_named_cluster((*old, *new), self._cluster)
-        before, after, assumed = self._compiled(old, new, snapshot)
+        before, after, assumed = self._compile_sides(old, new, snapshot)
         return find_edit(before, after, snapshot=snapshot, assumed=assumed)
 
     def since_setup(self, records: Mapping[str, SetupRecord], new: Sequence[TopologyDocument]) -> Edit:
@@ -134,10 +137,10 @@ class EditInputs:
 
         documents = with_recorded_versions(new, records)
         snapshot = read_named_cluster(documents, self._cluster)
-        _, after, assumed = self._compiled((), documents, snapshot)
+        _, after, assumed = self._compile_sides((), documents, snapshot)
         return find_edit_since_setup(records, after, snapshot=snapshot, assumed=assumed)
 
-    def _compiled(
+    def _compile_sides(
         self,
         old: Sequence[TopologyDocument],
         new: Sequence[TopologyDocument],

@@ -1,43 +1,34 @@
-"""`headwater import --all`: create a document for each application of a cluster.
-
-Without a cluster, Strimzi's resources show applications: `KafkaTopic` topics, the ACLs of `KafkaUser` groups.
-"""
+"""`headwater import --all`: create a document for each application of a cluster, or of Strimzi's files."""
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import attrs
 import click
 
 from headwater.cli.console import print_line, print_problems, write
 from headwater.cli.import_details import complete_description, missing_details
+from headwater.cli.import_strimzi import read_strimzi_survey, strimzi_notes
 from headwater.cli.imported_documents import file_names, observed_document, pushed_application
 from headwater.describe import UnusableTopologyError, pushed_topology
 from headwater.kafka import Connection
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.kafka_reader import survey
-from headwater.model.cluster import GroupFacts, LiveTopic, Survey
-from headwater.model.policies import matches_any
-from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
+from headwater.model.cluster import Survey
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors, first_names
 from headwater.model.topology import UnknownDetails
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.adoption import FoundApplication, Recognized, SkipReason, recognize
 from headwater.planner.evidence.names import INTERNAL_NAMES
-from headwater.planner.phrases import counted, first_names
+from headwater.planner.phrases import counted
 from headwater.report.markdown import printable
 from headwater.spec import load_documents
-from headwater.spec.files import find, read
-from headwater.spec.locations import mapping_of
-from headwater.spec.scalars import config_text
-from headwater.spec.topic_configs import broker_text
-from headwater.spec.yaml_text import read_yaml
+from headwater.spec.files import find
 
-_API = "kafka.strimzi.io/"
-_READING = {"Read", "All"}
+_MOST_NAMES = 20
+"""A line of the summary names so many topics at most."""
 
 
 @attrs.frozen(kw_only=True)
@@ -87,7 +78,7 @@ def import_all(request: ImportRequest) -> bool:
     connected = None
     problems: tuple[Problem, ...] = ()
     if request.strimzi:
-        seen, problems = _strimzi_survey(request.strimzi)
+        seen, problems = read_strimzi_survey(request.strimzi)
     else:
         connected = request.cluster.connection()
         seen = survey(connected, INTERNAL_NAMES, request.application_ids)
@@ -102,114 +93,11 @@ def import_all(request: ImportRequest) -> bool:
         outcomes: Mapping[str, Outcome] = {}
     else:
         outcomes = _write_files(request.folder, documents, force=request.force)
-    notes = _strimzi_notes(seen) if request.strimzi else _visibility_notes(seen)
+    notes = strimzi_notes(seen) if request.strimzi else _visibility_notes(seen)
     for line in (*_summary_lines(found, outcomes, imported), *notes):
         print_line(printable(line), err=request.folder is None)
     print_problems(problems, after_result=True)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
-
-
-def _strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]:
-    """Return topics and groups of the resources in files and folders, such as `kubectl get -o yaml` writes.
-
-    A user with permission to read a group belongs to an application, which reads the user's topics. Resources
-    of other kinds are skipped. A `KafkaTopic` without a partition count is a warning, and is left out. Raises
-    `ProblemsError` if a file cannot be read.
-    """
-    files, found = find(paths)
-    problems = list(found)
-    topics: dict[str, LiveTopic] = {}
-    groups: dict[str, GroupFacts] = {}
-    for file in files:
-        for resource in _read_resources(file, problems):
-            match resource.get("kind"):
-                case "KafkaTopic":
-                    topic = _read_topic(resource)
-                    if topic is None:
-                        problems.append(_without_partitions(resource, file))
-                    else:
-                        topics[topic.name] = topic
-                case "KafkaUser":
-                    for group in _readable_groups(resource):
-                        read_by_others = groups.get(group.id, group).subscribed
-                        groups[group.id] = attrs.evolve(group, subscribed=group.subscribed | read_by_others)
-    if errors(problems):
-        raise ProblemsError(problems)
-    reading = {
-        id_: attrs.evolve(
-            group,
-            subscribed=frozenset(name for name in topics if matches_any(name, group.read)),
-        )
-        for id_, group in groups.items()
-    }
-    return Survey("", topics, reading), tuple(problems)
-
-
-def _read_resources(file: Path, problems: list[Problem]) -> Iterator[Mapping[str, Any]]:
-    text = read(file)
-    if isinstance(text, Problem):
-        problems.append(text)
-        return
-    documents, faults = read_yaml(text, str(file))
-    problems.extend(faults)
-    for document in documents:
-        data = document.data
-        items = data.get("items") if isinstance(data, dict) and data.get("kind") == "List" else [data]
-        for item in items if isinstance(items, list) else ():
-            if isinstance(item, dict) and str(item.get("apiVersion", "")).startswith(_API):
-                yield item
-
-
-def _read_topic(resource: Mapping[str, Any]) -> LiveTopic | None:
-    spec = mapping_of(resource.get("spec"))
-    name = spec.get("topicName") or mapping_of(resource.get("metadata")).get("name")
-    partitions, replicas = spec.get("partitions"), spec.get("replicas")
-    if not isinstance(partitions, int) or not isinstance(name, str):
-        return None
-    config = {
-        key: broker_text(key, config_text(value))
-        for key, value in mapping_of(spec.get("config")).items()
-        if isinstance(value, str | int | float)
-    }
-    return LiveTopic(name, "", partitions, replicas if isinstance(replicas, int) else 0, config)
-
-
-def _readable_groups(resource: Mapping[str, Any]) -> Iterator[GroupFacts]:
-    """Yield the groups that a user may read by name, with the topics that the user may read.
-
-    `v1beta2` also has `operation`, one for each rule.
-    """
-    names: defaultdict[str, set[str]] = defaultdict(set)
-    authorization = mapping_of(mapping_of(resource.get("spec")).get("authorization"))
-    acls = authorization.get("acls")
-    for acl in acls if isinstance(acls, list) else ():
-        rule = mapping_of(acl)
-        target, given = mapping_of(rule.get("resource")), rule.get("operations", rule.get("operation"))
-        name, operations = target.get("name"), set(map(str, given if isinstance(given, list) else [given]))
-        if isinstance(name, str) and rule.get("type", "allow") == "allow" and _READING & operations:
-            star = "*" if target.get("patternType") == "prefix" and not name.endswith("*") else ""
-            names[str(target.get("type"))].add(f"{name}{star}")
-    topics = frozenset(names["topic"])
-    yield from (GroupFacts(id=name, subscribed=topics) for name in sorted(names["group"]) if "*" not in name)
-
-
-def _without_partitions(resource: Mapping[str, Any], file: Path) -> Problem:
-    name = mapping_of(resource.get("metadata")).get("name", "")
-    return Problem(
-        code=ProblemCode.UNREADABLE_DOCUMENT,
-        summary=f"KafkaTopic {name} has no partition count.",
-        topic=str(name) or None,
-        expected="`spec.partitions`, a number",
-        found="none",
-        why="The count is the brokers' default, or the count of a topic that existed before. The imported "
-        "documents do not have this topic.",
-        fix="Add `spec.partitions`, or import from the cluster (`--bootstrap-server`).",
-        location=Location(str(file)),
-        severity=Severity.WARNING,
-    )
-
-
-_FEW = 20
 
 
 def _build_document(
@@ -294,7 +182,7 @@ def _summary_lines(
     by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
     for text, group in groupby(by_text, key=lambda each: each.text):
         names = [each.topic for each in group]
-        yield f"Skipped {first_names(names, _FEW)}: {text}."
+        yield f"Skipped {first_names(names, _MOST_NAMES)}: {text}."
     reasons = {each.reason for each in found.skipped}
     if SkipReason.NO_GROUP in reasons:
         yield "To import an application without a group, use --application-id."
@@ -310,11 +198,6 @@ def _from_code(application: FoundApplication, outcome: Outcome | None) -> str:
     """Return the command that replaces what is observed by the topology of the code."""
     file = f" -o {outcome.file}" if outcome is not None and outcome.file is not None else ""
     return f"headwater import --jar JAR --topology CLASS::METHOD --application-id {application.id}{file}"
-
-
-def _strimzi_notes(seen: Survey) -> Iterator[str]:
-    if not seen.topics:
-        yield "The files have no KafkaTopic of Strimzi (`apiVersion: kafka.strimzi.io/…`)."
 
 
 def _visibility_notes(seen: Survey) -> Iterator[str]:

@@ -20,8 +20,7 @@ from headwater.cli.java_export import (
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.connection import read_properties
-from headwater.model.problems import Problem, ProblemCode, Severity, errors, shorten_text
-from headwater.planner.phrases import first_names
+from headwater.model.problems import Problem, ProblemCode, Severity, errors, first_names, shorten_text
 from headwater.spec import load_text
 from headwater.spec.misspelled_configs import find_passed_config
 from headwater.toolchain.machine import JAVA

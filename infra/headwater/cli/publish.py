@@ -14,7 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import attrs
 import click
 
-_SECONDS = 30
+_REQUEST_SECONDS = 30
 _PAGE = 100
 _MOST_ANSWERED_BYTES = 32 << 20
 Entry = Mapping[str, Any]
@@ -142,7 +142,7 @@ class Forge:
             method=method,
         )
         try:
-            with build_opener(_NoRedirects).open(request, timeout=_SECONDS) as answer:
+            with build_opener(_NoRedirects).open(request, timeout=_REQUEST_SECONDS) as answer:
                 content = answer.read(_MOST_ANSWERED_BYTES + 1)
                 if len(content) > _MOST_ANSWERED_BYTES:
                     raise ForgeError(f"{method} {self.api}{path} failed: the answer is too large.")

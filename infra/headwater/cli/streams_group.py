@@ -12,7 +12,7 @@ from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.streams_groups import StreamsGroup
 from headwater.report.streams_group import streams_group_json, streams_group_text
 
-_SECONDS = 15.0
+_REQUEST_SECONDS = 15.0
 
 
 def print_group(id_: str, cluster: NamedCluster, *, as_json: bool) -> None:
@@ -34,7 +34,7 @@ def read_streams_group(id_: str, connected: Connection) -> StreamsGroup:
         ProblemsError: ClusterUnreachable, RequestNotAnswered, AuthenticationRefused, NotAuthorized;
             TopologyNotKnown if there is no streams group of this name.
     """
-    admin = GroupAdmin(connected, _SECONDS)
+    admin = GroupAdmin(connected, _REQUEST_SECONDS)
     admin.metadata(admin.open())  # fails within seconds, and names the reason, if no broker can be reached
     answer = admin.streams_groups([id_], with_nodes=True)[id_]
     if isinstance(answer, StreamsGroup):

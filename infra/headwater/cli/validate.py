@@ -13,7 +13,7 @@ from headwater.cli.options import files_argument, partitions_option, policies_op
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem
+from headwater.model.problems import Problem, first_names
 from headwater.spec import Documents, load_documents
 
 _MOST_IDS = 20
@@ -130,6 +130,5 @@ def _print_success(loaded: Documents, problems: Sequence[Problem]) -> None:
 
 def _success_text(loaded: Documents) -> str:
     ids = [document.application.id for document in loaded.documents]
-    more = f" and {len(ids) - _MOST_IDS:,} more" if len(ids) > _MOST_IDS else ""
     is_are = "s are" if len(ids) != 1 else " is"
-    return f"{len(ids):,} application{is_are} valid: {', '.join(ids[:_MOST_IDS])}{more}"
+    return f"{len(ids):,} application{is_are} valid: {first_names(ids, _MOST_IDS)}"

@@ -6,11 +6,11 @@ the status, metrics in its registry, and routes for control. Nothing here depend
 
 from headwater.control.access import DEFAULT_ADDRESS, TOKEN_VARIABLE, Access, access_of
 from headwater.control.server import ControlServer
-from headwater.control.surface import FINE, Health, Refused, Route, Section, Surface
+from headwater.control.surface import HEALTHY, Health, Refused, Route, Section, Surface
 
 __all__ = [
     "DEFAULT_ADDRESS",
-    "FINE",
+    "HEALTHY",
     "TOKEN_VARIABLE",
     "Access",
     "ControlServer",

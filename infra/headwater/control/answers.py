@@ -39,6 +39,8 @@ class Request:
 
 @attrs.frozen
 class Answer:
+    """The answer to a request; `kind` is the content type."""
+
     status: HTTPStatus
     content: bytes
     kind: str = _JSON

@@ -23,11 +23,11 @@ class Health:
     reason: str = ""
 
 
-FINE = Health()
+HEALTHY = Health()
 
 
 def _report_fine() -> Health:
-    return FINE
+    return HEALTHY
 
 
 @attrs.frozen(kw_only=True)
@@ -132,4 +132,4 @@ class Surface:
 
 def _worst_health(found: Iterable[Health]) -> Health:
     bad = [health for health in found if not health.ok]
-    return Health(ok=False, reason=" ".join(health.reason for health in bad)) if bad else FINE
+    return Health(ok=False, reason=" ".join(health.reason for health in bad)) if bad else HEALTHY

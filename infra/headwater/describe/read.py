@@ -8,7 +8,7 @@ import attrs
 from headwater.describe.lines import Line, LineKind, lines, old_form_line
 from headwater.describe.problems import TextProblems
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
-from headwater.model.problems import Problem
+from headwater.model.problems import Problem, first_names
 
 
 @attrs.define
@@ -361,5 +361,4 @@ def _summarize_topology(number: int, found: FoundTopology) -> str:
 
 
 def _list_topics(topics: Sequence[str]) -> str:
-    more = f" and {len(topics) - _MOST_LISTED} more" if len(topics) > _MOST_LISTED else ""
-    return (", ".join(topics[:_MOST_LISTED]) or "nothing") + more
+    return first_names(topics, _MOST_LISTED) or "nothing"

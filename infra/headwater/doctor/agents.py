@@ -29,6 +29,7 @@ class AgentFacts:
 
 
 def agent_findings(facts: AgentFacts) -> Iterator[Finding]:
+    """Yield the findings about the groups of agents, and whether one expands applications that need it."""
     for group in facts.groups:
         yield _check_group(group)
     running = [group for group in facts.groups if group.members]

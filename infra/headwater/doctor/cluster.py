@@ -81,6 +81,7 @@ class ClusterFacts:
 
 
 def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
+    """Yield the findings about the connection; if it works, about the brokers, too."""
     yield from _check_connection(facts)
     yield _check_tls(facts)
     yield _check_credentials(facts)

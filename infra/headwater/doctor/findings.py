@@ -71,8 +71,10 @@ class Check:
 
 
 def has_errors(findings: Iterable[Finding]) -> bool:
+    """Return whether one of the findings is an error."""
     return any(finding.status is Status.ERROR for finding in findings)
 
 
 def version_text(version: Iterable[int]) -> str:
+    """Return a version as text: `(4, 1)` as `4.1`."""
     return ".".join(map(str, version))

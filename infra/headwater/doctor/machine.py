@@ -60,6 +60,7 @@ class MachineFacts:
 
 
 def machine_findings(facts: MachineFacts) -> Iterator[Finding]:
+    """Yield the findings about the programs and packages of this machine."""
     yield _check_of("python").ok(version_text(facts.python))
     yield _check_packages(facts)
     yield _check_java(facts.java)

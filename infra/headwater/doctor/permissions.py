@@ -8,8 +8,9 @@ import attrs
 
 from headwater.doctor.findings import Check, Finding, Section
 from headwater.model.acls import Operation
+from headwater.model.problems import first_names
 
-_FEW = 3
+_MOST_NAMES = 3
 
 
 class Purpose(StrEnum):
@@ -91,6 +92,7 @@ class PermissionFacts:
 
 
 def permission_findings(facts: PermissionFacts) -> Iterator[Finding]:
+    """Yield the findings about what the user may do on the cluster."""
     if not facts.has_authorizer:
         yield Check(Section.PERMISSIONS, "authorizer").ok(
             "the brokers have no authorizer: all users have all permissions"
@@ -138,8 +140,7 @@ def _check_right(right: Right, facts: PermissionFacts) -> Finding:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    more = len(names) - _FEW
-    return ", ".join(sorted(names)[:_FEW]) + (f" and {more} more" if more > 0 else "")
+    return first_names(sorted(names), _MOST_NAMES)
 
 
 def _scope_text(facts: PermissionFacts) -> str:
@@ -181,6 +182,7 @@ class SeparationFacts:
 
 
 def separation_findings(facts: SeparationFacts) -> Iterator[Finding]:
+    """Yield the findings about what a pull request can reach: secrets in workflows and in the state."""
     found = [finding for file, text in facts.workflows.items() for finding in _of_workflow(file, text)]
     yield from found
     if facts.workflows and not found:

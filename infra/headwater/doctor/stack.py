@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from headwater.doctor.findings import Check, Finding, Section
-from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.problems import Problem, ProblemCode, errors, first_names
 
 POLICY_CODES = frozenset({ProblemCode.POLICY_VIOLATED, ProblemCode.BLAST_RADIUS})
 """The codes of problems that a policy or a limit of the stack yields."""
-_FEW = 3
+_MOST_NAMES = 3
 
 
 @attrs.frozen(kw_only=True)
@@ -44,6 +44,7 @@ class StackFacts:
 
 
 def stack_findings(facts: StackFacts) -> Iterator[Finding]:
+    """Yield the findings about the backend and the state of the stack."""
     yield from _check_backend(facts)
     if facts.is_in_files:
         yield _check_attributes(facts)
@@ -81,7 +82,7 @@ def _check_attributes(facts: StackFacts) -> Finding:
     if empty := facts.empty_attributes:
         return check.error(
             f"{len(empty)} empty file{'' if len(empty) == 1 else 's'} `.attrs` next to the state: "
-            + ", ".join(empty[:_FEW])
+            + ", ".join(empty[:_MOST_NAMES])
             + ".",
             why="Pulumi was killed while it wrote them. No command can read the state (failed to load "
             "checkpoint: EOF), which itself is complete.",
@@ -128,8 +129,7 @@ def _check_pending(facts: StackFacts) -> Finding:
     count = len(facts.pending)
     return check.warning(
         f"{count} pending operation{'' if count == 1 else 's'} of an interrupted run: "
-        + ", ".join(facts.pending[:_FEW])
-        + (f" and {count - _FEW} more" if count > _FEW else "")
+        + first_names(facts.pending, _MOST_NAMES)
         + ".",
         why="It is not known whether the topics were created. Each `up` shows a warning.",
         fix="Run `pulumi up`, which imports or creates them. Then clear the warning: pulumi refresh "

@@ -10,7 +10,7 @@ from headwater.kafka.client_settings import token_callback
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.model.problems import ProblemsError
 
-_SECONDS = 10.0
+_REQUEST_SECONDS = 10.0
 _MOST_BYTES = 1 << 20
 
 
@@ -28,7 +28,9 @@ def request_token(settings: ConnectionSettings) -> str:
     except (OSError, ValueError) as error:
         # A connection that is not established in time is a `URLError` with this reason.
         if isinstance(error, TimeoutError) or isinstance(getattr(error, "reason", None), TimeoutError):
-            raise OSError(f"no OAUTHBEARER token: no answer of the token URL within {_SECONDS:g} s") from None
+            raise OSError(
+                f"no OAUTHBEARER token: no answer of the token URL within {_REQUEST_SECONDS:g} s"
+            ) from None
         raise OSError(f"no OAUTHBEARER token: {error}") from None
     except Exception as error:  # noqa: BLE001 - the classes of Amazon's library are not imported here
         raise OSError(f"no AWS_MSK_IAM token: {type(error).__name__}") from None
@@ -55,7 +57,7 @@ def _oauth_token(settings: ConnectionSettings) -> str:
         "Content-Type": "application/x-www-form-urlencoded",
     }
     request = Request(url, urlencode(fields).encode(), headers)  # noqa: S310 - the scheme is checked
-    with build_opener(_NoRedirect()).open(request, timeout=_SECONDS) as response:
+    with build_opener(_NoRedirect()).open(request, timeout=_REQUEST_SECONDS) as response:
         answer = json.loads(response.read(_MOST_BYTES))
     token = answer.get("access_token") if isinstance(answer, dict) else None
     if not isinstance(token, str) or not token.isascii() or not token.isprintable():

@@ -186,6 +186,8 @@ class TableSuppress(Behavior):
 
 
 class AggregationKind(Enum):
+    """The method of Kafka Streams: `count()`, `reduce()` or `aggregate()`."""
+
     COUNT = "count"
     REDUCE = "reduce"
     AGGREGATE = "aggregate"

@@ -3,13 +3,13 @@
 Compiler and planner return them; only the command line and the Pulumi program turn them into an exit code.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum, StrEnum
 from typing import Self
 
 import attrs
 
-_LONGEST = 60
+_LONGEST_QUOTE = 60
 
 
 class Severity(Enum):
@@ -176,9 +176,16 @@ class Problem:
 def shorten_text(text: str) -> str:
     """Return at most 60 characters on one line, as texts of problems quote what they found."""
     line = "".join(
-        character if character.isprintable() else repr(character)[1:-1] for character in text[:_LONGEST]
+        character if character.isprintable() else repr(character)[1:-1] for character in text[:_LONGEST_QUOTE]
     )
-    return line if len(text) <= _LONGEST and len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    is_short = len(text) <= _LONGEST_QUOTE and len(line) <= _LONGEST_QUOTE
+    return line if is_short else line[: _LONGEST_QUOTE - 1] + "…"
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """Return the first names in their order, separated by commas, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 class ProblemsError(Exception):

@@ -27,7 +27,7 @@ from headwater.planner.phrases import few
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_SECONDS = 30
+_REQUEST_SECONDS = 30
 _PROBE_SECONDS = 15
 _LONG_DELAY_SECONDS = 5.0
 _PROVIDER = "terraform-provider-kafka"
@@ -72,7 +72,7 @@ def refusals(connection: Connection, plan: Plan, *, with_permissions: bool = Tru
         admin.poll(0)  # delivers the delays
         is_slow = len(silent) < sum(len(results) for results, _ in requests)
         if silent and not is_slow and not delays:
-            yield from _silent_controller(connection, silent, _SECONDS)
+            yield from _silent_controller(connection, silent, _REQUEST_SECONDS)
         yield from _deletion_denied(
             admin, [action.name for action in actions if action.kind is ActionKind.DELETE]
         )
@@ -201,7 +201,7 @@ def _deletion_denied(admin: AdminClient, names: Sequence[str]) -> Iterator[Probl
     if not names:
         return
     results = admin.describe_topics(
-        TopicCollection(list(names)), include_authorized_operations=True, request_timeout=_SECONDS
+        TopicCollection(list(names)), include_authorized_operations=True, request_timeout=_REQUEST_SECONDS
     )
     for name, future in results.items():
         if _error_of(future) is None and AclOperation.DELETE not in (
@@ -213,7 +213,7 @@ def _deletion_denied(admin: AdminClient, names: Sequence[str]) -> Iterator[Probl
 
 def _acl_change_denied(connection: Connection) -> Iterator[Problem]:
     try:
-        allowed = Admin(connection, _SECONDS).request_cluster_operations().result()
+        allowed = Admin(connection, _REQUEST_SECONDS).request_cluster_operations().result()
     except ProblemsError:
         return
     if Operation.ALTER not in allowed:
@@ -224,7 +224,7 @@ def _acl_change_denied(connection: Connection) -> Iterator[Problem]:
 def _error_of(future: "Future[Any]") -> KafkaError | None:
     """Wait for the result and return its Kafka error, if any; a timeout is one."""
     try:
-        future.result(timeout=_SECONDS)
+        future.result(timeout=_REQUEST_SECONDS)
     except KafkaException as error:
         kafka_error: KafkaError = error.args[0]
         return kafka_error

@@ -48,6 +48,7 @@ class Ownership:
         stack: StackIdentity,
         applications: frozenset[str],
     ) -> "Ownership":
+        """Divide the records of the cluster into own, foreign, outdated and expired ones."""
         own = [record for record in records if _is_own(record, stack, applications)]
         # A record with the id of the stack comes last, so it wins.
         own.sort(key=lambda record: record.stack.id == stack.id)
@@ -65,8 +66,8 @@ class Ownership:
             expired=expired,
         )
 
-    def reread(self, records: Sequence[OwnershipRecord]) -> "Ownership":
-        """Return the same with the foreign records of `records`."""
+    def with_foreign_records(self, records: Sequence[OwnershipRecord]) -> "Ownership":
+        """Return the same, with the foreign records among `records`: they were read again."""
         foreign = (record for record in records if not _is_own(record, self.stack, self.applications))
         return attrs.evolve(self, foreign=tuple(record for record in foreign if record not in self.expired))
 

@@ -53,12 +53,6 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def first_names(names: Sequence[str], most: int) -> str:
-    """Return the first names in their order, separated by commas, and how many more there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def few(names: Sequence[str]) -> str:
     """Return the first names, separated by commas, and how many more there are."""
     more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""

@@ -11,12 +11,12 @@ from pathlib import Path
 import attrs
 
 from headwater.kafka import ClusterReader, Connection, KafkaClusterReader
-from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity, first_names
 from headwater.model.records import StackIdentity
 from headwater.operations.observation import observe_cluster
 from headwater.operations.planning import plan_documents
 from headwater.planner import AclActionKind, ActionKind, Plan
-from headwater.planner.phrases import first_names, listed
+from headwater.planner.phrases import listed
 from headwater.planner.run import Run
 from headwater.planner.upgrade import with_recorded_versions
 from headwater.pulumi.registration import Registration, TopicResource

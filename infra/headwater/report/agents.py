@@ -58,6 +58,8 @@ class Client:
 
 @attrs.frozen
 class Parallelism:
+    """The current and the expected number of tasks of a sub-topology (KIP-878)."""
+
     subtopology: int
     current: int
     expected: int

@@ -13,7 +13,7 @@ from headwater.report.graph import Graph, PartBox, StoreBox, TopicBox
 
 _MONO = 7.25  # width of a character of 12 px monospace
 _SMALL = 5.5  # average width of a character of 11 px text
-_LONGEST = 44
+_MOST_CHARACTERS = 44
 _TOPIC_HEIGHT = 46
 _HEAD = 50
 _STORE_HEIGHT = 26
@@ -27,6 +27,8 @@ _TITLE = 64
 
 @attrs.frozen
 class Rectangle:
+    """A rectangle in the coordinates of the picture."""
+
     x: float
     y: float
     width: float
@@ -43,6 +45,8 @@ class Rectangle:
 
 @attrs.frozen
 class Topic:
+    """A topic, the text in its box, and where the box is."""
+
     box: TopicBox
     text: str
     at: Rectangle
@@ -50,6 +54,8 @@ class Topic:
 
 @attrs.frozen
 class Store:
+    """A store, the text in its box, and where the box is."""
+
     box: StoreBox
     text: str
     at: Rectangle
@@ -57,6 +63,8 @@ class Store:
 
 @attrs.frozen
 class Part:
+    """A sub-topology, where its box is, and the lane around it and its topics."""
+
     box: PartBox
     at: Rectangle
     lane: Rectangle
@@ -93,6 +101,7 @@ class _Columns:
 
 
 def layout(application: str, graph: Graph) -> Layout:
+    """Return where each box of the picture is: a lane for each sub-topology, one below the other."""
     columns = _arrange_columns(graph)
     lanes = _arrange_lanes(graph.parts)
     width = columns.right + _MARGIN + _LANE_PADDING
@@ -111,10 +120,10 @@ def layout(application: str, graph: Graph) -> Layout:
 
 def shortened(text: str) -> str:
     """Return at most 44 characters; names differ at their ends, so the middle is left out."""
-    if len(text) <= _LONGEST:
+    if len(text) <= _MOST_CHARACTERS:
         return text
-    half = (_LONGEST - 1) // 2
-    return f"{text[: _LONGEST - 1 - half]}…{text[-half:]}"
+    half = (_MOST_CHARACTERS - 1) // 2
+    return f"{text[: _MOST_CHARACTERS - 1 - half]}…{text[-half:]}"
 
 
 def _arrange_columns(graph: Graph) -> _Columns:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from html import escape
 from typing import TypeVar
 
-from headwater.planner.phrases import first_names
+from headwater.model.problems import first_names
 
 _Item = TypeVar("_Item")
 _Reason = TypeVar("_Reason", bound=Hashable)

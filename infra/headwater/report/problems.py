@@ -139,7 +139,7 @@ def output_console(*, stderr: bool = False, width: int | None = None, soft_wrap:
     return OutputConsole(stderr=stderr, width=width, highlight=False, soft_wrap=soft_wrap)
 
 
-_MOST = 500
+_MOST_PRINTED = 500
 """Problems that are printed. More are of little use, and take a minute if a text has 20,000 of them."""
 _NARROWEST = 40
 """Columns; a narrower terminal breaks the lines itself."""
@@ -153,7 +153,7 @@ def print_problems(problems: Iterable[Problem], *, after_result: bool = False) -
         width = max(console.width, _NARROWEST) if console.is_terminal else WIDTH
         if after_result:
             console.print()
-        console.print(problems_rich(found, min(width, WIDTH), _MOST))
+        console.print(problems_rich(found, min(width, WIDTH), _MOST_PRINTED))
 
 
 _GITHUB = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}

@@ -20,8 +20,8 @@ _TYPES = {
     "null": ("nothing",),
 }
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]*")
-_LONGEST = 60
-_FEW = 6
+_LONGEST_EXAMPLE = 60
+_MOST_KEYS = 6
 _LONGEST_WORD = 80
 _MOST_WORDS = 1_000
 """Comparison is slow: longer words, and words after the first thousand, are skipped."""
@@ -63,7 +63,7 @@ def types(names: str | Sequence[str]) -> str:
 def such_as(phrase: str, schema: Mapping[str, Any]) -> str:
     """Return `phrase` with short examples of the schema; booleans need none."""
     examples = [literal(example) for example in schema.get("examples", ()) if not isinstance(example, bool)]
-    short = [example for example in examples if len(example) <= _LONGEST][:4]
+    short = [example for example in examples if len(example) <= _LONGEST_EXAMPLE][:4]
     return f"{phrase}, such as {one_of(short)}" if short else phrase
 
 
@@ -92,7 +92,7 @@ def found(value: object) -> str:
         case list():
             return f"a list of {len(value)}" if value else "an empty list"
         case dict():
-            keys = code(shorten_text(key) for key in list(value)[:_FEW])
+            keys = code(shorten_text(key) for key in list(value)[:_MOST_KEYS])
             return f"a mapping with {keys}" if value else "an empty mapping"
         case _:
             return f"the number {shorten_text(str(value))}"

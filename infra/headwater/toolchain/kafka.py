@@ -49,6 +49,7 @@ class KafkaDistribution:
 
 
 def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
+    """Return the programs that a download of Kafka's jars would run now."""
     return _needed_programs(cache, _JARS)
 
 

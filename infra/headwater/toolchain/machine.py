@@ -131,6 +131,7 @@ class Finding:
 
 
 def inspect(program: Program) -> Finding:
+    """Return where the program is on this machine, and its version."""
     executable = program.locate()
     return Finding(program, executable, program.version(executable) if executable else None)
 

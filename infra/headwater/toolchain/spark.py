@@ -22,6 +22,7 @@ _JARS = MavenJars("spark", "Spark's Kafka connector", CONNECTOR_VERSION)
 
 
 def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
+    """Return the programs that a download of Spark's jars would run now."""
     return (machine.JAVA,) if cache.find(_JARS.entry) else (machine.JAVA, machine.MAVEN)
 
 
@@ -45,7 +46,7 @@ def ensure_spark_jars(cache: Cache | None = None, progress: Progress | None = No
 _ARCHIVE = "spark.jsa"
 _HOME = "home"
 _PREFIX = "spark-classes-"
-_SECONDS = 300
+_RECORDING_SECONDS = 300
 # A query that reads, evaluates SQL, runs Python with Arrow and writes, as each batch of an application does.
 # Spark's web page is on, as in an application. The classes of the connector are only loaded and linked: its
 # queries need a broker. Spark loads them with a class loader of its own, so Java compares what a jar contains
@@ -128,11 +129,11 @@ def _record_classes(archive: Path, jars: Iterable[Path]) -> None:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=_SECONDS,
+                timeout=_RECORDING_SECONDS,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise ToolchainError(f"Spark has not ended within {_SECONDS} s.") from None
+            raise ToolchainError(f"Spark has not ended within {_RECORDING_SECONDS} s.") from None
     if done.returncode or not archive.exists():
         raise ToolchainError(f"Spark cannot be started.\n{done.stderr[-2_000:]}")
 

@@ -102,7 +102,7 @@ def _thread_status(application: ControlledApplication) -> dict[str, Any]:
 
 
 _PROCESSORS_PATH = "/control/processors"
-_MOST = 2**31 - 1
+_MOST_PROCESSORS = 2**31 - 1
 _PROCESSORS_USAGE = 'Send {"processors": N}, with N a whole number from 1 to 2147483647.'
 
 
@@ -143,7 +143,7 @@ def processors_status(status: ProcessorsStatus) -> dict[str, Any]:
 def _read_processors(body: Body) -> int:
     match body:
         case {"processors": int(processors), **rest} if not rest and not isinstance(processors, bool):
-            if 1 <= processors <= _MOST:
+            if 1 <= processors <= _MOST_PROCESSORS:
                 return processors
     raise Refused(_PROCESSORS_USAGE)
 

@@ -26,6 +26,8 @@ _DURATION = re.compile(
 
 
 class ResetKind(Enum):
+    """The values of `auto.offset.reset`, without the duration."""
+
     EARLIEST = "earliest"
     LATEST = "latest"
     NONE = "none"

@@ -152,6 +152,8 @@ def check_state_folder(folder: Path, application: str) -> None:
 
 
 class TopicIds(Protocol):
+    """Reads the ids of topics."""
+
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return topic → id, of existing topics (`headwater.kafka.ClusterReader`)."""
         ...

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 
 class ClientState(StrEnum):
+    """The state of a client, with the names of `KafkaStreams.State`."""
+
     CREATED = "CREATED"
     REBALANCING = "REBALANCING"
     RUNNING = "RUNNING"

@@ -31,6 +31,8 @@ _LAYOUT_SECONDS = 5.0
 
 
 class WatchedTopics(Protocol):
+    """The topics of the application (`ApplicationTopics`)."""
+
     def has_changed(self) -> bool:
         """Return whether a topic was created, deleted or replaced; raises `ProblemsError`."""
         ...

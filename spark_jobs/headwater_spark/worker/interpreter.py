@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-_SECONDS = 0.0005
+_SWITCH_SECONDS = 0.0005
 _frozen: set[int] = set()
 """The process whose objects are frozen: workers are forked, and a child has to freeze its own."""
 _found_frozen: set[int] = set()
@@ -66,7 +66,7 @@ def short_switch_interval() -> Iterator[None]:
     long as the switch interval: by default 5 ms, so seconds in total.
     """
     before = sys.getswitchinterval()
-    sys.setswitchinterval(_SECONDS)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         yield
     finally:

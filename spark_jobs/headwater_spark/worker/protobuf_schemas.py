@@ -23,7 +23,7 @@ from google.protobuf import descriptor_pb2  # type: ignore[import-untyped]
 
 from headwater_spark.engine.serdes import CompilerUnavailableError
 
-_SECONDS = 60
+_COMPILER_SECONDS = 60
 _MODULE = "grpc_tools"
 _FILE = "schema.proto"
 _WARNING = re.compile(r"[\d:]* ?warning:")
@@ -102,7 +102,7 @@ def _run_protoc(text: str) -> bytes:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=_SECONDS,
+                timeout=_COMPILER_SECONDS,
                 check=False,
             )
             if done.returncode == 0:
@@ -111,7 +111,7 @@ def _run_protoc(text: str) -> bytes:
     except UnicodeEncodeError:
         raise ValueError("invalid Protobuf schema: protoc cannot compile it") from None
     except subprocess.TimeoutExpired:
-        raise CompilerUnavailableError(f"protoc did not finish in {_SECONDS} s") from None
+        raise CompilerUnavailableError(f"protoc did not finish in {_COMPILER_SECONDS} s") from None
     except OSError as error:
         raise CompilerUnavailableError(f"protoc cannot run: {error.strerror}") from None
     if fault is None:

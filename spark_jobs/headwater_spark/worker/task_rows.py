@@ -105,7 +105,7 @@ class IncompleteInputError(Exception):
         )
 
 
-def complete(batches: Iterable[BatchT], stream: BufferedReader) -> Iterator[BatchT]:
+def require_all_rows(batches: Iterable[BatchT], stream: BufferedReader) -> Iterator[BatchT]:
     """Yield the Arrow batches that are read from `stream`; raise `IncompleteInputError` if they end early."""
     yield from batches
     if not stream.peek(1):

@@ -30,6 +30,8 @@ _DELIVERY_SECONDS = 0.1
 
 
 class TaskProducer(Protocol):
+    """The producer of a task: it sends records, and commits them with the input offsets."""
+
     def send(self, records: Iterable[OutputRecord]) -> int:
         """Send `records`; return their number.
 

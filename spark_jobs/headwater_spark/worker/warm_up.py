@@ -26,7 +26,7 @@ from headwater_spark.worker.restore import restore_topic
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.task_owner import TaskOwnedError
 
-_SECONDS = 0.5
+_SLOT_SECONDS = 0.5
 """How long a warm-up takes a slot for Spark tasks: batches need the slot, too."""
 _ANSWER_SECONDS = 5.0
 """How much longer it takes the slot if no record has arrived: otherwise a slow broker prevents progress."""
@@ -59,7 +59,7 @@ class WarmUpResult:
     failures: tuple[str, ...] = ()
 
 
-def warm_up(request: WarmUpRequest, seconds: float = _SECONDS) -> WarmUpResult:
+def warm_up(request: WarmUpRequest, seconds: float = _SLOT_SECONDS) -> WarmUpResult:
     """Restore one task after the other, for about `seconds`.
 
     It never raises: a worker process whose Spark task fails ends, and its other tasks are opened again.

@@ -1,19 +1,20 @@
 """A query whose batches are held, without Spark."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
 
-import attrs
 import pytest
 
 from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY, OffsetMetadata
 from headwater_spark.driver.queries import batch
-from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
-from headwater_spark.driver.queries.known_commits import Commits, UncommittedInput
+from headwater_spark.driver.queries.batch import BatchProcessor
+from headwater_spark.driver.queries.known_commits import Commits
+from headwater_spark.driver.queries.task_runner import BatchStoppedError
+from headwater_spark.driver.queries.uncommitted_input import UncommittedInput
 from headwater_spark.engine.records import TopicPartition
 
 _SECONDS = 60.0
@@ -25,6 +26,8 @@ class _Batches(BatchProcessor):
     def __init__(self) -> None:
         spec: Any = SimpleNamespace(native_program=None)
         super().__init__(spec)
+        steps: Any = SimpleNamespace(process=self._process_batch)
+        self._steps = steps
         self.begun: list[int] = []
         self.has_begun, self.may_end = Event(), Event()
 
@@ -165,21 +168,16 @@ class _Renewing(BatchProcessor):
             select_renewable=lambda idle: idle,
             services=SimpleNamespace(threads=SimpleNamespace(alive=threads)),
         )
-        batches = SimpleNamespace(run_round=nullcontext, create_request=lambda _: _Request())
-        spec: Any = SimpleNamespace(native_program=None, input=input_, batches=batches)
+        spec: Any = SimpleNamespace(native_program=None, input=input_)
         super().__init__(spec)
-        self._uncommitted = UncommittedInput({("in", 0): 5})
+        uncommitted = UncommittedInput({("in", 0): 5})
+        runner: Any = SimpleNamespace(uncommitted=uncommitted, renew_offsets=self._renew)
+        self._runner = runner
         self.has_begun, self.may_end = Event(), Event()
 
-    def _renew(self, request: Any, idle: frozenset[TopicPartition]) -> None:  # noqa: ANN401, ARG002
+    def _renew(self, batch: int, idle: frozenset[TopicPartition]) -> None:  # noqa: ARG002
         self.has_begun.set()
         assert self.may_end.wait(_SECONDS)
-
-
-@attrs.frozen
-class _Request:
-    end_offsets: Any = None
-    renews_offsets: bool = False
 
 
 def test_a_query_is_paused_when_the_renewal_of_its_offsets_has_ended() -> None:

@@ -11,6 +11,7 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.input.record_sizes import BYTES_AT_ONCE, RecordSizes
 from headwater_spark.driver.input.step_planner import Offsets, StepPlanner
 from headwater_spark.driver.queries.batch import BatchProcessor
+from headwater_spark.driver.queries.batch_steps import BatchSteps
 from headwater_spark.engine.records import TopicPartition
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class _Expansion:
         return {_IN: self.end}
 
 
-class _Batches(BatchProcessor):
+class _Steps(BatchSteps):
     """Tasks process all records of a step; `in_step` is called meanwhile."""
 
     in_step: Callable[[], None] = staticmethod(lambda: None)
@@ -122,6 +123,13 @@ class _Batches(BatchProcessor):
         raise AssertionError(rows, batch)
 
 
+class _Batches(BatchProcessor):
+    def __init__(self, spec: "QuerySpec", on_commit: Callable[[], None] = lambda: None) -> None:
+        super().__init__(spec, on_commit)
+        self.steps = _Steps(spec, self._runner, self._stopping, self._may_begin, on_commit)
+        self._steps = self.steps
+
+
 @pytest.mark.parametrize(("reads_single_topic", "end"), [(False, 200), (True, 150)])
 def test_records_after_the_batch_are_not_reported_as_read(*, reads_single_topic: bool, end: int) -> None:
     """Spark's next batch begins with them: they must not be purged before, although they are processed.
@@ -134,7 +142,7 @@ def test_records_after_the_batch_are_not_reported_as_read(*, reads_single_topic:
     rows: Any = None
     batches(rows, 1)
     assert spec.reported == [{_IN: 100}, {_IN: 150}]
-    assert batches.read_to == {_IN: end}
+    assert batches.steps.read_to == {_IN: end}
 
 
 def test_a_batch_of_large_records_is_processed_in_smaller_steps() -> None:
@@ -157,7 +165,7 @@ def test_an_added_partition_is_read_when_the_layout_has_it(*, reads_single_topic
     batches(rows, 1)
     assert spec.checks == 1
     assert spec.waits == [True]
-    assert batches.read_to == {_IN: 270, _ADDED: 30}
+    assert batches.steps.read_to == {_IN: 270, _ADDED: 30}
     assert spec.reported[-1] == {_IN: 150, _ADDED: 30}
 
 
@@ -183,7 +191,7 @@ def test_a_batch_is_held_between_two_of_its_steps(
     spec.reads_single_topic = bool(expansions)
     batches = _Batches(cast("QuerySpec", spec))
     batches.start({})
-    batches.in_step = batches.request_hold
+    batches.steps.in_step = batches.request_hold
     committed = None if positions is None else {each: (offset, "") for each, offset in positions.items()}
     rows: Any = None
     thread = Thread(target=batches, args=(rows, batch))
@@ -192,7 +200,7 @@ def test_a_batch_is_held_between_two_of_its_steps(
         assert until(lambda: spec.reported, _SECONDS)
         assert batches.hold(_SECONDS)
         assert spec.reported == read[:1]
-        batches.in_step = lambda: None
+        batches.steps.in_step = lambda: None
     finally:
         batches.release(committed)
         thread.join(_SECONDS)

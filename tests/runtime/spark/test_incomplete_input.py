@@ -18,7 +18,7 @@ from headwater_spark.engine.program import build_programs
 from headwater_spark.spark_internals.python_tasks import BATCH_PROPERTY
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
-from headwater_spark.worker.task_rows import IncompleteInputError, complete
+from headwater_spark.worker.task_rows import IncompleteInputError, require_all_rows
 from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = pytest.mark.broker
@@ -114,11 +114,11 @@ class _Stream:
 
 
 def test_rows_are_complete_if_spark_writes_something_after_them() -> None:
-    assert list(complete([1, 2], _Stream(b"\xff"))) == [1, 2]  # type: ignore[arg-type]
+    assert list(require_all_rows([1, 2], _Stream(b"\xff"))) == [1, 2]  # type: ignore[arg-type]
 
 
 def test_rows_without_anything_after_them_are_incomplete() -> None:
-    batches = complete([1, 2], _Stream(b""))  # type: ignore[arg-type]
+    batches = require_all_rows([1, 2], _Stream(b""))  # type: ignore[arg-type]
     assert [next(batches), next(batches)] == [1, 2]
     with pytest.raises(IncompleteInputError, match="ended early"):
         next(batches)

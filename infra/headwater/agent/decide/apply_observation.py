@@ -108,6 +108,7 @@ def _counts_after_attempt(
 
 
 def used_counts(observed: Mapping[str, ObservedCount]) -> TopicCounts:
+    """Return topic → partition count."""
     return {name: count.partitions for name, count in observed.items()}
 
 

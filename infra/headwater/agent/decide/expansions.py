@@ -216,6 +216,7 @@ def is_due(expansion: Expansion, observed_at_ms: int | None) -> bool:
 
 
 def postpone_follow_up(state: ApplicationState, expansion: Expansion, context: Context) -> ApplicationState:
+    """Return the state with a later time of the check that follows an expansion."""
     pause = context.policy.backoff(1, context.jitter)
     return attrs.evolve(state, expansion=attrs.evolve(expansion, follow_up_at_ms=context.clock_ms + pause))
 

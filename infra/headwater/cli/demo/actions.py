@@ -1,4 +1,4 @@
-"""The actions and commands of a step. Each one has the text of an equivalent shell command."""
+"""What the steps of the demo do: actions and commands, each with the text of an equivalent shell command."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -31,6 +31,8 @@ class Command(Protocol):
 
 @attrs.frozen
 class Pulumi:
+    """A `pulumi` command."""
+
     arguments: Sequence[str]
 
     def command(self, environment: Environment) -> str:
@@ -94,6 +96,8 @@ class Expand:
 
 @attrs.frozen
 class Delete:
+    """Deletes a topic, as `kafka-topics.sh` does."""
+
     topic: str
 
     def command(self, environment: Environment) -> str:
@@ -105,6 +109,8 @@ class Delete:
 
 @attrs.frozen
 class Create:
+    """Creates topics (name → partition count) with the same settings, as `kafka-topics.sh` does."""
+
     topics: Mapping[str, int]
     config: Mapping[str, str] = attrs.field(factory=dict)
 

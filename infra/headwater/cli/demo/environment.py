@@ -38,11 +38,11 @@ DOCUMENTS = "topologies"
 _FILES = Path(__file__).parent / "files"
 _HOUR_MS = 3_600_000
 _POLL_SECONDS = 10.0
-_SECONDS = 30
+_RETRY_SECONDS = 30
 _PROGRAM_SECONDS = 180
 _EXCLUDED = ("HEADWATER_", "KAFKA_", "PULUMI_")  # variables that name clusters and stacks of the user
 _retry_until_true = retry(
-    retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.1), stop=stop_after_delay(_SECONDS)
+    retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.1), stop=stop_after_delay(_RETRY_SECONDS)
 )
 
 

@@ -87,7 +87,7 @@ def _is_running(pid: int, host: str) -> bool | None:
     return True
 
 
-_SECONDS = 60
+_PULUMI_SECONDS = 60
 _PROVIDER = "pulumi:providers:kafka"
 
 
@@ -146,9 +146,9 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
 
 def _run_pulumi(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:
     try:
-        done = run_pulumi(pulumi, project, *arguments, "--non-interactive", timeout_seconds=_SECONDS)
+        done = run_pulumi(pulumi, project, *arguments, "--non-interactive", timeout_seconds=_PULUMI_SECONDS)
     except subprocess.TimeoutExpired:
-        raise _FailedError(f"pulumi {arguments[0]} did not answer within {_SECONDS} s") from None
+        raise _FailedError(f"pulumi {arguments[0]} did not answer within {_PULUMI_SECONDS} s") from None
     if done.code:
         raise _FailedError(done.error.strip() or done.output.strip())
     return done.output

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError
+from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, first_names
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.toolchain.streams_jar import VERSION
 
@@ -251,7 +251,7 @@ def _remove_paths(paths: list[Path]) -> None:
 
 
 def _not_empty(folder: Path, found: list[str]) -> Problem:
-    shown = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")  # noqa: PLR2004 - see above
+    shown = first_names(found, 3)
     return Problem(
         code=ProblemCode.PROJECT_NOT_CREATED,
         summary=f"The folder {folder} is not empty.",

@@ -28,7 +28,7 @@ _READ_AS_FALSE = "Kafka Streams reads every other value as `false`, without a me
 _SEPARATORS = re.compile(r"(?<=[0-9])[_,' \u00a0](?=[0-9])")
 _CHECKED_PREFIXES = ("client.tag.", "topic.")
 """Prefixes of keys without an entry in the table that combinations refer to, or that prefix one."""
-_LONGEST, _LIKENESS = 80, 0.7
+_LONGEST_VALUE, _LIKENESS = 80, 0.7
 _PROVIDERS = "config.providers"
 
 
@@ -119,7 +119,7 @@ def _probable_value(known: ConfigType, text: str) -> str:
     """Return the valid value that a text probably means, empty if there is none."""
     if known.values:
         by_lower = {word.lower(): word for word in known.values}
-        near = get_close_matches(text.strip().lower()[:_LONGEST], by_lower, n=1, cutoff=_LIKENESS)
+        near = get_close_matches(text.strip().lower()[:_LONGEST_VALUE], by_lower, n=1, cutoff=_LIKENESS)
         return by_lower[near[0]] if near else ""
     if known.type not in ("short", "int", "long"):
         return ""

@@ -110,6 +110,8 @@ class ProcessorDeclaration(Declaration):
 
 @attrs.frozen
 class SinkDeclaration(Declaration):
+    """A sink node; `topic` None = the `extractor` chooses the topic of each record."""
+
     topic: str | None = None
     extractor: str | None = None
     writes: SinkSettings | None = None

@@ -7,9 +7,9 @@ from headwater.compiler.dsl.declarations import RepartitionDeclaration
 from headwater.compiler.dsl.graph import reachable
 from headwater.compiler.dsl.messages import lint, topology_error
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
-from headwater.model.problems import Location, Problem, ProblemCode, Severity
+from headwater.model.problems import Location, Problem, ProblemCode, Severity, first_names
 
-_SHOWN = 10
+_MOST_NAMES = 10
 
 
 def _unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
@@ -20,7 +20,7 @@ def _unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) ->
         ("state stores", unnamed.stores),
         ("repartition topics", unnamed.repartitions),
     )
-    found = "; ".join(f"{what}: {_shorten_names(names)}" for what, names in lists if names)
+    found = "; ".join(f"{what}: {first_names(names, _MOST_NAMES)}" for what, names in lists if names)
     if builder.config.explicit_naming and unnamed:
         yield topology_error(
             "Internal topics or stores have generated names, but the application requires explicit ones.",
@@ -37,7 +37,7 @@ def _unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) ->
             ProblemCode.RENUMBERING_HAZARD,
             f"Names of internal topics and stores contain generated numbers ({len(generated)}).",
             expected="names given by the user",
-            found=_shorten_names(sorted(generated)),
+            found=first_names(sorted(generated), _MOST_NAMES),
             why="The numbers count the preceding calls: adding or removing a call shifts them. Kafka "
             "Streams then creates new topics and no longer uses the old ones with their state and "
             "records.",
@@ -50,11 +50,6 @@ def generated_names(builder: Builder, topology: TopologyUnderConstruction) -> fr
     stores = topology.logged_stores()
     topics = (topic.name for topic in topology.repartition_topics)
     return frozenset(name for name in (*stores, *topics) if builder.names.carries_index(name))
-
-
-def _shorten_names(names: list[str]) -> str:
-    rest = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _lost_group_members(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:

@@ -25,11 +25,15 @@ class Chars:
 
 @attrs.frozen
 class Concatenation:
+    """All `parts`, one after the other."""
+
     parts: "tuple[Tree, ...]"
 
 
 @attrs.frozen
 class Choice:
+    """One of the `branches`."""
+
     branches: "tuple[Tree, ...]"
 
 

@@ -30,7 +30,7 @@ from headwater.compiler.java.regular_languages import (
     both_cases,
 )
 
-_LONGEST = 65_536
+_MOST_CHARACTERS = 65_536
 _DEEPEST = 50
 _MOST_REPEATS = 1_000
 _SIGNS: dict[str, Tree] = {".": Chars(ALPHABET), "^": Begin(), "$": End()}
@@ -45,8 +45,8 @@ def parse(text: str) -> Tree:
         PatternInvalidError: the pattern is not valid in Java.
         PatternUnsupportedError: the pattern is not supported here.
     """
-    if len(text) > _LONGEST:
-        raise PatternUnsupportedError(f"it has more than {_LONGEST} characters")
+    if len(text) > _MOST_CHARACTERS:
+        raise PatternUnsupportedError(f"it has more than {_MOST_CHARACTERS} characters")
     parser = _Parser(_without_quoting(text))
     tree = parser.choice()
     if not parser.at_end:

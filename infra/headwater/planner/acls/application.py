@@ -140,6 +140,7 @@ def repartition_topics(compiled: CompiledApplication) -> frozenset[str]:
 
 
 def changelog_topics(compiled: CompiledApplication) -> frozenset[str]:
+    """Return the names of the changelog topics."""
     named = {topic for part in compiled.subtopologies for topic in part.changelog_topics}
     counted = {topic.name for topic in compiled.internal_topics if topic.kind is TopicKind.CHANGELOG}
     return frozenset(named | counted)

@@ -27,8 +27,9 @@ Origins = Mapping[tuple[bool, str], str]
 
 @attrs.frozen
 class PartitionerChange:
-    """Other partitioners of the records in a repartition topic, or before a store; None = of source topics.
+    """Other partitioners of the records in a repartition topic, or of the records that a store gets.
 
+    `before` and `after` are their names; None = what writes the source topics chooses.
     `verdict` is `moved`; `unknown` if it depends on what the input does not show; `kept` if keys stay in
     their partitions with Kafka's default partitioner. `why` says what has changed.
     """
@@ -56,7 +57,7 @@ def partitioner_changes(
             change = comparison.change({old}, {new})
         found[is_store, new] = change
     for name in after.repartitions:
-        if (False, name) not in origins and any(_find_named(after, {name})):
+        if (False, name) not in origins and any(_named_partitioners(after, {name})):
             found[False, name] = comparison.change(set(), {name})
     return {key: change for key, change in found.items() if change is not None}
 
@@ -79,7 +80,7 @@ class _Comparison:
 
     def change(self, old: set[str], new: set[str]) -> PartitionerChange | None:
         """Return the change from repartition topics before to those afterwards, None if there is none."""
-        named = _find_named(self.before, old), _find_named(self.after, new)
+        named = _named_partitioners(self.before, old), _named_partitioners(self.after, new)
         was_static, is_static = (_static_function(each.config) for each in (self.before, self.after))
         first = listed({each or was_static or _DEFAULT for each in named[0]})
         second = listed({each or is_static or _DEFAULT for each in named[1]})
@@ -109,8 +110,8 @@ class _Comparison:
         return listed(known[name].name if name in known else name for name in names)
 
 
-def _find_named(topology: Topology, names: Iterable[str]) -> set[str | None]:
-    """Return the partitioners that users name of repartition topics, None = no name, or not shown."""
+def _named_partitioners(topology: Topology, names: Iterable[str]) -> set[str | None]:
+    """Return the partitioners that users have named for repartition topics; None = no name, or not shown."""
     of_topics: dict[str | None, set[str | None]] = {}
     for node in topology.nodes.nodes:
         if isinstance(node, SinkNode):
@@ -167,7 +168,9 @@ def joins_of_other_partitioners(
         ]
         read = [store for store in node.stores if not any(after.graph.writers_among(store, [node.name]))]
         for change in moved[:1]:
-            stores = [store for store in read if not _is_same(changes.get((True, store)), change)]
+            stores = [
+                store for store in read if not _has_same_partitioners(changes.get((True, store)), change)
+            ]
             if stores:
                 yield OperatorEdit(
                     operator=node.name,
@@ -180,7 +183,7 @@ def joins_of_other_partitioners(
                 )
 
 
-def _is_same(change: PartitionerChange | None, other: PartitionerChange) -> bool:
+def _has_same_partitioners(change: PartitionerChange | None, other: PartitionerChange) -> bool:
     return change is not None and (change.before, change.after) == (other.before, other.after)
 
 

@@ -23,8 +23,8 @@ from headwater.model.policies import (
     TopicConfig,
     TopicPartitions,
 )
-from headwater.model.problems import Problem, Severity
-from headwater.planner.phrases import counted, first_names
+from headwater.model.problems import Problem, Severity, first_names
+from headwater.planner.phrases import counted
 from headwater.planner.policies.limits import (
     application_partitions,
     blast_radius,
@@ -42,7 +42,7 @@ from headwater.planner.policies.topic_settings import (
 )
 from headwater.planner.run import Run
 
-_SHOWN = 5
+_MOST_TOPICS = 5
 Check = Callable[[Any, Policy, Subject], Iterable[Problem]]
 
 CHECKS: Mapping[type, Check] = {
@@ -162,7 +162,7 @@ def _for_all(group: Sequence[Problem], policy: Policy, subject: Subject) -> Prob
         f"do not follow the policy {policy.key}.",
         application=first.application,
         expected=first.expected,
-        found=first_names(topics, _SHOWN),
+        found=first_names(topics, _MOST_TOPICS),
         why=first.why,
         fix=first.fix,
         location=subject.application.at,

@@ -197,7 +197,7 @@ def acls_incomplete(application: ActiveApplication) -> Iterator[Problem]:
         yield from incomplete_needs(application.compiled, declared)
 
 
-_FEW = 3
+_MOST_ACLS = 3
 
 
 def excess_permissions(application: ActiveApplication) -> Iterator[Problem]:
@@ -217,7 +217,10 @@ def excess_permissions(application: ActiveApplication) -> Iterator[Problem]:
     if not found:
         return
     principals = list(dict.fromkeys(acl.principal for acl in found.values()))
-    shown = [*list(found)[:_FEW], *([f"{len(found) - _FEW} more"] if len(found) > _FEW else [])]
+    shown = [
+        *list(found)[:_MOST_ACLS],
+        *([f"{len(found) - _MOST_ACLS} more"] if len(found) > _MOST_ACLS else []),
+    ]
     command = _removal_command(next(iter(found.values())), live)
     yield application.problem(
         ProblemCode.EXCESS_PERMISSIONS,

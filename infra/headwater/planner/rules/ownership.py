@@ -176,14 +176,16 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
     for record in run.retiring:
         for live in _internal_topics(record, run):
             if is_internal(run.evidence.of(record.application_id, live)):
-                yield from _refused_deletions(run, messages.Step(record.application_id, _RETIRING), live)
+                yield from _refused_deletions(
+                    run, messages.DeletionStep(record.application_id, _RETIRING), live
+                )
             else:
                 yield messages.kept_topic(run, record, live)
     for record in run.deleted:
         for live in _internal_topics(record, run):
             if live.topic_id == record.topics[live.name].topic_id:  # otherwise another rule reports it
                 yield from _refused_deletions(
-                    run, messages.Step(record.application_id, _DELETING, is_prepared=True), live
+                    run, messages.DeletionStep(record.application_id, _DELETING, is_prepared=True), live
                 )
     for application in run.active:
         yield from _left_over(run, application)
@@ -215,7 +217,7 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
     declared = {state.name for state in application.topics}
     for name in sorted({*leftovers.retire, *leftovers.delete} - {*leftovers.keep}):
         live, known = run.snapshot.topics.get(name), recorded.get(name)
-        step = messages.Step(application.id, _LEFT_OVER, name in leftovers.delete, leftovers.at)
+        step = messages.DeletionStep(application.id, _LEFT_OVER, name in leftovers.delete, leftovers.at)
         if name in declared or (known is not None and known.is_sink):
             what = "the topology declares it" if name in declared else "it is a managed sink"
             yield messages.refused_deletion(step, name, what, _NOT_LEFT_OVER)
@@ -231,7 +233,7 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
                 yield messages.running_application(step, name)
 
 
-def _refused_deletions(run: Run, step: messages.Step, live: LiveTopic) -> Iterator[Problem]:
+def _refused_deletions(run: Run, step: messages.DeletionStep, live: LiveTopic) -> Iterator[Problem]:
     found = obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
     if found:
         yield messages.refused_deletion(step, live.name, "; ".join(found))

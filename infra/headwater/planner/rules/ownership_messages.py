@@ -269,14 +269,19 @@ def unproven_owner(
 
 
 @attrs.frozen
-class Step:
+class DeletionStep:
+    """A step that deletes topics of an application, or prepares it; `fix` says how to keep a topic.
+
+    `is_prepared`: an earlier run has prepared the deletion.
+    """
+
     application_id: str
     fix: str
     is_prepared: bool = False
     at: Location | None = None
 
 
-def refused_deletion(step: Step, topic: str, found: str, fix: str = "") -> Problem:
+def refused_deletion(step: DeletionStep, topic: str, found: str, fix: str = "") -> Problem:
     return Problem(
         code=ProblemCode.DELETION_REFUSED,
         summary=f"Topic {topic} is not deleted for {step.application_id}: the evidence does not allow it.",
@@ -304,7 +309,7 @@ def kept_topic(run: Run, record: SetupRecord, live: LiveTopic) -> Problem:
     )
 
 
-def gone_topic(step: Step, topic: str) -> Problem:
+def gone_topic(step: DeletionStep, topic: str) -> Problem:
     return Problem(
         code=ProblemCode.CONFIG_HAS_NO_EFFECT,
         summary=f"Topic {topic} of `leftovers` does not exist.",
@@ -319,7 +324,7 @@ def gone_topic(step: Step, topic: str) -> Problem:
     )
 
 
-def running_application(step: Step, topic: str) -> Problem:
+def running_application(step: DeletionStep, topic: str) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
         summary=f"{step.application_id} is running, and its topic {topic} is to be deleted.",

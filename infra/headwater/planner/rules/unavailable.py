@@ -11,7 +11,7 @@ from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.planner.phrases import counted, listed
 from headwater.planner.run import ActiveApplication
 
-_MOST = 5
+_MOST_PHRASES = 5
 """Names in one phrase; the others are counted."""
 _KEY = "min.insync.replicas"
 
@@ -150,8 +150,8 @@ def _broker_phrase(ids: Iterable[int]) -> str:
 
 
 def _shorten_list(phrases: Sequence[str]) -> str:
-    more = f" and {len(phrases) - _MOST} more" if len(phrases) > _MOST else ""
-    return f"{listed(phrases[:_MOST])}{more}"
+    more = f" and {len(phrases) - _MOST_PHRASES} more" if len(phrases) > _MOST_PHRASES else ""
+    return f"{listed(phrases[:_MOST_PHRASES])}{more}"
 
 
 def _unavailable_partitions(

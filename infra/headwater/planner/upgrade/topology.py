@@ -8,8 +8,7 @@ import attrs
 from headwater.compiler.renumbering import keep_name, origins, renumberings
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
-from headwater.model.problems import Location, Problem, Severity, errors
-from headwater.planner.phrases import listed
+from headwater.model.problems import Location, Problem, Severity, errors, first_names
 from headwater.planner.upgrade.changes import Change, ChangeKind, State
 
 
@@ -233,7 +232,7 @@ def _drain_advice(versions: Versions, old: InternalTopic) -> str:
     return f"{versions.keep} {_DRAIN}" if versions.keep else _DRAIN.replace("Otherwise stop", "Stop")
 
 
-_MOST = 12
+_MOST_NAMES = 12
 """Names in one phrase; the others are counted."""
 
 
@@ -354,6 +353,4 @@ def _node_names(compiled: CompiledApplication) -> frozenset[str]:
 
 
 def _list_names(names: frozenset[str]) -> str:
-    shown = sorted(names)[:_MOST]
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return f"{listed(shown)}{more}" if shown else "none of these"
+    return first_names(sorted(names), _MOST_NAMES) or "none of these"

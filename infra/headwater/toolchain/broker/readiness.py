@@ -74,6 +74,7 @@ def until(condition: Callable[[], T], timeout: float) -> T:
 
 
 def listens(port: int) -> bool:
+    """Return whether a process of this machine accepts connections at the port."""
     try:
         with socket.create_connection((HOST, port), timeout=1):
             return True

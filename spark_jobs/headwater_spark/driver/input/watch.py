@@ -41,6 +41,8 @@ _FETCH_SETTINGS = {
 
 
 class WatchMode(Enum):
+    """How a query learns of new records."""
+
     POLLING = auto()
     """The query polls, and its input is not watched."""
     ARMING = auto()
@@ -87,6 +89,8 @@ class QueryWatch:
 
 
 class Signal(Protocol):
+    """What an idle query waits for (`InputSignal`)."""
+
     def wait_at_most(self, seconds: float) -> None:
         """Let the query wait up to `seconds` for a signal; 0 = not at all."""
         ...

@@ -34,13 +34,13 @@ from headwater_spark.driver.processor_expansion.held_queries import (
     all_held,
 )
 from headwater_spark.driver.processor_expansion.warm_up import WarmUp, WarmUpJobs, is_behind
-from headwater_spark.driver.processor_move import state_move
+from headwater_spark.driver.processor_move import attempts
 from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input
 from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.driver.processor_move.problems import kafka_failed
-from headwater_spark.driver.processor_move.state_move import StateMove, opened
+from headwater_spark.driver.processor_move.state_move import StateMove, open_application
 from headwater_spark.driver.queries.known_commits import Commits
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.states import ClientState
@@ -157,16 +157,16 @@ class ProcessorExpansion:
                 return
             except _InputGrownError:
                 _log.warning("expansion of processors begins again: partitions were added", target=target)
-            except state_move.ExpandedElsewhereError as error:
+            except attempts.ExpandedElsewhereError as error:
                 self._on_errors(error.problems)
                 return
             except ProblemsError as error:
                 stopping.wait(self._status.note_failure(error.problems))
-            except (state_move.OtherAttemptError, KafkaException) as error:
-                failure = state_move.describe_failure(self._topics.document.application.id, error)
+            except (attempts.OtherAttemptError, KafkaException) as error:
+                failure = attempts.describe_failure(self._topics.document.application.id, error)
                 stopping.wait(self._status.note_failure([failure]))
-                if state_move.has_other_attempt(error):
-                    stopping.wait(state_move.pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
+                if attempts.has_other_attempt(error):
+                    stopping.wait(attempts.pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
 
     def _expand(self, target: int) -> None:
         _log.info("expansion of processors", target=target, phase=self.status.phase.value)
@@ -222,7 +222,7 @@ class ProcessorExpansion:
     def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
         """Announce the expansion, again at each start: from here on, it is not canceled."""
         with self._layout_changes:
-            state_move.announce_attempt(move, cluster)
+            attempts.announce_attempt(move, cluster)
             self._topics.target_processors = move.after
 
     def _warm_up(self, move: Move, programs: Sequence[SubtopologyProgram]) -> WarmUp:
@@ -255,9 +255,9 @@ class ProcessorExpansion:
         before: int | None = None
         waiting = UnprocessedRecords(move, cluster, self._status.note_delay)
         # Before the producer is opened, too: it would fence the other client for nothing.
-        state_move.check_attempt(move, cluster)
+        attempts.check_attempt(move, cluster)
         with cluster.producer(move.producer_name) as producer:
-            state_move.check_attempt(move, cluster)
+            attempts.check_attempt(move, cluster)
             while True:
                 copy.advance(producer)
                 remaining = copy.remaining()
@@ -359,10 +359,10 @@ class ProcessorExpansion:
         """Yield the move to `target` processors, its cluster, and the programs; raises `ProblemsError`."""
         document = with_processors(self._topics.document, target)
         application = document.application
-        with opened(document, self._connection, self._programs) as (state, cluster, _):
+        with open_application(document, self._connection, self._programs) as (state, cluster, _):
             found = state.move()
             if found is None and self._topics.target_processors is not None:
-                raise state_move.expanded_elsewhere(application.id)
+                raise attempts.expanded_elsewhere(application.id)
             if found is None:
                 raise ProblemsError([problems.already_expanded(application.id, target)])
             move = attrs.evolve(

@@ -34,6 +34,8 @@ def unreported(_what: str, _done: int, _total: int) -> None:
 
 
 class MoveProducer(Protocol):
+    """The transactional producer of a move."""
+
     def send(self, records: Iterable[OutputRecord]) -> int: ...
     def commit(self, commits: Commits) -> None: ...
 

@@ -60,6 +60,8 @@ class Committed:
 
 
 class MoveStep(Enum):
+    """The steps of a move, in their order; `Move.next_step` returns which one is next."""
+
     MARK = "mark"
     EXPAND = "expand"
     COPY = "copy"
@@ -147,7 +149,7 @@ class Move:
     def announcement(self) -> str:
         """The metadata of `announcements`, from before the changelog topics are expanded until the end.
 
-        They have the lineage: so another attempt is noticed (`state_move`).
+        They have the lineage: so another attempt is noticed (`attempts`).
         """
         clocks = {} if self.lineage is None else {LINEAGE_KEY: self.lineage}
         mark = MoveMark(MovePhase.CATCH_UP, self.before, self.after)

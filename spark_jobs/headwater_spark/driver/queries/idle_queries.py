@@ -65,6 +65,8 @@ def watch_inputs(watch: InputWatch, signals: InputSignals, specs: QuerySpecs) ->
 
 
 class AwaitedQuery(Protocol):
+    """A query of the application (`SubtopologyQuery`)."""
+
     @property
     def end_offset(self) -> object:
         """The end of the last batch; None before the first one."""

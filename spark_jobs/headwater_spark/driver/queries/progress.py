@@ -190,6 +190,8 @@ class _QueryProgress:
 
 
 class ObservedQuery(Protocol):
+    """A query of the application (`SubtopologyQuery`)."""
+
     @property
     def state(self) -> QueryState: ...
 

@@ -32,7 +32,7 @@ from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.state_proof import boot_seconds
 from headwater_spark.worker.task_input import COLUMNS, TOPIC, input_sizes
 from headwater_spark.worker.task_owner import process_task_batch
-from headwater_spark.worker.task_rows import FIELDS, TaskRows, complete, split_by_task, unpack_records
+from headwater_spark.worker.task_rows import FIELDS, TaskRows, require_all_rows, split_by_task, unpack_records
 
 RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"
@@ -224,7 +224,7 @@ def _arrow_function(constant: BatchRequest, *, shuffled: bool, packed: bool) -> 
         request = _request_of_job(constant)
         with paused_gc():
             task_of = None if request.processors is None else request.task_of
-            received = complete(batches, worker_stream())
+            received = require_all_rows(batches, worker_stream())
             if packed:
                 received = unpack_records(received, with_topic=request.row_topic is None)
             tasks = split_by_task(received, request.row_topic, task_of, shuffled=shuffled)

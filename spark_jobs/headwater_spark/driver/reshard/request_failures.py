@@ -1,31 +1,19 @@
-"""Requests of a reshard or a copy that brokers refuse or do not answer: what to do, and missing permissions.
-
-Brokers return which operations a user may perform on a topic or a group (KIP-430). They do not do so for
-transactional ids: the first transaction, which is opened before anything changes, shows that permission.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
+"""Requests of a reshard or a copy that brokers refuse or do not answer: the problem, and what to do."""
 
 import attrs
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # public, but not exported explicitly
+from confluent_kafka import KafkaError, KafkaException
 
-from headwater.change import admin_client
-from headwater.kafka import Connection
-from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.kafka_errors import is_denial
-from headwater.model.acls import RESOURCE_OPTIONS, Operation, ResourceKind
 from headwater.model.problems import Problem, ProblemCode
 from headwater_spark.driver.reshard.copy_plan import copy_failed
 from headwater_spark.driver.reshard.problems import INCOMPLETE, shares_failed
 from headwater_spark.driver.reshard.share_tasks import SharesFailedError
 
-_SHOWN = 20
-_ALL_PERMISSIONS = (
+ALL_PERMISSIONS = (
     "`headwater acls DOCUMENT --self --for reshard --principal User:NAME --format commands` prints the "
     "commands for all permissions."
 )
-_UNCHANGED_NOW = (
+UNCHANGED_NOW = (
     "This command has changed nothing. If an earlier command was interrupted, the application must not start "
     "before the reshard or copy is complete."
 )
@@ -46,7 +34,7 @@ class Remedy:
 
 _PERMISSION = Remedy(
     "a user with permissions",
-    "Grant the user the permission: " + _ALL_PERMISSIONS,
+    "Grant the user the permission: " + ALL_PERMISSIONS,
 )
 _TOPIC = Remedy(
     "topics that exist",
@@ -104,7 +92,7 @@ def not_checked(application: str, error: KafkaError) -> Problem:
         summary=f"The state of {application} was not checked: {reason}.",
         expected=remedy.expected,
         found=reason,
-        why="The state is read before anything changes. " + _UNCHANGED_NOW,
+        why="The state is read before anything changes. " + UNCHANGED_NOW,
         fix=f"{remedy.fix} Then run the command again.",
     )
 
@@ -113,102 +101,3 @@ def copy_request_failed(application: str, error: KafkaError) -> Problem:
     """Return the problem of a copy whose request has failed with `error`."""
     remedy = remedy_of(error)
     return copy_failed(application, error.str(), remedy.expected, remedy.fix)
-
-
-def denied(
-    application: str,
-    operation: Operation,
-    kind: ResourceKind,
-    names: Sequence[str],
-    *,
-    has_begun: bool = False,
-) -> Problem:
-    """Return the problem of a permission that the user does not have, with the command that grants it."""
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    noun = kind.lower() if len(names) == 1 else f"{kind.lower()}s"
-    options = " ".join(f"{RESOURCE_OPTIONS[kind]} {name}" for name in names)
-    return Problem(
-        code=ProblemCode.NOT_AUTHORIZED,
-        application=application,
-        summary=f"The Kafka brokers do not permit this user {operation} on {noun} {shown}.",
-        expected=f"permission {operation} on {noun} {shown}",
-        found="a user without this permission",
-        why=INCOMPLETE
-        if has_begun
-        else "The reshard or copy would stop halfway, or would not see whether the "
-        f"application runs. {_UNCHANGED_NOW}",
-        fix="Grant the permission: `kafka-acls.sh --bootstrap-server BROKER --add --allow-principal "
-        f"User:NAME --operation {operation} {options}`. {_ALL_PERMISSIONS}",
-    )
-
-
-_SECONDS = 30.0
-_CODES = {
-    Operation.READ: AclOperation.READ.value,
-    Operation.WRITE: AclOperation.WRITE.value,
-    Operation.ALTER: AclOperation.ALTER.value,
-}
-TopicOperations = Mapping[str, frozenset[int] | None]
-"""Topic → the codes of the operations that the user may perform on it; None = the brokers do not say."""
-
-
-def read_topic_operations(connection: Connection, topics: Collection[str]) -> TopicOperations:
-    """Return what the user may do with topics; a topic that it cannot see has no operations.
-
-    Raises `KafkaException`.
-    """
-    if not topics:
-        return {}
-    admin = admin_client(connection)  # its requests end when it is deleted
-    described = admin.describe_topics(
-        TopicCollection(sorted(topics)), include_authorized_operations=True, request_timeout=_SECONDS
-    )
-    found: dict[str, frozenset[int] | None] = {}
-    for name, future in described.items():
-        try:
-            operations = future.result().authorized_operations
-        except KafkaException as error:
-            if not is_denial(error.args[0]):
-                raise
-            found[name] = frozenset()
-        else:  # who sees a topic may at least describe it: no operations = unknown
-            found[name] = frozenset(each.value for each in operations) if operations else None
-    return found
-
-
-def denied_on_topics(
-    application: str,
-    known: TopicOperations,
-    needs: Mapping[Operation, Collection[str]],
-    *,
-    has_begun: bool = False,
-) -> Sequence[Problem]:
-    """Return a problem for each operation that the user may not perform on some of the topics."""
-    found = []
-    for operation, topics in needs.items():
-        refused = [
-            topic
-            for topic in sorted(topics)
-            if (allowed := known.get(topic)) is not None and _CODES[operation] not in allowed
-        ]
-        if refused:
-            found.append(denied(application, operation, ResourceKind.TOPIC, refused, has_begun=has_begun))
-    return found
-
-
-def denied_on_group(connection: Connection, application: str) -> Sequence[Problem]:
-    """Return a problem if the user may not read the application's group, or not see it.
-
-    Brokers leave a group that a user may not see out of their lists: the application would look stopped.
-    Raises `ProblemsError` if no broker answers.
-    """
-    answer = GroupAdmin(connection, _SECONDS).groups([application], with_operations=True).get(application)
-    if isinstance(answer, KafkaError):
-        is_denied = is_denial(answer)
-    else:
-        is_denied = (
-            answer is not None
-            and bool(answer.operations)
-            and _CODES[Operation.READ] not in (answer.operations or ())
-        )
-    return [denied(application, Operation.READ, ResourceKind.GROUP, [application])] if is_denied else []

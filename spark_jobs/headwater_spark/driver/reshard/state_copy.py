@@ -29,7 +29,7 @@ from headwater.planner.acls import Purpose
 from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import copy_plan, input_problems, problems, request_failures
+from headwater_spark.driver.reshard import copy_plan, input_problems, problems
 from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_stopped,
@@ -42,11 +42,12 @@ from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.entry_totals import check_totals
 from headwater_spark.driver.reshard.execution import expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.request_failures import (
+from headwater_spark.driver.reshard.permissions import (
     denied_on_group,
     denied_on_topics,
     read_topic_operations,
 )
+from headwater_spark.driver.reshard.request_failures import copy_request_failed
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.worker.interpreter import cheap_collections
 
@@ -123,7 +124,7 @@ def copy_state(
             execution.run(retentions)
             return CopyResult(application, renames, execution.written)
     except KafkaException as error:
-        raise ProblemsError([request_failures.copy_request_failed(application, error.args[0])]) from error
+        raise ProblemsError([copy_request_failed(application, error.args[0])]) from error
     except KeyboardInterrupt as error:
         raise ProblemsError([copy_plan.copy_interrupted(application)]) from error
 

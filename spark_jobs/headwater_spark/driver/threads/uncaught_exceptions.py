@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 
 
 def load_handler(application: Application) -> UncaughtExceptionHandler | None:
-    """Return an instance of the handler's class; None if an answer is configured, or nothing.
+    """Return an instance of the handler's class; None if a response is configured, or nothing.
 
     Raises:
         ProblemsError: The class cannot be loaded, or is no handler.
@@ -59,7 +59,7 @@ class UncaughtExceptions:
     _handler: UncaughtExceptionHandler | None = None
     _handler_seconds: float = HANDLER_SECONDS
     last_response: str = attrs.field(default="", init=False)
-    """The latest answer; empty: none, or no handler is configured."""
+    """The latest response; empty: none, or no handler is configured."""
 
     def init(self, application: RunningApplication) -> None:
         """Give the running application to the handler."""
@@ -125,22 +125,22 @@ class UncaughtExceptions:
         return is_last
 
     def _ask_handler(self, failure: ThreadFailure) -> UncaughtExceptionResponse:
-        """Return the handler's answer, or SHUTDOWN_CLIENT if it raises, hangs, or answers something else."""
+        """Return the handler's response; SHUTDOWN_CLIENT if it raises, hangs, or returns something else."""
         handler = self._handler
-        answers: list[UncaughtExceptionResponse] = []
+        responses: list[UncaughtExceptionResponse] = []
 
         def ask() -> None:
             try:
                 with self._threads.handling(failure.thread):
                     if handler is not None:
-                        answers.append(UncaughtExceptionResponse(handler.handle(failure)))
+                        responses.append(UncaughtExceptionResponse(handler.handle(failure)))
             except Exception as error:  # noqa: BLE001 - of a user's class
                 _log.error("uncaught.exception.handler failed", failure=f"{type(error).__name__}: {error}")
 
-        # The client waits for the answer, but not longer for a handler that hangs.
+        # The client waits for the response, but not longer for a handler that hangs.
         thread = threading.Thread(target=ask, name="uncaught-exception-handler", daemon=True)
         thread.start()
         thread.join(self._handler_seconds)
         if thread.is_alive():
             _log.error("uncaught.exception.handler did not return", seconds=self._handler_seconds)
-        return answers[0] if answers else UncaughtExceptionResponse.SHUTDOWN_CLIENT
+        return responses[0] if responses else UncaughtExceptionResponse.SHUTDOWN_CLIENT

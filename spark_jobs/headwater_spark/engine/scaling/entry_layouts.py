@@ -77,15 +77,15 @@ _CANDIDATES: Mapping[ChangelogKind, tuple[str, ...]] = {
     ChangelogKind.WINDOWED_DUPLICATES: ("window",),
     ChangelogKind.VERSIONED: ("key", "windowed-key"),
 }
-_ENDS: Mapping[str, tuple[str, ...]] = {
+_STORE_NAME_ENDS: Mapping[str, tuple[str, ...]] = {
     "outer-join": ("-left-shared-join-store", "-outer-shared-join-store"),
     "subscription": ("-subscription-store",),
 }
-_BEGINNINGS: Mapping[str, tuple[str, ...]] = {
+_STORE_NAME_BEGINNINGS: Mapping[str, tuple[str, ...]] = {
     "outer-join": ("KSTREAM-OUTERSHARED-",),
     "subscription": ("KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-",),
 }
-"""Layout → how names begin or end that Kafka Streams gives to its stores."""
+"""Layout → how the names end, or begin, that Kafka Streams gives to stores with it."""
 
 
 def find_layouts(
@@ -114,35 +114,48 @@ def find_layouts(
     fitting, certain = [], False
     failure: PartitionerError | None = None
     for layout in candidates:
-        found: set[bytes] = set()
-        for partition, keys in samples:
-            if not all(map(layout.fits, keys)):
-                break
-            record_keys = [layout.record_key(key) for key in keys]
-            try:
-                is_fitting = _are_in(partition, record_keys, partitions, partitioner)
-            except PartitionerEndedError:
-                raise
-            except PartitionerError as error:
-                # With a wrong layout, it gets bytes that are no key. The most usual layout is first.
-                failure, is_fitting = failure or error, False
-            if not is_fitting:
-                break
-            found.update(record_keys)
-        else:
+        try:
+            found = _record_keys(layout, samples, partitions, partitioner)
+        except PartitionerEndedError:
+            raise
+        except PartitionerError as error:
+            # With a wrong layout, it gets bytes that are no key. The most usual layout is first.
+            failure = failure or error
+            continue
+        if found is not None:
             fitting.append(layout)
             certain = certain or partitions ** min(len(found), 64) >= _CHANCE
     if not fitting and failure is not None:
         if any(_fits_most(layout, samples, partitions, partitioner) for layout in candidates):
             return ()  # some entries are misplaced: the partitioner failed with bytes that are no key
         raise failure
-    named = [layout for layout in fitting if name.endswith(_ENDS.get(layout.name, ("\n",)))]
-    named += [layout for layout in fitting if name.startswith(_BEGINNINGS.get(layout.name, ("\n",)))]
+    named = [layout for layout in fitting if name.endswith(_STORE_NAME_ENDS.get(layout.name, ("\n",)))]
+    named += [
+        layout for layout in fitting if name.startswith(_STORE_NAME_BEGINNINGS.get(layout.name, ("\n",)))
+    ]
     if named:
         return tuple(named[:1])
     if len(fitting) == 1 and not certain and len(candidates) > 1:
         return tuple(candidates)  # it may fit by chance
     return tuple(fitting)
+
+
+def _record_keys(
+    layout: EntryLayout,
+    samples: Iterable[tuple[int, Sequence[bytes]]],
+    partitions: int,
+    partitioner: UserPartitioner | None,
+) -> set[bytes] | None:
+    """Return the record keys of all entries; None if an entry is not in the partition of its record key."""
+    found: set[bytes] = set()
+    for partition, keys in samples:
+        if not all(map(layout.fits, keys)):
+            return None
+        record_keys = [layout.record_key(key) for key in keys]
+        if any(owner != partition for owner in _find_owners(record_keys, partitions, partitioner)):
+            return None
+        found.update(record_keys)
+    return found
 
 
 def _fits_most(
@@ -165,12 +178,6 @@ def _fits_most(
         right += sum(owner == partition for owner in owners)
         total += len(keys)
     return 2 * partitions * right > (partitions + 1) * total
-
-
-def _are_in(
-    partition: int, keys: Sequence[bytes], partitions: int, partitioner: UserPartitioner | None
-) -> bool:
-    return all(owner == partition for owner in _find_owners(keys, partitions, partitioner))
 
 
 def _find_owners(

@@ -355,7 +355,7 @@ def test_a_compiler_that_is_missing_or_slow_is_no_fault_of_the_schema(
         with pytest.raises(CompilerUnavailableError, match=r"headwater\[protobuf\]"):
             compile_schema(proto)
     with monkeypatch.context() as patch:
-        patch.setattr(protobuf_schemas, "_SECONDS", 0)
+        patch.setattr(protobuf_schemas, "_COMPILER_SECONDS", 0)
         with pytest.raises(CompilerUnavailableError, match="did not finish in 0 s"):
             compile_schema(proto)
     with monkeypatch.context() as patch:

@@ -84,19 +84,22 @@ def substring_index(value: Value, separator: Value, count: Value) -> Value:
     return between.join(parts[:number] if number > 0 else parts[number:])
 
 
-def trimmed(how: str) -> Value:
+_STRIPS = {"trim": "strip", "btrim": "strip", "ltrim": "lstrip", "rtrim": "rstrip"}
+"""Function of SQL → method of `str`."""
+
+
+def create_trim(how: str) -> Value:
+    """Return the function `trim`, `btrim`, `ltrim` or `rtrim`."""
+
     def trim(value: Value, characters: Value = " ") -> Value:
         if type(characters) is not str:
             no_fit(how, characters)
         if characters == " ":
             return getattr(to_text(value), _STRIPS[how])(" ")
-        # two arguments: Spark's `trim(characters, text)` order of the older form
+        # With two arguments, Spark takes them in the order of the older form: `trim(characters, text)`.
         return getattr(to_text(characters), _STRIPS[how])(to_text(value))
 
     return trim
-
-
-_STRIPS = {"trim": "strip", "btrim": "strip", "ltrim": "lstrip", "rtrim": "rstrip"}
 
 
 def btrim(value: Value, characters: Value = " ") -> Value:
@@ -131,7 +134,9 @@ def repeat(value: Value, count: Value) -> Value:
     return text * number
 
 
-def padded(on_left: bool) -> Value:  # noqa: FBT001
+def create_pad(on_left: bool) -> Value:  # noqa: FBT001
+    """Return the function `lpad` or `rpad`."""
+
     def pad(value: Value, count: Value, fill: Value = " ") -> Value:
         text, size, filler = to_text(value), max(0, to_whole(count)), to_text(fill)
         check_characters(size, "lpad" if on_left else "rpad")
@@ -172,11 +177,12 @@ def split_part(value: Value, separator: Value, part: Value) -> Value:
     return parts[index] if 0 <= index < len(parts) else ""
 
 
-# regular expressions: Java's and Python's agree on what is usual; neither bounds the time that one may take
+# Regular expressions of Java and Python agree on what is usual; neither bounds the time that one may take.
 
 
 @lru_cache(maxsize=4096)
-def pattern(text: str) -> re.Pattern[str]:
+def compile_pattern(text: str) -> re.Pattern[str]:
+    """Compile a regular expression; raise EvaluationError if it is not one."""
     try:
         return re.compile(text)
     except (re.error, RecursionError, OverflowError):
@@ -208,7 +214,7 @@ def ilike(value: Value, search: Value, escape: Value = "\\") -> Value:
 
 
 def rlike(value: Value, search: Value) -> Value:
-    return pattern(to_text(search)).search(to_text(value)) is not None
+    return compile_pattern(to_text(search)).search(to_text(value)) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -234,7 +240,7 @@ def _replacement(text: str) -> str:
 
 def regexp_replace(value: Value, search: Value, new: Value, position: Value = 1) -> Value:
     text, start, by = to_text(value), to_whole(position) - 1, to_text(new)
-    compiled, replacement = pattern(to_text(search)), _replacement(by)
+    compiled, replacement = compile_pattern(to_text(search)), _replacement(by)
     try:
         # Each match adds the new text at most, and its groups.
         if (len(text) + 1) * (len(by) + 1) > LONGEST_RESULT:
@@ -259,29 +265,29 @@ def _replace_matches(compiled: re.Pattern[str], replacement: str, text: str) -> 
 
 
 def regexp_extract(value: Value, search: Value, group: Value = 1) -> Value:
-    found = pattern(to_text(search)).search(to_text(value))
+    found = compile_pattern(to_text(search)).search(to_text(value))
     number = to_whole(group)
-    if number < 0 or number > pattern(to_text(search)).groups:
+    if number < 0 or number > compile_pattern(to_text(search)).groups:
         raise EvaluationError("`regexp_extract` uses a group that is not in the pattern")
     return "" if found is None else found[number] or ""
 
 
 def regexp_extract_all(value: Value, search: Value, group: Value = 1) -> Value:
     number = to_whole(group)
-    if number < 0 or number > pattern(to_text(search)).groups:
+    if number < 0 or number > compile_pattern(to_text(search)).groups:
         raise EvaluationError("`regexp_extract_all` uses a group that is not in the pattern")
-    return [found[number] or "" for found in pattern(to_text(search)).finditer(to_text(value))]
+    return [found[number] or "" for found in compile_pattern(to_text(search)).finditer(to_text(value))]
 
 
 def regexp_count(value: Value, search: Value) -> Value:
-    return sum(1 for _ in pattern(to_text(search)).finditer(to_text(value)))
+    return sum(1 for _ in compile_pattern(to_text(search)).finditer(to_text(value)))
 
 
 def split(value: Value, search: Value, limit: Value = -1) -> Value:
     """Split as Java does: ignore an empty match at the start, keep empty parts at the end."""
     text, most, at = to_text(value), to_whole(limit), 0
     parts: list[str] = []
-    for found in pattern(to_text(search)).finditer(text):
+    for found in compile_pattern(to_text(search)).finditer(text):
         if most > 0 and len(parts) == most - 1:
             break
         if found.end() == 0 or (found.start() == found.end() == len(text)):
@@ -311,16 +317,16 @@ FUNCTIONS: Mapping[str, Function] = {
     "left": strict(left, 2),
     "right": strict(right, 2),
     "substring_index": strict(substring_index, 3),
-    "trim": strict(trimmed("trim"), 1, 2),
+    "trim": strict(create_trim("trim"), 1, 2),
     "btrim": strict(btrim, 1, 2),
-    "ltrim": strict(trimmed("ltrim"), 1, 2),
-    "rtrim": strict(trimmed("rtrim"), 1, 2),
+    "ltrim": strict(create_trim("ltrim"), 1, 2),
+    "rtrim": strict(create_trim("rtrim"), 1, 2),
     "replace": strict(replace, 2, 3),
     "translate": strict(translate, 3),
     "repeat": strict(repeat, 2),
     "reverse": strict(lambda value: value[::-1] if type(value) is list else to_text(value)[::-1], 1),
-    "lpad": strict(padded(on_left=True), 2, 3),
-    "rpad": strict(padded(on_left=False), 2, 3),
+    "lpad": strict(create_pad(on_left=True), 2, 3),
+    "rpad": strict(create_pad(on_left=False), 2, 3),
     "instr": strict(instr, 2),
     "locate": strict(locate, 2, 3),
     "position": strict(locate, 2, 3),

@@ -7,8 +7,13 @@ from sqlglot import exp
 from headwater_spark.engine.expressions import operations as op
 from headwater_spark.engine.expressions.faults import EvaluationError
 from headwater_spark.engine.expressions.functions import FUNCTIONS
-from headwater_spark.engine.expressions.functions.strings import ilike, like, like_pattern, rlike
-from headwater_spark.engine.expressions.functions.strings import pattern as regular
+from headwater_spark.engine.expressions.functions.strings import (
+    compile_pattern,
+    ilike,
+    like,
+    like_pattern,
+    rlike,
+)
 from headwater_spark.engine.expressions.source import CodeGenerator, Emitter, constant, is_literal, null_test
 from headwater_spark.engine.records import Value
 
@@ -184,7 +189,7 @@ def _matching(function: Callable[..., Value], check: Callable[..., Value]) -> Em
 _like, _ilike, _rlike = (
     _matching(like, like_pattern),
     _matching(ilike, like_pattern),
-    _matching(rlike, regular),
+    _matching(rlike, compile_pattern),
 )
 
 
