@@ -18,6 +18,15 @@ from headwater.cli.main import main
 from tests.cli.conftest import EXAMPLES, Headwater
 
 _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
+_AGENT = f"{sys.executable} {Path(__file__).parents[2] / 'spark_jobs' / 'agent_main.py'}"
+_LOG = """INFO Kafka Streams version: 3.9.1
+Topologies:
+   Sub-topology: 0
+    Source: KSTREAM-SOURCE-0000000000 (topics: [orders])
+      --> KSTREAM-SINK-0000000001
+    Sink: KSTREAM-SINK-0000000001 (topic: copies)
+      <-- KSTREAM-SOURCE-0000000000
+"""
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,9 @@ _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
         (("compile", "x.yaml", "--command-config", "nowhere.properties"), "does not exist"),
         (("import", "--describe", "nowhere.txt", "--application-id", "a"), "nowhere.txt"),
         (("import", "--describe", str(_DOCUMENT), "--application-id", "a", "--store", "counts"), "NAME=KIND"),
+        (("import", "app.txt"), "(app.txt). Name the text of Topology#describe() by --describe, or"),
+        (("import", "app.txt", "--application-id", "a"), "(app.txt). Name the text of"),
+        (("import", "--descripe", "app.txt"), "No such option '--descripe'"),
         (("run", str(_DOCUMENT), "--conf", "spark.ui.port"), "KEY=VALUE"),
         (("state", "copy", str(_DOCUMENT), "--store", "counts"), "not of the form OLD=NEW"),
         (("run", str(_DOCUMENT), "--jars", "nowhere.jar"), "There is no file 'nowhere.jar'."),
@@ -242,6 +254,11 @@ def test_exit_code_of_a_result_whose_reader_is_gone() -> None:
         ("headwater compile --no-such-option", ExitCode.USAGE),
         ("headwater explain NoSuchCode", ExitCode.USAGE),
         ("headwater agent status 127.0.0.1:1", ExitCode.PROBLEMS),
+        ("headwater agent autoscaling off 127.0.0.1:1 127.0.0.1:2", ExitCode.PROBLEMS),
+        ("headwater status 127.0.0.1:1", ExitCode.PROBLEMS),
+        ("headwater threads list 127.0.0.1:1", ExitCode.PROBLEMS),
+        (f"headwater compile {_DOCUMENT} --partitions payment=4", ExitCode.PROBLEMS),
+        (f"{_AGENT} --no-such-option", ExitCode.USAGE),
     ],
 )
 def test_exit_code_of_an_error_whose_reader_is_gone(command: str, code: ExitCode) -> None:
@@ -254,6 +271,23 @@ def test_problems_without_a_reader_do_not_close_the_result(tmp_path: Path) -> No
     done = _shell(f"headwater compile {_DOCUMENT} --format json 2>&1 > {report} | true")
     assert done.returncode == ExitCode.PROBLEMS
     assert json.loads(report.read_text())["applications"]
+
+
+def test_a_note_without_a_reader_does_not_prevent_the_result(tmp_path: Path) -> None:
+    text = tmp_path / "app.log"
+    text.write_text(_LOG, encoding="utf-8")
+    options = f"--application-id app --kafka-streams 4.0 --assume-defaults -o {tmp_path}/app.yaml"
+    done = _shell(f"headwater import --describe {text} {options} 2>&1 | true")
+    assert done.returncode == ExitCode.DONE
+    assert "kafkaStreams: '4.0'" in (tmp_path / "app.yaml").read_text()
+
+
+def test_progress_without_a_reader_does_not_end_the_process() -> None:
+    program = (
+        "from headwater.toolchain.commands import Progress; notes = Progress(); "
+        "notes.note('download'); notes.note('build'); raise SystemExit(3)"
+    )
+    assert _shell(f'{sys.executable} -c "{program}" 2>&1 | true').returncode == ExitCode.REFUSED
 
 
 @pytest.mark.parametrize(("err", "redirection"), [(False, "2>"), (True, "2>&1 >")])

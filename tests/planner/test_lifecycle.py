@@ -8,7 +8,7 @@ import pytest
 from headwater.compiler.renumbering import origins
 from headwater.model.problems import ProblemCode
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.model.topology import Lifecycle, Sink
+from headwater.model.topology import Leftovers, Lifecycle, Sink
 from headwater.planner import ActionKind, Plan, TopicAction
 from tests.planner.plans import kinds
 from tests.planner.simulated_cluster import (
@@ -214,6 +214,19 @@ def test_a_topic_that_the_topology_no_longer_has_is_kept_and_can_be_used_again()
     assert kinds(plan) == {REPARTITION: ActionKind.KEEP, CHANGELOG: ActionKind.KEEP}
     assert not cluster.plan(application(config=MANUAL, stateful=False)).has_changes
     assert not cluster.plan(application(config=MANUAL)).problems
+
+
+def test_a_sink_that_the_document_no_longer_declares_stays_until_leftovers_keep_lists_it() -> None:
+    cluster = SimulatedCluster.set_up(application(sink=WITH_SINK))
+    plan = cluster.up(application())
+    (kept,) = (action for action in plan.actions if action.name == SINK)
+    assert kept.kind is ActionKind.KEEP
+    assert kept.note.endswith("it stays; `leftovers.keep` removes it from the stack")
+    declared = application()
+    listed = attrs.evolve(declared.application, leftovers=Leftovers(keep=(SINK,)))
+    assert kinds(cluster.up(attrs.evolve(declared, application=listed)))[SINK] is ActionKind.RELEASE
+    assert SINK not in cluster.records["orders"].topics
+    assert SINK in cluster.topics
 
 
 def test_a_topic_that_the_topology_no_longer_has_is_kept_as_it_is() -> None:

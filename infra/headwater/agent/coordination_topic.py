@@ -19,7 +19,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.kafka import Connection
 from headwater.kafka.expansion_journal import client_settings
-from headwater.model.records import RECORD_TOPIC_SETTINGS, record_topic_changes
+from headwater.kafka.kafka_errors import REFUSED_SETTINGS
+from headwater.model.records import RECORD_TOPIC_SETTINGS, record_topic_changes, settings_text
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -48,11 +49,13 @@ def protect_records(connection: Connection, topic: str, client_id: str) -> None:
         )
         if changes:
             _set_configs(admin, topic, changes)
-            _log.info("coordination topic reconfigured", topic=topic, settings=_list_settings(changes))
+            _log.info("coordination topic reconfigured", topic=topic, settings=settings_text(changes))
     except KafkaException as error:
         fix = (
-            f"grant AlterConfigs on {topic}, or run once: kafka-configs.sh --bootstrap-server BROKER "
-            f"--alter --entity-type topics --entity-name {topic} --add-config {_list_settings(TOPIC_CONFIG)}"
+            f"grant Write on {topic} to the users of agents only: the brokers refuse the settings"
+            if error.args[0].code() in REFUSED_SETTINGS
+            else f"grant AlterConfigs on {topic}, or run once: kafka-configs.sh --bootstrap-server BROKER "
+            f"--alter --entity-type topics --entity-name {topic} --add-config {settings_text(TOPIC_CONFIG)}"
         )
         reason = error.args[0].name()
         _log.warning("settings of the coordination topic not checked", topic=topic, reason=reason, fix=fix)
@@ -66,14 +69,14 @@ def _set_configs(admin: AdminClient, topic: str, changes: Mapping[str, str]) -> 
     admin.incremental_alter_configs([resource], request_timeout=_CREATION_SECONDS)[resource].result()
 
 
-def _list_settings(settings: Mapping[str, str]) -> str:
-    return ",".join(f"{key}={value}" for key, value in settings.items())
-
-
 def begin_creation(admin: AdminClient, topic: str) -> "Future[None]":
     """Send the request to create the topic; `is_created` evaluates the answer."""
     new = NewTopic(topic, num_partitions=1, replication_factor=-1, config=TOPIC_CONFIG)
     return admin.create_topics([new], request_timeout=_CREATION_SECONDS)[topic]
+
+
+def _by_hand(topic: str) -> str:
+    return f"create {topic} with one partition and cleanup.policy=compact"
 
 
 def is_created(topic: str, creation: "Future[None]") -> bool:
@@ -90,8 +93,11 @@ def is_created(topic: str, creation: "Future[None]") -> bool:
             case KafkaError.TOPIC_ALREADY_EXISTS:
                 pass
             case KafkaError.TOPIC_AUTHORIZATION_FAILED | KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-                fix = f"unless it exists, create {topic} with one partition and cleanup.policy=compact"
+                fix = f"unless it exists, {_by_hand(topic)}"
                 _log.warning("coordination topic not created", topic=topic, reason="not authorized", fix=fix)
+            case code if code in REFUSED_SETTINGS:
+                reason = f"{error.args[0].str()}; {_by_hand(topic)}"
+                raise KafkaException(KafkaError(code, reason)) from None
             case _:
                 raise
     else:

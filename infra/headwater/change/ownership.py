@@ -18,11 +18,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.change.topics import admin_client
 from headwater.kafka import Connection
 from headwater.kafka.client_settings import client_log
-from headwater.kafka.kafka_errors import TIMED_OUT, is_denial
+from headwater.kafka.kafka_errors import REFUSED_SETTINGS, TIMED_OUT, is_denial
 from headwater.kafka.ownership import PARTITION, encode_record, key_of, ownership_problem
 from headwater.model.acls import Operation, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
-from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange
+from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange, settings_text
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -93,7 +93,7 @@ def configure_topic(connection: Connection, settings: Mapping[str, str]) -> Sequ
 
 
 def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
-    pairs = ",".join(f"{key}={value}" for key, value in settings.items())
+    pairs = settings_text(settings)
     is_denied = is_denial(error)
     permission = Permission(ResourceKind.TOPIC, OWNERSHIP_TOPIC, Operation.ALTER_CONFIGS)
     right = f"{permission.operation} on topic {OWNERSHIP_TOPIC}"
@@ -101,6 +101,15 @@ def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
         "kafka-configs.sh --bootstrap-server BROKER --alter --entity-type topics --entity-name "
         f"{OWNERSHIP_TOPIC} --add-config {pairs}"
     )
+    if is_denied:
+        fix = f"Grant the user {right}: `{permission.command}`. Or change them once: {by_hand}"
+    elif error.code() in REFUSED_SETTINGS:
+        fix = (
+            f"Have the policy of the brokers changed, then run {by_hand}. Otherwise grant Write on the topic "
+            "to users of `pulumi up` only."
+        )
+    else:
+        fix = f"Run {by_hand}"
     return Problem(
         code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.RECORDS_NOT_SAFE,
         summary=f"The settings of topic {OWNERSHIP_TOPIC} are not changed.",
@@ -108,9 +117,7 @@ def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
         expected=f"permission {right}" if is_denied else pairs,
         found=error.name() if is_denied else f"{error.name()}: {error.str()}",
         why="Brokers may delete records of stacks, or store records that are too large to be read.",
-        fix=f"Grant the user {right}: `{permission.command}`. Or change them once: {by_hand}"
-        if is_denied
-        else f"Run {by_hand}",
+        fix=fix,
         severity=Severity.ERROR if "cleanup.policy" in settings else Severity.WARNING,
     )
 

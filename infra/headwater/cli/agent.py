@@ -160,8 +160,8 @@ def autoscaling(context: click.Context, switch: str, urls: Sequence[str], *, app
             )
         except NotAnsweredError as error:
             failed = True
-            click.echo(f"{url}: {error}" + ("" if error.answer else f"\n{_HINT}"), err=True)
+            print_line(f"{url}: {error}" + ("" if error.answer else f"\n{_HINT}"), err=True)
         else:
             names = ", ".join(answer["applications"]) or "no application"
-            click.echo(f"{url}: autoscaling is {switch} for {names}.")
+            print_line(f"{url}: autoscaling is {switch} for {names}.")
     context.exit(ExitCode.PROBLEMS if failed else ExitCode.DONE)

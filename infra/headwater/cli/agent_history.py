@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from headwater.cli.console import print_json, print_problems
+from headwater.cli.console import print_json, print_line, print_problems
 from headwater.cli.options import cluster_options
 from headwater.control.logs import configure_log
 from headwater.kafka import KafkaClusterReader
@@ -45,7 +45,7 @@ def history(*, cluster: NamedCluster, application: str | None, group: str, form:
     if form == "json":
         print_json(history_json(past))
     else:
-        click.echo(
+        print_line(
             "\n\n".join("\n".join(map(printable, _expansion_lines(each))) for each in past)
             or "No expansions yet."
         )

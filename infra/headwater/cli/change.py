@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from headwater.cli.console import print_problems
+from headwater.cli.console import print_line, print_problems
 from headwater.cli.edit_inputs import (
     DEFAULT_ID,
     FORMATS,
@@ -105,7 +105,7 @@ def change(
         records = _load_records(stack, project, stack_state)
         new = load_side(paths, id_in_records(paths, records, id_))
         if not records:
-            click.echo("The stack has no setup record: no `pulumi up` has recorded an application.", err=True)
+            print_line("The stack has no setup record: no `pulumi up` has recorded an application.", err=True)
         found = sources.since_setup(records, new.documents)
     elif revision is not None:
         require_text((paths,), id_)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import exit_for, json_text, print_problems, print_rich, write
+from headwater.cli.console import exit_for, json_text, print_line, print_problems, print_rich, write
 from headwater.cli.inputs import read_counts, violations, with_problems
 from headwater.cli.options import (
     cluster_options,
@@ -139,6 +139,6 @@ def _note_unused(given: Sequence[tuple[str, int]], compiled: Sequence[CompiledAp
     read |= {topic for c in compiled for topic in (*c.external_sources, *c.missing_sources, *c.global_topics)}
     for topic, count in given:
         if topic not in read:
-            click.echo(
+            print_line(
                 f"Note: --partitions {topic}={count} has no effect: no document reads {topic}.", err=True
             )

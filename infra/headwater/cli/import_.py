@@ -30,7 +30,7 @@ _REFUSED_OPTIONS = {
 """The option that says what is imported → the options that mean nothing with it."""
 
 
-@click.command("import")
+@click.command("import", context_settings={"allow_extra_args": True})
 @click.option("--all", "everything", is_flag=True, help="Import all applications of the cluster.")
 @click.option(
     "--describe",
@@ -197,6 +197,11 @@ def import_(
       headwater import --describe app.txt --application-id orders --store counts=window,retention=1d
       kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
     """
+    if context.args:
+        raise click.UsageError(
+            f"Got unexpected extra argument ({context.args[0]}). Name the text of Topology#describe() by "
+            "--describe, or the code of the application by --jar."
+        )
     if everything:
         _refuse_options("--all", context)
         request = ImportRequest(

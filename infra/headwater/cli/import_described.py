@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from headwater.cli.console import write
+from headwater.cli.console import print_line, write
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.describe import (
@@ -115,7 +115,7 @@ def _choose_version(given: KafkaStreamsVersion | None, logged: str | None) -> st
     if given is not None:
         named = None if logged is None else read_any_version(logged)
         if logged is not None and (named is None or named.release != given.release):
-            click.echo(
+            print_line(
                 f"Warning: the log is of Kafka Streams {logged}, but --kafka-streams is {given}.", err=True
             )
         return given.written

@@ -5,6 +5,7 @@ import os
 
 import click
 
+from headwater.cli.console import print_line
 from headwater.toolchain import ensure_kafka
 from headwater.toolchain.broker import Settings
 from headwater.toolchain.broker import local as broker
@@ -44,8 +45,8 @@ def up(port: int, heap_mb: int) -> None:
     """
     settings = Settings(heap_mb=heap_mb, sustained_load=True)
     started = broker.up(ensure_kafka(), port=port, settings=settings)
-    click.echo(_summary_of(started))
-    click.echo("Stop it: headwater local down")
+    print_line(_summary_of(started))
+    print_line("Stop it: headwater local down")
 
 
 @local.command()
@@ -59,9 +60,9 @@ def down(*, delete_data: bool) -> None:
       headwater local down --delete-data
     """
     was_running = broker.down(delete_data=delete_data)
-    click.echo("The local broker is stopped." if was_running else "No local broker was running.")
+    print_line("The local broker is stopped." if was_running else "No local broker was running.")
     if delete_data:
-        click.echo("Its data is deleted.")
+        print_line("Its data is deleted.")
 
 
 @local.command()
@@ -80,11 +81,11 @@ def status(context: click.Context, form: str) -> None:
     running = broker.status()
     ready = running is not None and running.is_ready
     if form == "json":
-        click.echo(json.dumps(_status_json(running, ready=ready), indent=2))
+        print_line(json.dumps(_status_json(running, ready=ready), indent=2))
     elif running is None:
-        click.echo(_not_running())
+        print_line(_not_running())
     else:
-        click.echo(_summary_of(running) if ready else f"{_summary_of(running)}\nIt does not answer.")
+        print_line(_summary_of(running) if ready else f"{_summary_of(running)}\nIt does not answer.")
     context.exit(0 if ready else 1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import json_text, write
+from headwater.cli.console import json_text, print_line, write
 from headwater.cli.options import output_option
 from headwater.kafka.command_line import NamedPath
 from headwater.spec.schema import published_schema
@@ -74,7 +74,7 @@ def dashboards(output: Path, docs: str | None) -> None:
         text = source.read_text(encoding="utf-8")
         file = output / source.name
         write(_with_addresses(text, docs) if docs else text, file)
-        click.echo(str(file))
+        print_line(str(file))
 
 
 def _sources() -> list[Traversable]:

@@ -216,7 +216,7 @@ def expand(context: click.Context, url: str | None, *, target: int, no_wait: boo
     except NotAnsweredError as error:
         context.exit(_report_refusal(address, error))
     if no_wait and not _is_reached(found, target):
-        click.echo(
+        print_line(
             f"{found['application']} is being expanded from {found['processors']} to {target} processors. "
             "`headwater status` shows the progress."
         )
@@ -228,7 +228,7 @@ def expand(context: click.Context, url: str | None, *, target: int, no_wait: boo
         outcome = _Outcome(
             ExitCode.INTERRUPTED, f"Interrupted. The expansion of {found['application']} continues."
         )
-    click.echo(outcome.text, err=outcome.code is not ExitCode.DONE)
+    print_line(outcome.text, err=outcome.code is not ExitCode.DONE)
     _print_problems(outcome.problems)
     context.exit(outcome.code)
 

@@ -14,6 +14,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import attrs
 import click
 
+from headwater.cli.console import print_line
+
 _REQUEST_SECONDS = 30
 _PAGE = 100
 _MOST_ANSWERED_BYTES = 32 << 20
@@ -289,9 +291,9 @@ def publish(*, file: Path, pull_request: int | None, issue: str | None, close: b
     text = _read_report(file)
     forge = Forge.from_environment(os.environ)
     if pull_request is not None:
-        click.echo(_publish_comment(forge, pull_request, text))
+        print_line(_publish_comment(forge, pull_request, text))
     else:
-        click.echo(_publish_issue(forge, str(issue), text, close=close))
+        print_line(_publish_issue(forge, str(issue), text, close=close))
 
 
 def _read_report(file: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from headwater.cli.agent import endpoints
-from headwater.cli.console import ExitCode, print_json, repeat
+from headwater.cli.console import ExitCode, print_json, print_line, repeat
 from headwater.cli.options import Seconds, cluster_options
 from headwater.control.client import NotAnsweredError, ask
 from headwater.kafka.command_line import NamedCluster
@@ -74,7 +74,7 @@ def status(
         if watch:
             _watch_status(address, interval)
     except NotAnsweredError as error:
-        click.echo(f"{address}: {error}\n{_HINT}", err=True)
+        print_line(f"{address}: {error}\n{_HINT}", err=True)
         context.exit(ExitCode.PROBLEMS)
     if form == "json":
         print_json(found)

@@ -1,9 +1,8 @@
 """Streams groups on the command line: `headwater status --group`, and the topology for `import --group`."""
 
-import click
 from confluent_kafka import KafkaError
 
-from headwater.cli.console import print_json
+from headwater.cli.console import print_json, print_line
 from headwater.kafka import Connection
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.group_admin import GroupAdmin
@@ -24,7 +23,7 @@ def print_group(id_: str, cluster: NamedCluster, *, as_json: bool) -> None:
     if as_json:
         print_json(streams_group_json(group))
     else:
-        click.echo(streams_group_text(group))
+        print_line(streams_group_text(group))
 
 
 def read_streams_group(id_: str, connected: Connection) -> StreamsGroup:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from headwater.cli.agent import endpoints
-from headwater.cli.console import ExitCode, print_json
+from headwater.cli.console import ExitCode, print_json, print_line
 from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.cli.options import Seconds
 from headwater.control.access import control_token
@@ -87,7 +87,7 @@ def remove(context: click.Context, url: str | None, *, timeout: float | None) ->
 
 def report(address: str, error: NotAnsweredError) -> ExitCode:
     """Print that a client did not answer or refused the request; return the exit code."""
-    click.echo(f"{address}: {error}" + ("" if error.answer else f"\n{_HINT}"), err=True)
+    print_line(f"{address}: {error}" + ("" if error.answer else f"\n{_HINT}"), err=True)
     return ExitCode.PROBLEMS
 
 
@@ -106,7 +106,7 @@ def _change_threads(
         )
     except NotAnsweredError as error:
         return report(address, error)
-    click.echo(f"{answer['thread']} {what}; {len(answer['threads'])} stream threads.")
+    print_line(f"{answer['thread']} {what}; {len(answer['threads'])} stream threads.")
     return ExitCode.DONE
 
 
@@ -136,9 +136,9 @@ def list_(context: click.Context, url: str | None, *, form: str) -> None:
     from headwater.report.runtime_table import slots_note, thread_line  # noqa: PLC0415 - only for the text
 
     for thread in found["threads"]:
-        click.echo(thread_line(thread))
+        print_line(thread_line(thread))
     if not found["threads"]:
-        click.echo("no stream thread")
+        print_line("no stream thread")
     if note := slots_note(found["threads"], found["slots"]):
-        click.echo(note)
+        print_line(note)
     context.exit(ExitCode.DONE)

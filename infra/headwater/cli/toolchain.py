@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from headwater.cli.console import print_line
 from headwater.kafka.command_line import NamedPath
 from headwater.toolchain.preparation import PARTS, needs_exports, prepare, shell_exports
 from headwater.toolchain.streams_library import ensure_streams_library
@@ -33,12 +34,12 @@ def toolchain(part: str) -> None:
     """
     if part == "env":
         for line in shell_exports():
-            click.echo(line)
+            print_line(line)
         return
     prepare(PARTS if part == "all" else (part,))
-    click.echo("Complete.")
+    print_line("Complete.")
     if part in ("pulumi", "all") and needs_exports():
-        click.echo(_IN_A_SHELL)
+        print_line(_IN_A_SHELL)
 
 
 @click.command("streams-library")
@@ -70,4 +71,4 @@ def streams_library(output: Path) -> None:
         raise click.ClickException(
             f"{output} cannot be written: {error.strerror}.\n  Choose another folder by --output."
         ) from None
-    click.echo(output / jar.name)
+    print_line(str(output / jar.name))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import exit_for, print_json, print_problems, write
+from headwater.cli.console import exit_for, print_json, print_line, print_problems, write
 from headwater.cli.inputs import NEED_A_CLUSTER, violations
 from headwater.cli.options import files_argument, partitions_option, policies_option, read_policies
 from headwater.compiler import compile_documents
@@ -125,7 +125,7 @@ def _offline_problems(compiled: CompiledApplication) -> Iterator[Problem]:
 
 def _print_success(loaded: Documents, problems: Sequence[Problem]) -> None:
     if not exit_for(problems):
-        click.echo(_success_text(loaded))
+        print_line(_success_text(loaded))
 
 
 def _success_text(loaded: Documents) -> str:

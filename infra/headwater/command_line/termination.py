@@ -198,10 +198,12 @@ def run_program(command: click.Command, arguments: Sequence[str] | None = None) 
     try:
         code = command.main(arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        with _reader_may_be_gone():
+            error.show()
         return _USAGE if isinstance(error, click.UsageError) else error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        with _reader_may_be_gone():
+            click.echo("Interrupted.", err=True)
         return _INTERRUPTED
     except ProblemsError as error:
         from headwater.report.problems import print_problems  # noqa: PLC0415 - only when something is wrong
@@ -213,6 +215,15 @@ def run_program(command: click.Command, arguments: Sequence[str] | None = None) 
         # The garbage collections at the end of the process take a tenth of a second and free nothing.
         gc.freeze()
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _reader_may_be_gone() -> Iterator[None]:
+    """Discard what is written to standard error if it has no reader: the exit code stays the same."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 _LOCAL = "127.0.0.1"

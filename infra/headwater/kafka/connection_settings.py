@@ -14,7 +14,31 @@ from headwater.model.problems import Problem, ProblemCode
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM")
-_SECRETLY = " as a Pulumi secret or an environment variable, never in a document."
+
+
+def _set_by(variable: str, key: str, entry: str) -> str:
+    """Return the instruction to set a variable, a key of the stack, or an entry of `client.properties`."""
+    return (
+        f"Set HEADWATER_{variable}, `headwater:{key}` in a stack, or `{entry}` in the file of "
+        "`--command-config`."
+    )
+
+
+_USER = _set_by("SASL_USERNAME", "saslUsername", "sasl.jaas.config")
+_PRIVATELY = (
+    "Set HEADWATER_SASL_PASSWORD, run `pulumi config set --secret headwater:saslPassword`, or set "
+    "`sasl.jaas.config` in the file of `--command-config`. Never write it into a document."
+)
+_SET_BY = {
+    "user name": _USER,
+    "password": _PRIVATELY,
+    "client id (user name)": _USER,
+    "client secret (password)": _PRIVATELY,
+    "token URL": _set_by("SASL_TOKEN_URL", "saslTokenUrl", "sasl.oauthbearer.token.endpoint.url"),
+    "AWS region": "Set HEADWATER_SASL_AWS_REGION, or `headwater:saslAwsRegion` in a stack. With "
+    "`--command-config`, name the brokers by their addresses of AWS, which contain the region.",
+}
+"""What is missing → what to set."""
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _HIGHEST_PORT = 65_535
 _HARMLESS = re.compile(r"(?:[A-Za-z_]+://)?[A-Za-z0-9._-]*(?::[0-9]*)?/?")
@@ -200,7 +224,7 @@ def _check_credentials(connection: ConnectionSettings) -> Iterator[Problem]:
                 f"SASL mechanism {connection.mechanism} needs the {what}.",
                 expected=f"the {what}",
                 found="none",
-                fix=f"Set the {what}" + (_SECRETLY if "password" in what else "."),
+                fix=_SET_BY[what],
             )
     if connection.mechanism == "AWS_MSK_IAM" and connection.protocol == "SASL_PLAINTEXT":
         yield setting_problem(

@@ -12,6 +12,8 @@ from headwater.model.problems import Problem, ProblemCode
 # librdkafka's own codes begin with an underscore.
 ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 TIMED_OUT = KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001
+REFUSED_SETTINGS = (KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG)
+"""Errors of brokers that do not accept the settings of a topic."""
 NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, ALL_BROKERS_DOWN)  # noqa: SLF001
 COORDINATOR_MOVING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,

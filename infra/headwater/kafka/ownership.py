@@ -15,10 +15,23 @@ from headwater.kafka.answering_broker import no_answer
 from headwater.kafka.bounded_records import BoundedTopic, ReadRecord, too_many_records
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
-from headwater.kafka.kafka_errors import NO_ANSWER, ClientMessage, is_denial, throttled_message
+from headwater.kafka.kafka_errors import (
+    NO_ANSWER,
+    REFUSED_SETTINGS,
+    ClientMessage,
+    is_denial,
+    throttled_message,
+)
 from headwater.model.acls import Operation, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
-from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipRecord, StackIdentity
+from headwater.model.records import (
+    OWNERSHIP_TOPIC,
+    RECORD_TOPIC_SETTINGS,
+    OwnershipLog,
+    OwnershipRecord,
+    StackIdentity,
+    settings_text,
+)
 from headwater.model.untrusted import (
     LARGEST_VALUE,
     MOST_BYTES,
@@ -123,6 +136,8 @@ class LatestRecords:
 
 def ownership_problem(error: KafkaError, operation: Operation) -> Problem:
     """Return the problem for ownership records that cannot be read or written, which needs `operation`."""
+    if error.code() in REFUSED_SETTINGS:
+        return _refused_topic(error)
     is_denied = is_denial(error)
     # The client asks for the coordinator of its group, although it has none.
     is_group = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
@@ -144,6 +159,23 @@ def ownership_problem(error: KafkaError, operation: Operation) -> Problem:
         fix=_GRANT.format(right, permission.command)
         if is_denied
         else "Run again. If the problem persists, check the brokers' logs.",
+    )
+
+
+def _refused_topic(error: KafkaError) -> Problem:
+    """Return the problem that a policy of the brokers refuses the settings of the topic."""
+    return Problem(
+        code=ProblemCode.REFUSED_BY_BROKERS,
+        summary=f"The brokers refuse to create the topic {OWNERSHIP_TOPIC}.",
+        topic=OWNERSHIP_TOPIC,
+        expected=settings_text(RECORD_TOPIC_SETTINGS),
+        found=f"{error.name()}: {error.str()}",
+        why="It shows which stack manages an application. Without it, two stacks could manage the same one, "
+        "and one of them delete its topics.",
+        fix="Have the policy of the brokers changed. Or create the topic without the other settings: "
+        f"`kafka-topics.sh --bootstrap-server BROKER --create --topic {OWNERSHIP_TOPIC} --partitions 1 "
+        "--config cleanup.policy=compact`. Grant Write on it to users of `pulumi up` only, because brokers "
+        "then accept records that are too large to be read.",
     )
 
 

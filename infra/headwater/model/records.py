@@ -35,6 +35,11 @@ def record_topic_changes(settings: Mapping[str, str], replication_factor: int) -
     return {key: value for key, value in expected.items() if settings.get(key) != value}
 
 
+def settings_text(settings: Mapping[str, str]) -> str:
+    """Return settings as Kafka's tools expect them: `key=value`, separated by commas."""
+    return ",".join(f"{key}={value}" for key, value in settings.items())
+
+
 @attrs.frozen
 class StackIdentity:
     """A stack. `id` is random and in the stack's state; it is empty before the first `pulumi up` with one.

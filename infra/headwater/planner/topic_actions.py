@@ -155,10 +155,11 @@ def _end_of_leftover(application: ActiveApplication, topic: RecordedTopic) -> tu
         return ActionKind.DELETE, "it was retired"
     if topic.name in leftovers.retire and not topic.is_sink:
         return ActionKind.RETIRE, "it is deleted once it is listed below `leftovers.delete`"
-    return ActionKind.KEEP, _ORPHANED
+    return ActionKind.KEEP, _LEFT_SINK if topic.is_sink else _ORPHANED
 
 
 _ORPHANED = "the topology no longer has it; it stays unless `leftovers` retires it"
+_LEFT_SINK = "the document no longer declares it; it stays; `leftovers.keep` removes it from the stack"
 _FORGOTTEN = "no longer on the cluster: removed from the record"
 
 

@@ -1,6 +1,8 @@
 """Runs programs of the toolchain with progress; their failures are errors of the toolchain."""
 
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,11 +22,19 @@ def _no_detail(line: str) -> None:
     del line
 
 
+class _StandardError(Console):
+    """Prints to standard error; if its reader is gone, the command continues without output."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 @attrs.frozen
 class Progress:
     """Write progress to standard error, so that the output of commands stays clean."""
 
-    console: Console = attrs.field(factory=lambda: Console(stderr=True, highlight=False))
+    console: Console = attrs.field(factory=lambda: _StandardError(stderr=True, highlight=False))
 
     def note(self, what: str) -> None:
         self.console.print(what, markup=False)

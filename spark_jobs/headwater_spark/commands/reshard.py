@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headwater.cli.console import ExitCode
+from headwater.cli.console import ExitCode, print_line
 from headwater.cli.options import Count, Setting, each_once, policies_option, read_policies
 from headwater.kafka.command_line import NamedCluster, NamedPath, cluster_options
 from headwater.toolchain import spark_java_options
@@ -234,24 +234,24 @@ def _open_spark(master: str | None, conf: Sequence[str], tasks: int | None) -> "
 def _print_result(result: "ReshardResult", *, checks_only: bool) -> None:
     id_ = result.application
     if not result.counts:
-        click.echo(f"{id_}: no state has to move. Nothing was changed.")
+        print_line(f"{id_}: no state has to move. Nothing was changed.")
     for topic, (before, after) in sorted(result.counts.items()):
-        click.echo(f"{topic}: {before} → {after} partitions")
+        print_line(f"{topic}: {before} → {after} partitions")
     for topic in result.join_buffers:
-        click.echo(
+        print_line(
             f"warning: {topic} has buffered records of a join. `headwater run` restores them. Kafka Streams "
             "does not: it loses them, or joins them without the table. Empty the buffer before you stop the "
             'application: see "Buffered records of joins" in docs/more-partitions.md.'
         )
     if result.counts and result.is_running:
-        click.echo(
+        print_line(
             f"{id_}: the state can move, as far as that can be checked while the application runs. "
             "Unprocessed records and open transactions are checked when it is stopped. Nothing was changed."
         )
     elif result.counts and checks_only:
-        click.echo(f"{id_}: the state can move. Nothing was changed.")
+        print_line(f"{id_}: the state can move. Nothing was changed.")
     elif result.counts:
-        click.echo(
+        print_line(
             f"{id_}: the state has moved ({result.written:,} changelog records). Start the application."
         )
 

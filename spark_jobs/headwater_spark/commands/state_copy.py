@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import ExitCode
+from headwater.cli.console import ExitCode, print_line
 from headwater.cli.options import Setting, policies_option, read_policies
 from headwater.compiler import StreamsConfig
 from headwater.kafka.command_line import NamedCluster, NamedPath, cluster_options
@@ -84,13 +84,13 @@ def copy(
         with interrupted_by_sigterm():
             deleted = undo_copy(found, connection, renames, report)
         for topic in deleted:
-            click.echo(f"{topic}: deleted")
-        click.echo(f"{id_}: the copy is undone. Start the old version.")
+            print_line(f"{topic}: deleted")
+        print_line(f"{id_}: the copy is undone. Start the old version.")
         context.exit(ExitCode.DONE)
     policies = read_policies(policy_files)
     with interrupted_by_sigterm():
         result = copy_state(found, connection, renames, report, policies=policies)
     for old, new in result.copies:
-        click.echo(f"{old} → {new}")
-    click.echo(f"{id_}: the state is copied ({result.records:,} records). Start the new version.")
+        print_line(f"{old} → {new}")
+    print_line(f"{id_}: the state is copied ({result.records:,} records). Start the new version.")
     context.exit(ExitCode.DONE)

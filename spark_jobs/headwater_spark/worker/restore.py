@@ -80,7 +80,13 @@ def restore_state(request: BatchRequest, partition: int, state: BatchedState, se
 def _clear_other_layouts(program: SubtopologyProgram, task: str, state: BatchedState) -> None:
     """Clear the stores whose entries have another layout than the program's; log which."""
     changelogs = {**program.source_changelogs, **program.changelogs}
-    for store in state.adopt_layouts(store_layouts(program), changelogs):
+    layouts = store_layouts(program)
+    if layouts and state.offsets() and not state.has_layouts():
+        _log.warning(
+            "local state of an earlier version used: it does not show whether stores were edited since then",
+            task=task,
+        )
+    for store in state.adopt_layouts(layouts, changelogs):
         if store in changelogs:
             _log.info(
                 "restoring store, because the layout of its entries has changed", task=task, store=store

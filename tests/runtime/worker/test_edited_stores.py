@@ -90,8 +90,12 @@ def test_state_of_a_version_without_layouts_is_used(
     with monkeypatch.context() as patched:
         patched.setattr(LocalState, "adopt_layouts", lambda *_: ())
         run(WINDOWS, tmp_path, 0)
-    assert run(WINDOWS, tmp_path, 1)[1] == 0
-    assert log.history[-1] == (2, 2)
+    with capture_logs() as logs:
+        assert run(WINDOWS, tmp_path, 1)[1] == 0
+        assert run(WINDOWS, tmp_path, 2)[1] == 0
+    assert log.history[-1] == (3, 3)
+    (line,) = [each for each in logs if "earlier version" in each["event"]]
+    assert (line["task"], line["log_level"]) == ("counted-0-0", "warning")
 
 
 def test_another_format_of_entries_is_restored(

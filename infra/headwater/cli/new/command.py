@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from click.core import ParameterSource
 
-from headwater.cli.console import json_text
+from headwater.cli.console import json_text, print_line
 from headwater.cli.new.project import (
     EXAMPLES,
     Forge,
@@ -97,12 +97,12 @@ def new(
         schema = {"topologies/.schema.json": json_text(published_schema("topology.v1"))}
         contents = {**project_files(project, read_template), **schema}
     write_project(folder, contents)
-    click.echo(f"Created {len(contents)} files in {folder}:")
+    print_line(f"Created {len(contents)} files in {folder}:")
     for path in contents:
-        click.echo(f"  {path}")
+        print_line(f"  {path}")
     if url.startswith("file:"):
-        click.echo(f"{_LOCAL_WHEEL.format(url=url)}", err=True)
-    click.echo(f"Continue with {shlex.quote(str(folder / 'README.md'))}.")
+        print_line(f"{_LOCAL_WHEEL.format(url=url)}", err=True)
+    print_line(f"Continue with {shlex.quote(str(folder / 'README.md'))}.")
 
 
 def _refuse_with_streams(context: click.Context) -> None:

@@ -125,6 +125,10 @@ class BatchedState:
         """Changelog topic → first offset that is not in the state yet."""
         return self._backend.latest().offsets
 
+    def has_layouts(self) -> bool:
+        """Return whether the layouts of the entries are known; earlier versions did not record them."""
+        return bool(self._backend.layouts())
+
     def adopt_layouts(self, layouts: Mapping[str, str], changelogs: Mapping[str, str]) -> tuple[str, ...]:
         """Clear the stores whose entries have another layout than in `layouts`; return their names.
 
