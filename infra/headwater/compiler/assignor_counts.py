@@ -9,7 +9,7 @@ its inputs.
 
 import heapq
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -48,8 +48,17 @@ class TopicGraph:
     read_by_name: frozenset[str]
 
     @classmethod
-    def of(cls, groups: Sequence[TopicGroup], external: Mapping[str, int]) -> "TopicGraph":
-        """Return the graph of `groups`; `external`: topic → partition count on the cluster."""
+    def of(
+        cls,
+        groups: Sequence[TopicGroup],
+        external: Mapping[str, int],
+        copartitioned: Iterable[frozenset[str]] = (),
+    ) -> "TopicGraph":
+        """Return the graph of `groups`; `external`: topic → partition count on the cluster.
+
+        Topics in `copartitioned` that no sub-topology reads have a count, too: topics of global tables that a
+        pattern matches.
+        """
         counting = tuple(group for group in groups if group.sources and not group.is_global)
         internal = {topic: details for group in counting for topic, details in group.repartition.items()}
         known = {topic: details.partitions for topic, details in internal.items() if details.partitions}
@@ -63,7 +72,9 @@ class TopicGraph:
                     writers[topic].append(group.id)
         by_name = {topic for group in counting for topic in group.sources if topic not in group.repartition}
         outside = by_name - internal.keys()
-        known.update((topic, external[topic]) for topic in outside if external.get(topic, 0) > 0)
+        unread = frozenset().union(*copartitioned) - by_name - internal.keys()
+        readers.update((topic, []) for topic in unread)
+        known.update((topic, external[topic]) for topic in outside | unread if external.get(topic, 0) > 0)
         return cls(
             groups=counting,
             readers={topic: tuple(ids) for topic, ids in readers.items()},

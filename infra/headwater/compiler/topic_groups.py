@@ -114,7 +114,8 @@ class TopicGroup:
     """The topics of a sub-topology (`TopicsInfo`), with full names.
 
     `sources` are external and repartition topics; `repartition` are the latter in the order in which the
-    assignor iterates over them. `changelogs`: changelog topic → store, including source topics that serve as
+    assignor iterates over them. A topic of a global table is a source of the global sub-topology only, also
+    if a pattern matches it. `changelogs`: changelog topic → store, including source topics that serve as
     changelog.
     """
 
@@ -178,7 +179,12 @@ def topic_groups(
     """Return one topic group for each node group, including global ones, which have no tasks."""
     stores = {store.name: store for store in topology.stores}
     owners = {name: store.connections[-1] for name, store in stores.items() if store.connections}
-    return tuple(_topic_group(group, stores, owners, sources, naming) for group in groups)
+    of_global = {topic for node in topology.global_nodes for topic in sources.topics.get(node, ())}
+    read = {
+        node: topics if node in topology.global_nodes else tuple(t for t in topics if t not in of_global)
+        for node, topics in sources.topics.items()
+    }
+    return tuple(_topic_group(group, stores, owners, Sources(read), naming) for group in groups)
 
 
 def _topic_group(

@@ -94,6 +94,19 @@ EXPLICIT_NAMING = Difference(
     "KIP-1111",
     "`ensure.explicit.internal.resource.naming` refuses generated names.",
 )
+GLOBAL_STORE_NOT_LOGGED = Difference(
+    "global-store-not-logged",
+    _since("4.1.0"),
+    "class Topology",
+    "`Topology#addGlobalStore` disables the logging of its store; before 4.1.0 it refuses a store with "
+    "logging.",
+)
+SESSION_WITHOUT_GAP = Difference(
+    "session-without-gap",
+    _since("4.1.0"),
+    "class SessionWindows",
+    "The inactivity gap of session windows may be 0.",
+)
 STORE_ADDED_AGAIN_STAYS_CONNECTED = Difference(
     "store-added-again-stays-connected",
     _since("4.2.2", "4.3.2"),
@@ -191,6 +204,8 @@ DIFFERENCES = (
     PROCESS_FIX,
     STREAMS_PROTOCOL,
     EXPLICIT_NAMING,
+    GLOBAL_STORE_NOT_LOGGED,
+    SESSION_WITHOUT_GAP,
     NO_UPGRADE_FROM_2_3,
     STORE_ADDED_AGAIN_STAYS_CONNECTED,
     FIRST_KEY_CHANGE_FOUND,

@@ -65,17 +65,22 @@ class QueryInput:
 
     topics: tuple[str, ...]
     patterns: tuple[str, ...]
+    """They match no topic of a global table."""
     resets: Mapping[str, OffsetReset]
     """Source node → policy."""
     ticks: bool
 
 
-def query_input(program: SubtopologyProgram) -> QueryInput:
-    """Return what a program reads; raises `ValueError` for an invalid reset policy."""
+def query_input(program: SubtopologyProgram, global_topics: Iterable[str] = ()) -> QueryInput:
+    """Return what a program reads, without global topics; raises `ValueError` for an invalid reset policy."""
+    excluded = "|".join(map(re.escape, sorted(global_topics)))
+    other_topic = f"(?!(?:{excluded})$)" if excluded else ""
     default = main_consumer_config(program.application.config, _OFFSET_RESET, "earliest")
     return QueryInput(
         topics=tuple(sorted(program.sources)),
-        patterns=tuple(pattern for pattern, _ in program.patterns),
+        patterns=tuple(
+            f"{other_topic}(?:{pattern})" if other_topic else pattern for pattern, _ in program.patterns
+        ),
         resets={
             node.name: OffsetReset.parse((node.reads.offset_reset if node.reads else None) or default)
             for node in program.nodes
@@ -117,12 +122,13 @@ class Layout:
         """Return the next version of this layout."""
         counted = [program.with_counts(partition_counts) for program in programs]
         parts = compiled.subtopologies
+        of_global = {topic for program in counted if program.is_global for topic in program.sources}
         return Layout(
             version=self.version + 1,
             partition_counts=partition_counts,
             topic_ids=topic_ids,
             programs={program.name: program for program in counted},
-            inputs={program.name: query_input(program) for program in counted},
+            inputs={program.name: query_input(program, of_global) for program in counted},
             repartition_topics=frozenset(topic for part in parts for topic in part.repartition_topics),
             native=frozenset(str(part.id) for part in parts if part.backend is Backend.NATIVE),
             processors={

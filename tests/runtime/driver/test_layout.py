@@ -22,8 +22,10 @@ topology:
 """
 
 
-def updated(before: Layout, counts: Mapping[str, int], ids: Mapping[str, str]) -> Layout:
-    loaded = load_text(_DOCUMENT, "shop.yaml")
+def updated(
+    before: Layout, counts: Mapping[str, int], ids: Mapping[str, str], text: str = _DOCUMENT
+) -> Layout:
+    loaded = load_text(text, "shop.yaml")
     assert not loaded.problems, loaded.problems
     document = loaded.documents[0]
     compiled = compile_document(document, counts)
@@ -46,6 +48,13 @@ def test_pattern_matches_the_existing_topics() -> None:
     after = updated(LAYOUT, {**COUNTS, "orders-asia": 1}, IDS)
     assert after.topics(name) == ("orders-asia", "orders-eu", "orders-us")
     assert (LAYOUT.version, after.version) == (1, 2)
+
+
+def test_pattern_does_not_match_the_topic_of_a_global_table() -> None:
+    document = _DOCUMENT.replace('"orders-.*"', '"(orders-|countr).*s"')
+    layout = updated(Layout(), COUNTS, IDS, document)
+    assert layout.topics(reading("orders-us", layout)) == ("orders-us",)
+    assert layout.parallelism(reading("orders-us", layout)) == 1
 
 
 def test_every_partition_has_the_reset_policy_of_its_source() -> None:

@@ -21,7 +21,7 @@ from headwater.compiler.dsl.handles import (
     Stream,
     call_name,
 )
-from headwater.compiler.dsl.messages import unsupported_call
+from headwater.compiler.dsl.messages import global_store_logged, unsupported_call
 from headwater.compiler.dsl.stores import Store, built_store, supplier_problems
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.model import operators as op
@@ -250,8 +250,11 @@ def _add_global_store(
 ) -> None:
     source = call.source_name if call.source_name is not None else f"{call.name}-source"
     processor = call.name if call.name is not None else source
+    store = _build_store(topology, call.store, at)
+    if store.logged and topology.refuses_logged_global_stores:
+        topology.problems.append(global_store_logged(store.name, at))
     topology.add_global_store(
-        _build_store(topology, call.store, at),
+        store,
         call.topic,
         source,
         processor,

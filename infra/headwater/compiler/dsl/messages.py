@@ -1,5 +1,6 @@
 """Constructors of the DSL's problems; errors name the exception that Kafka Streams throws (facts 8)."""
 
+from headwater.compiler.version_differences import GLOBAL_STORE_NOT_LOGGED
 from headwater.model.nodes import RepartitionTopic
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 
@@ -184,6 +185,17 @@ def global_store_nodes_alike(store: str, name: str, at: Location | None) -> Prob
         node=name,
         at=at,
         fix="Name them differently.",
+    )
+
+
+def global_store_logged(store: str, at: Location | None) -> Problem:
+    return topology_error(
+        f"Global store {store} has logging enabled.",
+        node=store,
+        expected="logging: false",
+        found=f"logging, which `addGlobalStore` refuses before {GLOBAL_STORE_NOT_LOGGED.since_text}",
+        at=at,
+        fix=f"Set `logging: false` of store {store}: its topic serves as changelog.",
     )
 
 

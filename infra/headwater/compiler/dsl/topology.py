@@ -42,8 +42,12 @@ class _AddedStore:
 class TopologyUnderConstruction:
     """Adds nodes and stores in order with the checks of Kafka Streams, and collects all problems."""
 
-    def __init__(self, *, keeps_connections: bool = False) -> None:
+    def __init__(
+        self, *, keeps_connections: bool = False, refuses_logged_global_stores: bool = False
+    ) -> None:
         self._keeps_connections = keeps_connections
+        self.refuses_logged_global_stores = refuses_logged_global_stores
+        """Whether `Topology#addGlobalStore` refuses a store with logging; the DSL disables it."""
         self.problems: list[Problem] = []
         self._nodes: dict[str, SourceNode | _Processor | SinkNode] = {}
         self._global_nodes: set[str] = set()

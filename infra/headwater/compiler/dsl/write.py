@@ -31,7 +31,10 @@ from headwater.compiler.dsl.messages import ARGUMENT, topology_error
 from headwater.compiler.dsl.stores import LazyStore, Store
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS
-from headwater.compiler.version_differences import STORE_ADDED_AGAIN_STAYS_CONNECTED
+from headwater.compiler.version_differences import (
+    GLOBAL_STORE_NOT_LOGGED,
+    STORE_ADDED_AGAIN_STAYS_CONNECTED,
+)
 from headwater.model import behaviors as does
 from headwater.model.behaviors import (
     Behavior,
@@ -48,7 +51,8 @@ from headwater.model.nodes import RepartitionTopic
 def write(builder: Builder) -> TopologyUnderConstruction:
     """Return the topology with all nodes that are reachable from the root and have all parents written."""
     topology = TopologyUnderConstruction(
-        keeps_connections=STORE_ADDED_AGAIN_STAYS_CONNECTED.is_in(builder.config.version)
+        keeps_connections=STORE_ADDED_AGAIN_STAYS_CONNECTED.is_in(builder.config.version),
+        refuses_logged_global_stores=not GLOBAL_STORE_NOT_LOGGED.is_in(builder.config.version),
     )
     for topic in builder.foreign_key_topics:
         topology.add_foreign_key_topic(topic)

@@ -9,6 +9,7 @@ from headwater.compiler.version_differences import (
     DIFFERENCES,
     EXPLICIT_NAMING,
     FIRST_KEY_CHANGE_FOUND,
+    GLOBAL_STORE_NOT_LOGGED,
     JOIN_CHANGELOGS_DELETED,
     JOIN_STORES_WITH_HEADERS,
     NO_OLD_GUARANTEES,
@@ -17,6 +18,7 @@ from headwater.compiler.version_differences import (
     OLDER_DIFFERENCES,
     PROCESS_FIX,
     READ_ONLY_STORES,
+    SESSION_WITHOUT_GAP,
     STORE_ADDED_AGAIN_STAYS_CONNECTED,
     STORES_OF_SUPPLIERS_FIRST,
     STREAMS_PROTOCOL,
@@ -35,6 +37,7 @@ _LAST_OLD_SUBSCRIPTIONS = "3.3"
 _SHOWN = (
     READ_ONLY_STORES,  # a new call
     *(OFFSET_RESETS, NO_OLD_GUARANTEES, STREAMS_PROTOCOL, EXPLICIT_NAMING, NO_UPGRADE_FROM_2_3),
+    *(GLOBAL_STORE_NOT_LOGGED, SESSION_WITHOUT_GAP),  # refused before
     *(TOPIC_READ_TWICE, JOIN_CHANGELOGS_DELETED),
 )
 """Differences that do not change what an application builds, or that its config or its text shows."""

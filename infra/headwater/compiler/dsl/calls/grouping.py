@@ -29,6 +29,7 @@ from headwater.compiler.dsl.stores import (
     key_value_store,
     windowed_store,
 )
+from headwater.compiler.version_differences import SESSION_WITHOUT_GAP
 from headwater.model import operators as op
 from headwater.model.behaviors import Aggregation as Functions
 from headwater.model.behaviors import AggregationKind, MapRecord, StreamAggregate, TableAggregate
@@ -76,7 +77,11 @@ def windowed_by(builder: Builder, on: GroupedStream, call: op.WindowedBy) -> Han
 
 def check_window(builder: Builder, window: Window) -> None:
     """Check a window as the constructors of the window classes do."""
-    for option, expected, found in _wrong_options(window):
+    wrong = _wrong_options(window)
+    no_gap = isinstance(window, SessionWindow) and window.gap_ms == 0
+    if no_gap and not SESSION_WITHOUT_GAP.is_in(builder.config.version):
+        wrong.append(("gap", "more than 0ms", 0))
+    for option, expected, found in wrong:
         builder.reject(
             topology_error(
                 f"The window's {option} is out of range.",
