@@ -98,6 +98,18 @@ def test_settings_of_many_topics_are_read_as_written(topics: list[dict[str, Fact
     assert read == {f"t{at}": settings for at, settings in enumerate(topics)}
 
 
+def test_topics_share_equal_settings() -> None:
+    """More different settings than are compared with the next topic."""
+    different: list[dict[str, Facts]] = [{"a": (str(each), 1, {}), "b": ("x", 5, {})} for each in range(20)]
+    topics = [different[each] for each in (*range(20), 19, 12, 0)]
+    answer = encoded_answer(*(encoded_topic(f"t{at}", 0, settings) for at, settings in enumerate(topics)))
+    found = topic_configs([f"t{at}" for at in range(len(topics))], ResponseReader(answer))
+    assert found["t20"] is found["t19"]
+    assert found["t21"] is found["t12"]
+    read = {name: facts_of(config) for name, config in found.items() if not isinstance(config, KafkaError)}
+    assert read == {f"t{at}": settings for at, settings in enumerate(topics)}
+
+
 @given(_TOPICS, st.data())
 def test_a_short_answer_is_refused(topics: list[dict[str, Facts]], data: st.DataObject) -> None:
     answer = b"\x00" * 4 + compact_array(

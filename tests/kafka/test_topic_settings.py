@@ -27,7 +27,7 @@ def entry(name: str, value: str | None, source: ConfigSource = _OWN, **synonyms:
 
 def defaults(own: ConfigEntry, *broker: ConfigEntry) -> Mapping[str, str]:
     settings = TopicSettings()
-    settings.add("topic", {own.name: own})
+    settings.add(["topic"], {own.name: own})
     return settings.all_defaults({each.name: each for each in broker})
 
 

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from headwater.spec import load_text
 from headwater.spec.build_document import build_document
 from headwater.spec.locations import NO_POSITION, RawDocument
-from headwater.spec.schema import Schema, document_schema, resolve
+from headwater.spec.schema import Schema, document_schema, find_violations, resolve
 from headwater.spec.schema_problems import schema_problems
 
 _MAX_DEPTH = 7
@@ -133,6 +133,17 @@ def test_problems_are_reported_exactly_if_the_schema_is_violated(data: Any) -> N
 
     assert bool(found) is not PUBLISHED.is_valid(data)
     assert all(problem.summary and problem.expected and problem.found and problem.fix for problem in found)
+
+
+@given(damaged())
+def test_violations_are_where_jsonschema_finds_them(data: Any) -> None:  # noqa: ANN401 - any value
+    found = [(each.path, each.keyword, each.value, each.schema_path) for each in find_violations(data)]
+    expected = [
+        (tuple(each.absolute_path), each.validator, each.instance, tuple(each.absolute_schema_path))
+        for each in PUBLISHED.iter_errors(data)
+    ]
+
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
 
 @given(documents())

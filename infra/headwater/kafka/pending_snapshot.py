@@ -307,8 +307,11 @@ def _add_settings(
     settings: TopicSettings, configs: "TopicConfigs", denied: list[Problem], purpose: str
 ) -> None:
     what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
+    equal: dict[int, tuple[list[str], TopicConfig]] = {}
     for name, config in successes(configs.items(), what, denied, right, purpose=purpose):
-        settings.add(name, config)
+        equal.setdefault(id(config), ([], config))[0].append(name)
+    for names, config in equal.values():
+        settings.add(names, config)
 
 
 def _is_requested(name: str, request: SnapshotRequest) -> bool:

@@ -1,8 +1,8 @@
 """The settings of topics: the request, the values in its answer, and the brokers' defaults that they show."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import attrs
 from confluent_kafka import KafkaError
@@ -17,13 +17,14 @@ from headwater.model.broker_defaults import BROKER_DEFAULTS
 
 TopicConfig = Mapping[str, ConfigEntry]
 TopicConfigs = Mapping[str, TopicConfig | KafkaError]
-"""Topic name → its settings by name. Topics share equal entries."""
+"""Topic name → its settings by name. Topics share equal settings."""
 
+T = TypeVar("T")
 DESCRIBE_CONFIGS = Message("DescribeConfigs", 32, 4, 4)
 _TOPIC = b"\x02"
 _ALL = b"\x00"
 _MOST_KNOWN = 8
-"""Different values of a setting that are compared with the bytes of the next topic."""
+"""Different settings, of whole topics or single ones, that are compared with the bytes of the next topic."""
 
 # The library annotates the enum and gives its number.
 _SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
@@ -40,10 +41,10 @@ def describe_topic_configs(names: Iterable[str]) -> bytes:
 def topic_configs(names: Collection[str], reader: ResponseReader) -> TopicConfigs:
     """Return the answer to DescribeConfigs for these topics.
 
-    Topics have about 35 settings, and most topics have equal settings. So the bytes of a setting are first
-    compared with the settings of the topics before: reading each would take fifty times as long. Raises
-    `ValueError` if it is no answer, or names other topics: a topic that is missing in it would look as if it
-    did not exist.
+    Topics have about 35 settings, and most topics have equal settings. So the bytes of all settings of a
+    topic, and then of each setting, are first compared with the settings of the topics before: reading each
+    would take hundreds of times as long. Raises `ValueError` if it is no answer, or names other topics: a
+    topic that is missing in it would look as if it did not exist.
     """
     reader.skip(4)  # throttle time
     entries = _Entries(reader)
@@ -62,27 +63,33 @@ def topic_configs(names: Collection[str], reader: ResponseReader) -> TopicConfig
 
 
 class _Entries:
-    """Reads the settings of one topic after the other; `_known` is position → bytes read there → entry."""
+    """Reads the settings of one topic after the other.
+
+    `_topics` is bytes of all settings of a topic → settings, `_known` is position → bytes read there → entry.
+    """
 
     def __init__(self, reader: ResponseReader) -> None:
         self._reader = reader
+        self._topics: dict[bytes, TopicConfig] = {}
         self._known: defaultdict[int, dict[bytes, ConfigEntry]] = defaultdict(dict)
 
     def read(self) -> TopicConfig:
-        reader = self._reader
-        config: dict[str, ConfigEntry] = {}
-        for position in range(reader.unsigned() - 1):
-            known = self._known[position]
-            read = reader.take_known(known)
-            if read is None:
-                read, entry = reader.read_with_bytes(self._entry)
-                if len(known) >= _MOST_KNOWN:
-                    del known[next(iter(known))]
-                known[read] = entry
-            else:
-                entry = known[read]
-            config[entry.name] = entry
-        return config
+        return self._read_once(self._topics, self._topic)
+
+    def _topic(self) -> TopicConfig:
+        count = self._reader.unsigned() - 1
+        entries = (self._read_once(self._known[position], self._entry) for position in range(count))
+        return {entry.name: entry for entry in entries}
+
+    def _read_once(self, known: dict[bytes, T], read: Callable[[], T]) -> T:
+        """Return what is next; `read` reads it, unless its bytes are among the `known` ones."""
+        found = self._reader.take_known(known)
+        if found is None:
+            found, item = self._reader.read_with_bytes(read)
+            if len(known) >= _MOST_KNOWN:
+                del known[next(iter(known))]
+            known[found] = item
+        return known[found]
 
     def _entry(self) -> ConfigEntry:
         reader = self._reader
@@ -123,12 +130,11 @@ class TopicSettings:
     defaults: dict[str, str] = attrs.field(factory=dict)
     synonyms: dict[str, ConfigEntry] = attrs.field(factory=dict)
 
-    def add(self, name: str, config: Mapping[str, ConfigEntry]) -> None:
-        """Add the settings of one topic."""
-        self.own[name] = {
-            k: entry.value or "" for k, entry in config.items() if entry.source == _SET_ON_TOPIC
-        }
-        self.synonyms.update((k, config[k]) for k in self.own[name] if k not in self.synonyms)
+    def add(self, names: Iterable[str], config: Mapping[str, ConfigEntry]) -> None:
+        """Add the settings of topics that have the same ones."""
+        own = {k: entry.value or "" for k, entry in config.items() if entry.source == _SET_ON_TOPIC}
+        self.own.update(dict.fromkeys(names, own))
+        self.synonyms.update((k, config[k]) for k in own if k not in self.synonyms)
         if not config.keys() <= self.defaults.keys():
             others = {k: entry.value for k, entry in config.items() if entry.source != _SET_ON_TOPIC}
             self.defaults.update({key: value for key, value in others.items() if value is not None})

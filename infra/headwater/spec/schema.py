@@ -101,11 +101,49 @@ def _is_whole(_: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+class _Parts:
+    """The keywords that check the parts of a value, with one validator for each part of a schema.
+
+    `jsonschema` creates a validator for each value, which takes half of the time of a check.
+    """
+
+    def __init__(self) -> None:
+        self._validators: dict[int, Validator] = {}
+
+    def properties(
+        self, validator: Validator, properties: Schema, value: object, _: object
+    ) -> Iterator[ValidationError]:
+        if isinstance(value, dict):
+            for name, schema in properties.items():
+                if name in value:
+                    for error in self._validator(validator, schema).iter_errors(value[name]):
+                        error.schema_path.appendleft(name)
+                        error.path.appendleft(name)
+                        yield error
+
+    def items(
+        self, validator: Validator, schema: Schema, value: object, _: object
+    ) -> Iterator[ValidationError]:
+        if isinstance(value, list):
+            each = self._validator(validator, schema)
+            for index, item in enumerate(value):
+                for error in each.iter_errors(item):
+                    error.path.appendleft(index)
+                    yield error
+
+    def _validator(self, validator: Validator, schema: Schema) -> Validator:
+        found = self._validators.get(id(schema))
+        if found is None:  # it keeps `schema`, so no other part gets its id
+            found = self._validators[id(schema)] = validator.evolve(schema=schema)
+        return found
+
+
 @cache
 def _validator_of(schema: str) -> Validator:
+    parts = _Parts()
     kind = validators.extend(  # type: ignore[no-untyped-call]
         Draft202012Validator,
-        {"pattern": _check_pattern},
+        {"pattern": _check_pattern, "properties": parts.properties, "items": parts.items},
         type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
     )
     validator: Validator = kind(_inline_references(published_schema(schema)))
