@@ -64,8 +64,8 @@ _QUICK_JVM = (
 )
 _INTERPRETED = (
     # Compiling the code of a batch takes longer than interpreting it for its few rows.
-    # Tests with `generated_code`, and the processes of `runtime/spark/programs`, use Spark's defaults;
-    # with HEADWATER_GENERATED_CODE, as in `make fuzz`, all tests do.
+    # Tests with `generated_code`, of `spark-submit`, of large batches and of hosts use Spark's defaults; with
+    # HEADWATER_GENERATED_CODE, as in `make fuzz`, all tests do.
     "-Dspark.sql.codegen.wholeStage=false",
     "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
 )

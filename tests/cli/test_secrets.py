@@ -166,7 +166,7 @@ def test_secrets_from_environment_and_file(
     secured: Broker,
     every_format: bool,  # noqa: FBT001 - parameter of a test
 ) -> None:
-    """Each format is written with the secrets of one source, or, if `every_format`, of both."""
+    """Formats and failures are written with the secrets of one source, or, if `every_format`, of both."""
     outputs, folder = Outputs(), deployment.stack.folder
     deployment.cluster.create(deployment.repartition, 9)
     file = folder / "client.properties"
@@ -178,20 +178,22 @@ def test_secrets_from_environment_and_file(
     }
     codes: dict[str, set[int]] = {}
     run = partial(outputs.run, folder=folder)
-    for case, (by_environment, by_file, server) in given.items():
+    for offset, (case, (by_environment, by_file, server)) in enumerate(given.items()):
         file.write_text(_properties(secured, by_file, server))
         own = _environment(secured, by_environment, server)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             done: list[Future[int]] = []
-            for command in _connecting():
+            for position, command in enumerate(_connecting()):
                 lines = _on_cluster(command, deployment.id)
                 for number, line in enumerate(lines if case == "right" else lines[:1]):
-                    both = every_format or len(lines) == 1 or case != "right"
+                    both = every_format or (len(lines) == 1 and case == "right")
+                    # A command is refused with one source, and unreachable with the other one.
+                    source = number if case == "right" else position + offset
                     # With a server on the command line, the other settings are read from the environment.
                     server_option = ("--bootstrap-server", own["HEADWATER_BOOTSTRAP_SERVERS"])
-                    if both or number % 2 == 0:
+                    if both or source % 2 == 0:
                         done.append(pool.submit(run, own, *line, *server_option))
-                    if both or number % 2 == 1:
+                    if both or source % 2 == 1:
                         done.append(pool.submit(run, {}, *line, "--command-config", str(file)))
         codes[case] = {each.result() for each in done}
     file.unlink()

@@ -14,6 +14,7 @@ import pyspark
 import pytest
 from kubernetes_validate import validate  # type: ignore[import-untyped]
 
+from headwater.toolchain import spark_java_options
 from tests.deploy.conftest import DEPLOY, ROOT
 from tests.deploy.test_runtime_kubernetes import accepted_by_run_main
 from tests.quick_java import QUICK_JAVA
@@ -21,7 +22,6 @@ from tests.quick_java import QUICK_JAVA
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 _SECONDS = 120
-_JAVA_OPTIONS = dict.fromkeys(("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"), " ".join(QUICK_JAVA))
 
 
 class _ApiServer(ThreadingHTTPServer):
@@ -84,7 +84,12 @@ def test_the_driver_runs_the_application_in_the_image(api_server: _ApiServer, tm
     done = subprocess.run(
         [Path(pyspark.__file__).parent / "bin" / program, *arguments],
         cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **_JAVA_OPTIONS},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "SPARK_LAUNCHER_OPTS": " ".join(QUICK_JAVA),
+            "SPARK_SUBMIT_OPTS": " ".join((*QUICK_JAVA, *spark_java_options())),
+        },
         capture_output=True,
         text=True,
         timeout=_SECONDS,

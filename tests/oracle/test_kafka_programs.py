@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress, run_logged
 from headwater.toolchain.streams_library import ensure_streams_library
 from tests.oracle.exported_documents import export_differences, loaded
-from tests.oracle.kafka_streams import Run, answer_of, built_program
+from tests.oracle.kafka_streams import Run, answer_of, built_program, may_differ
+from tests.oracle.kept_answers import kept_answers
 from tests.quick_java import QUICK_JAVA
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
@@ -110,19 +111,38 @@ def program_jars(version: str, *, with_examples: bool) -> Path:
 
 
 def exported_program(program: Program, version: str, folder: Path) -> Mapping[str, Any]:
-    """Run a program in `folder` until it constructs KafkaStreams; return the answer of the Java program."""
+    """Run a program in `folder` until it constructs KafkaStreams; return the answer of the Java program.
+
+    An answer that was kept is returned instead.
+    """
     java, built = built_program(version)
     jars = program_jars(version, with_examples=version == WITH_EXAMPLES)
+    kept = kept_answers(java, built, jars, ensure_streams_library().parent)
+    request = json.dumps([_MAIN, program.main, program.arguments, dict(program.properties)])
+    known = None if kept is None else kept.find(request)
+    command: Sequence[str | Path] = [java, *QUICK_JAVA, "-cp", _class_path(built, jars), _MAIN]
+    answer = known or _answer(program, command, folder)
+    content: Mapping[str, Any] = json.loads(answer)
+    if kept is not None and known is None and not may_differ(content):
+        kept.keep(request, answer)
+    return content
+
+
+def _class_path(built: Path, jars: Path) -> str:
     class_path = [
         *(str(built / "classes"), str(ensure_streams_library())),
         *map(str, sorted((built / "jars").glob("*.jar"))),
         *map(str, sorted(jars.glob("*.jar"))),
     ]
+    return os.pathsep.join(class_path)
+
+
+def _answer(program: Program, command: Sequence[str | Path], folder: Path) -> str:
     properties, answer = folder / "program.properties", folder / "answer.json"
     properties.write_text("".join(f"{key}={value}\n" for key, value in program.properties.items()))
     arguments = [str(properties) if each == "PROPERTIES" else each for each in program.arguments]
     done = subprocess.run(
-        [java, *QUICK_JAVA, "-cp", os.pathsep.join(class_path), _MAIN, answer, program.main, *arguments],
+        [*command, answer, program.main, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -130,8 +150,7 @@ def exported_program(program: Program, version: str, folder: Path) -> Mapping[st
         check=False,
     )
     assert answer.exists(), done.stdout + done.stderr
-    content: Mapping[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    return content
+    return answer.read_text(encoding="utf-8")
 
 
 def runs_of(content: Mapping[str, Any], application_id: str) -> tuple[Run, ...]:

@@ -40,7 +40,7 @@ def test_pulumi_commands_that_delete_or_replace_are_refused(deployment: Deployme
     deployment.is_clean()
 
 
-@pytest.mark.parametrize("protect", ["true", "false"])
+@pytest.mark.parametrize("protect", ["true", pytest.param("false", marks=pytest.mark.soak)])
 def test_an_imported_topic_is_not_deleted_and_leaves_the_state_as_advised(
     deployment: Deployment, protect: str
 ) -> None:

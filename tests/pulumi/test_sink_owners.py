@@ -1,7 +1,8 @@
 """A managed sink moves to another application of the stack, with states of this version and the one before.
 
 `states` has states that the version before wrote: before a move, and after its `up` had failed with
-`Duplicate resource URN` and had created the new internal topics.
+`Duplicate resource URN` and had created the new internal topics. In `make test`, sinks move with the states
+of failed runs and of this version, and a stack of the version before keeps its topics.
 """
 
 import json
@@ -93,7 +94,9 @@ def _name(resource: dict[str, str]) -> str:
     return resource["urn"].rpartition("::")[2]
 
 
-@pytest.mark.parametrize("state", [None, "rename_before", "rename_stuck"])
+@pytest.mark.parametrize(
+    "state", [None, pytest.param("rename_before", marks=pytest.mark.soak), "rename_stuck"]
+)
 def test_a_sink_moves_with_a_renamed_application(deployment: Deployment, state: str | None) -> None:
     applications = Applications(deployment, attrs.evolve(deployment, id=f"{deployment.id}-v2"))
     if state is None:
@@ -107,7 +110,7 @@ def test_a_sink_moves_with_a_renamed_application(deployment: Deployment, state: 
     assert set(deployment.stack.topics()) == {*applications.owner.topics, applications.sink}
 
 
-@pytest.mark.parametrize("state", [None, "move_before", "move_stuck"])
+@pytest.mark.parametrize("state", [None, pytest.param("move_before", marks=pytest.mark.soak), "move_stuck"])
 def test_a_sink_moves_to_another_document(deployment: Deployment, state: str | None) -> None:
     applications = Applications(deployment, attrs.evolve(deployment, id=f"other-{deployment.id}"))
     if state is None:

@@ -132,7 +132,7 @@ def test_a_running_application_follows_its_source_topic(
     jvm.close(application.id)
 
 
-@_with_oldest_and_newest
+@_with_newest
 @pytest.mark.parametrize("clocks", [1, 150], ids=["plain", "deflated"])
 def test_an_application_does_not_start_while_a_reshard_is_not_complete(
     jvm: Applications, application: TestedApplication, clocks: int

@@ -1,5 +1,6 @@
 """The wheel of this repository, installed where the repository is out of reach."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -19,13 +20,21 @@ _ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
-        cwd=_ROOT,
-        capture_output=True,
-        check=True,
-    )
+    """Return the wheel, which one worker of the run builds."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / "wheel"
+    with (shared / "wheel.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            draft = tmp_path_factory.mktemp("dist")
+            subprocess.run(
+                [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", draft],
+                cwd=_ROOT,
+                capture_output=True,
+                check=True,
+            )
+            draft.rename(folder)
     (built,) = folder.glob("*.whl")
     return built
 

@@ -7,12 +7,14 @@ import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 
+from headwater.toolchain import spark_java_options
 from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KafkaDistribution
@@ -30,7 +32,6 @@ START_SECONDS = 300.0
 _ROOT = Path(__file__).parents[3]
 _JARS = Path(pyspark.__file__).parent / "jars"
 _BROKER_PORT, _CONTROLLER_PORT, _MASTER_PORT, _HTTP_PORT = 9092, 9093, 7077, 8090
-_QUICK = (*QUICK_JAVA, "-Xshare:auto")
 
 
 class SparkHosts:
@@ -140,7 +141,7 @@ class SparkHosts:
             "spark.driver.host": host.address,
             "spark.driver.memory": "600m",
             "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": " ".join(_QUICK),
+            "spark.executor.extraJavaOptions": " ".join(_java_options()),
         }
         return [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
 
@@ -152,7 +153,9 @@ class SparkHosts:
     def _java(self, host: Host, main: str, *arguments: str) -> None:
         java = shutil.which("java")
         assert java is not None
-        self.start_program(host, [java, *_QUICK, "-Xmx192m", "-cp", str(_JARS / "*"), main, *arguments])
+        self.start_program(
+            host, [java, *_java_options(), "-Xmx192m", "-cp", str(_JARS / "*"), main, *arguments]
+        )
 
     def _log_file(self, host: Host) -> Path:
         return self.folder / f"{host.name}.log"
@@ -170,7 +173,7 @@ class SparkHosts:
             "SPARK_SCALA_VERSION": "2.13",
             "SPARK_LOCAL_IP": host.address,
             "SPARK_LOCAL_DIRS": str(host.disk / "tmp"),
-            "SPARK_SUBMIT_OPTS": " ".join(_QUICK),
+            "SPARK_SUBMIT_OPTS": " ".join(_java_options()),
             "TMPDIR": str(host.disk / "tmp"),
         }
 
@@ -193,6 +196,12 @@ class Driver:
         """Return the sum of a counter of all sub-topologies, as `recordsRestored`, once a client answers."""
         parts = until(lambda: self.status().get("runtime", {}).get("subtopologies", ()), START_SECONDS)
         return sum(part.get(name, 0) for part in parts)
+
+
+@cache
+def _java_options() -> tuple[str, ...]:
+    """Return options for short programs, with the archive of Spark's classes: six of them start it."""
+    return (*QUICK_JAVA, "-Xshare:auto", *spark_java_options())
 
 
 @contextmanager

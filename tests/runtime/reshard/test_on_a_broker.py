@@ -112,7 +112,7 @@ def _run(app: StoppedApplication, *words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.soak)])
 def test_a_signal_that_interrupts_a_reshard_says_how_to_complete_it(
     number: signal.Signals, kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -18,11 +18,18 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.engine.records import InputRecord, OutputRecord
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.processes import descendants, is_running, kill_groups, python_workers
+from tests.runtime.spark.processes import (
+    all_ended,
+    descendants,
+    is_running,
+    jvm,
+    kill_groups,
+    python_workers,
+)
 from tests.runtime.spark.programs import SUBMIT, java_options
 
 TIMEOUT_SECONDS = 600.0
-_END_SECONDS = 60.0
+_END_SECONDS = 120.0
 _ROOT = Path(__file__).parents[3]
 KEYS = 50
 _PARTITIONS = 2
@@ -276,6 +283,15 @@ def kill_all(process: "subprocess.Popen[bytes]") -> None:
     kill_groups(process.pid)
     process.wait()
     assert until(lambda: not any(map(is_running, started)), _END_SECONDS)
+
+
+def kill_driver(process: "subprocess.Popen[bytes]") -> None:
+    """Kill the driver alone. Its JVM, whose standard input is closed then, and their child processes end."""
+    started = list(descendants(process.pid))
+    assert jvm(process.pid) in started
+    process.kill()
+    process.wait()
+    assert until(lambda: all_ended(started), _END_SECONDS)
 
 
 def kill_worker(process: "subprocess.Popen[bytes]") -> None:

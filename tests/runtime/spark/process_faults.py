@@ -23,6 +23,7 @@ class Fault(Enum):
     DRIVER = "the driver's process group is killed"
     DISK = "the driver's process group is killed, and its checkpoint and state are lost"
     JVM = "the JVM is killed alone"
+    JVM_AND_DISK = "the JVM is killed alone, and the checkpoint and state of its driver are lost"
     WORKER = "a Python worker is killed"
     EXECUTOR = "an executor is killed"
     BROKER_KILL = "the broker is killed and started"
@@ -38,10 +39,12 @@ def cause_fault(
             kill_all(process)
         case Fault.DISK:
             kill_all(process)
-            for name in ("checkpoint", "state"):
-                shutil.rmtree(application.folder / name)
+            _lose_disk(application)
         case Fault.JVM:
             _kill_jvm(application, process)
+        case Fault.JVM_AND_DISK:
+            _kill_jvm(application, process)
+            _lose_disk(application)
         case Fault.WORKER:
             kill_worker(process)
         case Fault.EXECUTOR:
@@ -54,6 +57,11 @@ def cause_fault(
             application.broker.pause()
             time.sleep(draw.uniform(0.5, 12))
             application.broker.resume()
+
+
+def _lose_disk(application: ProcessApplication) -> None:
+    for name in ("checkpoint", "state"):
+        shutil.rmtree(application.folder / name)
 
 
 def _kill_jvm(application: ProcessApplication, process: "subprocess.Popen[bytes]") -> None:

@@ -97,8 +97,9 @@ class Application:
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_SUBMIT_OPTS": java_options(),  # with Spark's own settings, as at users
         }
+        if command[0] == str(SUBMIT):
+            environment["SPARK_SUBMIT_OPTS"] = java_options()  # with Spark's own settings, as at users
         with (self.folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
                 command, cwd=self.folder, stdout=log, stderr=log, env=environment, start_new_session=True

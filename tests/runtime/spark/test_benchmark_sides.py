@@ -47,6 +47,7 @@ def programs(
         yield [PlainPySpark(spark, servers, folder, topics), streams, Headwater(spark, servers, folder)]
 
 
+@pytest.mark.soak  # `test_all_programs_count_the_same` runs all programs, too
 def test_all_programs_map_to_the_same_values(programs: list[Program], topics: Topics) -> None:
     workload = Workload(name="map", operator="map", chains=2)
     expected = sorted(b"VALUE-%d" % number for number in range(_RECORDS // 2))

@@ -32,7 +32,13 @@ from tests.runtime.spark.growing_processes import (
 )
 from tests.runtime.spark.joined_tables import TOPOLOGY, JoinedTables
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.process_application import TIMEOUT_SECONDS, kill, kill_all, kill_worker
+from tests.runtime.spark.process_application import (
+    TIMEOUT_SECONDS,
+    kill,
+    kill_all,
+    kill_driver,
+    kill_worker,
+)
 from tests.runtime.spark.processes import executors
 
 if TYPE_CHECKING:
@@ -245,7 +251,8 @@ def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
 ) -> None:
     """The driver is killed while an added processor restores its state, and in the cut or later.
 
-    A Python worker is killed in each phase of the second run, and after the expansion.
+    A Python worker is killed when partitions were added, in each phase of the second run, and after the
+    expansion.
     """
     for attempt in range(_ATTEMPTS):
         folder = tmp_path / str(attempt)
@@ -280,13 +287,15 @@ def _kill_until_expanded(application: ExpandingApplication) -> None:
 def _is_killed_in_warm_up(application: ExpandingApplication) -> bool:
     """Run the application, expand its topics, and kill it while an added processor restores its state.
 
-    Return whether the cut had not begun when the status was read: a busy machine may read it later.
+    The driver is killed alone. Return whether the cut had not begun when the status was read: a busy machine
+    may read it later.
     """
     folders = application.folder / "state" / "counted"
     with running(application) as (process, logged):
         endpoint = await_running(application, logged)
         application.await_results(process)
         application.expand_topics()
+        kill_worker(process)
 
         def is_warm() -> bool:
             status = processors_status(endpoint)
@@ -298,7 +307,7 @@ def _is_killed_in_warm_up(application: ExpandingApplication) -> bool:
         assert until(is_warm, TIMEOUT_SECONDS), application.log()
         assert process.poll() is None, application.log()
         status = processors_status(endpoint)
-        kill_all(process)
+        kill_driver(process)
     _log.info("killed", **status)
     return (status.get("phase"), status.get("processors")) == ("catch-up", 2)
 

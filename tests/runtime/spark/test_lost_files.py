@@ -42,9 +42,8 @@ def test_a_checkpoint_can_be_deleted_while_the_application_runs(
     """Spark's warnings and ours of lost data appear for real losses only."""
     with cluster.application(COUNT, {"processing.guarantee": guarantee}) as running, capture_logs() as log:
         running.application.start()
-        expected = 0
+        expected = feed_and_check(running, 2, 0)
         for part in parts:
-            expected = feed_and_check(running, 2, expected)
             running.application.wait_until_idle()  # else Spark may write to the folder that is deleted
             assert delete(cluster.folder / "checkpoint" / running.id, part)
             expected = feed_and_check(running, 2, expected)
@@ -84,7 +83,7 @@ def test_offsets_that_the_brokers_have_forgotten_are_read_from_the_checkpoint(cl
         assert until(lambda: running.values() == [b"<1>", b"<2>", b"<3>"], TIMEOUT_SECONDS), running.values()
 
 
-@pytest.mark.parametrize("guarantee", [_AT_LEAST_ONCE, _EXACTLY_ONCE])
+@pytest.mark.parametrize("guarantee", [pytest.param(_AT_LEAST_ONCE, marks=pytest.mark.soak), _EXACTLY_ONCE])
 def test_offsets_of_idle_partitions_are_renewed_while_the_application_runs(
     cluster: Cluster, guarantee: str
 ) -> None:

@@ -59,13 +59,15 @@ def test_process_ends_with_a_problem_when_its_jvm_dies(application: Application,
     assert "Traceback" not in log
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGKILL, pytest.param(signal.SIGHUP, marks=pytest.mark.soak)], ids=["SIGKILL", "SIGHUP"]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP], ids=["SIGKILL", "SIGHUP"])
 def test_jvm_and_workers_end_when_a_signal_ends_their_driver(
     application: Application, number: signal.Signals
 ) -> None:
-    """The JVM has a session of its own, so it gets no signal; its standard input is closed."""
+    """The JVM has a session of its own, so it gets no signal; its standard input is closed.
+
+    `make test` kills the driver alone in `test_expansion_kills`.
+    """
     with application.process(application.headwater_run(), "one") as process:
         _await_running(application, process)
         application.put(120)
@@ -85,7 +87,8 @@ def test_a_jvm_that_cannot_start_is_a_problem(application: Application) -> None:
     assert "Traceback" not in application.log("one")
 
 
-@pytest.mark.parametrize("hangs", [False, True])
+# Without Spark, `runtime/driver/test_jvm_start` ends the processes that have started.
+@pytest.mark.parametrize("hangs", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_sigterm_while_spark_starts_ends_process_and_jvm(application: Application, hangs: bool) -> None:  # noqa: FBT001 - parameter of a test
     with application.process(application.headwater_run(), "one") as process:
         assert until(lambda: any(descendants(process.pid)), _START_SECONDS), application.log("one")

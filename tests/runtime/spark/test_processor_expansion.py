@@ -48,6 +48,10 @@ def _process_doubled_partitions(growing: Growing, client: StreamsApplication) ->
     client.wait_until_idle()
     growing.order(10)
     growing.await_results(client)
+    _double_partitions(growing, client)
+
+
+def _double_partitions(growing: Growing, client: StreamsApplication) -> None:
     growing.expand(4)
     growing.expand_repartition_topic(4)
     growing.order(10)
@@ -108,13 +112,31 @@ class _Results:
         return sum(result.restored for result in mine)
 
 
-def test_added_processors_have_restored_their_state_before_the_cut(
+def test_an_expansion_is_refused_without_partitions_and_then_restores_state_before_the_cut(
     growing: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written meanwhile: no processor restores anything in its first batch."""
+    """What is refused changes nothing.
+
+    Nothing is written while processors are added: none restores anything in its first batch.
+    """
     results = _Results.of(monkeypatch)
     with growing.run() as client:
-        _process_doubled_partitions(growing, client)
+        with pytest.raises(ProblemsError, match="cannot have 1 instead of 2 processors"):
+            client.expand_processors(1)
+        client.expand_processors(2)
+        assert client.processors() == ProcessorsStatus(2)
+        client.expand_processors(4)  # there are 2 partitions
+        assert until(lambda: bool(client.processors().problems), TIMEOUT_SECONDS)
+        [problem] = client.processors().problems
+        assert problem.code is ProblemCode.PROCESSOR_COUNT
+        assert "fewer partitions than 4 processors" in problem.summary
+        assert client.processors().target is None
+        growing.name_customers("named")
+        client.wait_until_idle()
+        growing.order(2)
+        growing.await_results(client)
+        assert growing.topics.partitions(f"{growing.id}-counts-changelog") == 2
+        _double_partitions(growing, client)
         client.expand_processors(4)
         assert until(lambda: client.processors().processors == 4, TIMEOUT_SECONDS), client.processors()
         results.found.clear()
@@ -265,21 +287,3 @@ def test_the_example_of_the_kip_runs(
         assert {part["parallelism"] for part in client.subtopology_status()} == {more}
     for store in ("counts", "customers", "regions"):
         assert growing.topics.partitions(f"{growing.id}-{store}-changelog") == more
-
-
-def test_an_expansion_that_is_refused_changes_nothing(growing: Growing) -> None:
-    with growing.run() as client:
-        with pytest.raises(ProblemsError, match="cannot have 1 instead of 2 processors"):
-            client.expand_processors(1)
-        client.expand_processors(2)
-        assert client.processors() == ProcessorsStatus(2)
-        client.expand_processors(4)  # there are 2 partitions
-        assert until(lambda: bool(client.processors().problems), TIMEOUT_SECONDS)
-        [problem] = client.processors().problems
-        assert problem.code is ProblemCode.PROCESSOR_COUNT
-        assert "fewer partitions than 4 processors" in problem.summary
-        assert client.processors().target is None
-        growing.name_customers("named")
-        growing.order(2)
-        growing.await_results(client)
-    assert growing.topics.partitions(f"{growing.id}-counts-changelog") == 2

@@ -1,6 +1,8 @@
 """KIP-287: partitions are added while an application with processors is killed again and again.
 
-Each record of (topic, partition, offset) is processed once, in the order of its key, and counted once.
+Each record of (topic, partition, offset) is processed once, in the order of its key, and counted once. In
+`make test`, `test_expansion_kills` kills workers when partitions were added, and `test_processors` adds
+partitions and loses checkpoint and state.
 """
 
 import shutil
@@ -32,7 +34,8 @@ def application(
         yield application
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("kills", [1, 3])
 def test_nothing_is_lost_or_repeated_by_kills_while_partitions_are_added(
     application: GrowingApplication, kills: int
 ) -> None:
