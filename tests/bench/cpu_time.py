@@ -6,7 +6,20 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import attrs
+
+ENDED = "ended threads"
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@attrs.frozen
+class Thread:
+    """A thread of a process with a command line; `number` 0 = all threads of the process that have ended."""
+
+    process: int
+    number: int
+    command: str = attrs.field(eq=False)
+    name: str = attrs.field(eq=False)
 
 
 def benchmark_process() -> int:
@@ -25,7 +38,7 @@ def cpu_seconds(root: int) -> Mapping[int, float]:
 
 def own_seconds(root: int) -> Mapping[int, float]:
     """Return the CPU time of a process and its descendants, each without its children that have ended."""
-    return {pid: sum(map(int, fields[11:13])) * _TICK for pid, fields in _tree(root).items()}
+    return {pid: _own_seconds(fields) for pid, fields in _tree(root).items()}
 
 
 def used(before: Mapping[int, float], after: Mapping[int, float]) -> float:
@@ -54,13 +67,31 @@ def _stat(process: Path) -> list[str]:
         return []
 
 
-def thread_seconds(root: int) -> Mapping[tuple[str, str, int], float]:
-    """Return the CPU time of a process and its descendants: (command line, thread, its number) → seconds."""
-    found: dict[tuple[str, str, int], float] = {}
-    for pid in _tree(root):
+def thread_seconds(root: int) -> Mapping[Thread, float]:
+    """Return the CPU time of the threads of a process and its descendants."""
+    found: dict[Thread, float] = {}
+    for pid, fields in _tree(root).items():
         with suppress(OSError):  # it has ended
             command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+            ended = _own_seconds(fields)
             for task in Path(f"/proc/{pid}/task").iterdir():
-                name, fields = (task / "comm").read_text().strip(), _stat(task)
-                found[command, name, int(task.name)] = sum(map(int, fields[11:13])) * _TICK if fields else 0.0
+                name, seconds = (task / "comm").read_text().strip(), _own_seconds(_stat(task))
+                found[Thread(pid, int(task.name), command, name)] = seconds
+                ended -= seconds
+            found[Thread(pid, 0, command, ENDED)] = ended
     return found
+
+
+def used_by_threads(before: Mapping[Thread, float], after: Mapping[Thread, float]) -> Mapping[Thread, float]:
+    """Return the CPU time between two calls of `thread_seconds`, without processes that have ended."""
+    used = {thread: seconds - before.get(thread, 0.0) for thread, seconds in after.items()}
+    for thread, seconds in before.items():
+        ended = attrs.evolve(thread, number=0)
+        if thread not in after and ended in used:
+            used[ended] -= seconds
+    return used
+
+
+def _own_seconds(stat: list[str]) -> float:
+    """Return the CPU time without children that have ended; 0 if there is no such process or thread."""
+    return sum(map(int, stat[11:13])) * _TICK

@@ -1,10 +1,14 @@
-"""The parts of Spark jobs that `batch_profile` prints."""
+"""The parts of Spark jobs, and the CPU time of threads, that `batch_profile` prints."""
 
 import json
+import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.bench.cpu_time import ENDED, thread_seconds, used_by_threads
 from tests.bench.runtime.batch_times import (
     PARTS,
     Job,
@@ -64,3 +68,24 @@ def test_a_log_shows_jobs_and_the_batches_after_a_time(tmp_path: Path) -> None:
     log.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
     assert read_jobs(log) == [Job(3.0, 4.0), Job(5.0, 6.5)]
     assert read_durations(log, 4.0) == [{"addBatch": 2}]
+
+
+def test_the_cpu_time_of_ended_threads_is_counted_once() -> None:
+    def work() -> None:
+        while time.thread_time() < 0.1:
+            pass
+        paused.set()
+        resumed.wait()
+        while time.thread_time() < 0.3:
+            pass
+
+    paused, resumed = threading.Event(), threading.Event()
+    thread = threading.Thread(target=work)
+    thread.start()
+    paused.wait()
+    before = thread_seconds(os.getpid())
+    resumed.set()
+    thread.join()
+    used = used_by_threads(before, thread_seconds(os.getpid()))
+    ended = sum(seconds for each, seconds in used.items() if each.name == ENDED)
+    assert ended == pytest.approx(0.2, abs=0.05)

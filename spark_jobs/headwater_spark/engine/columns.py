@@ -1,14 +1,15 @@
 """Records in columns, a few thousand at a time, and counts over them: no tuple is built for each record.
 
-`ColumnCounter` processes a whole sub-topology in one loop, with an update per record. This holds if all that
-happens to the records of a task is a `count` without a cache, whose updates go to one topic. No serde is
-called: keys are left as they are.
+A `ColumnCounter` processes a whole sub-topology in one loop, with an update per record. This holds if all
+that happens to the records of a task is a `count` without a cache, whose updates go to one topic. No serde is
+called: keys are left as they are. `counted_windows` has the same with windows.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import itemgetter
+from typing import Protocol
 
 import attrs
 
@@ -17,7 +18,8 @@ from headwater.model.nodes import Node, ProcessorNode, SinkNode
 from headwater_spark.engine.key_counts import counted_source
 from headwater_spark.engine.operators.aggregation import STORED_COUNT
 from headwater_spark.engine.operators.stream_aggregate import counts_fast
-from headwater_spark.engine.records import Headers, OutputRecord
+from headwater_spark.engine.program_interface import Serde
+from headwater_spark.engine.records import Headers, OutputRecord, Value
 from headwater_spark.engine.serdes import reads_anything
 from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
@@ -67,26 +69,33 @@ class OutputColumns:
         return counts
 
 
+NO_HEADERS = ((),)
 _KEY = "k\u00e9y"
-_NO_HEADERS = ((),)
 _COUNT = 8
 """Where the count begins in a stored value."""
 
 
+class ColumnCounter(Protocol):
+    """Counts the records of a task."""
+
+    def count(self, columns: Sequence[Columns]) -> OutputColumns:
+        """Count columns that `can_count_columns`; return the records of the changelog topic and the sink."""
+        ...
+
+
 @attrs.frozen
-class ColumnCounter:
-    """Counts columns in `store`, and returns the records of its changelog topic and of `sink`."""
+class KeyColumnCounter:
+    """Counts by key in `store`."""
 
     store: TimestampedKeyValueBytes
     changelog: TopicColumns | None
     sink: str
 
     def count(self, columns: Sequence[Columns]) -> OutputColumns:
-        """Count columns that `can_count_columns`."""
         counted = [self._count(each) for each in columns]
         outputs = [TopicColumns(self.sink, counted)]
         if self.changelog is not None:
-            logged = [(keys, values, times, _NO_HEADERS * len(keys)) for keys, values, times, _ in counted]
+            logged = [(keys, values, times, NO_HEADERS * len(keys)) for keys, values, times, _ in counted]
             outputs.append(attrs.evolve(self.changelog, parts=logged))
         return OutputColumns(outputs)
 
@@ -113,34 +122,62 @@ class ColumnCounter:
         return keys, counts, latest, headers
 
 
-def column_counter(task: TaskContext) -> ColumnCounter | None:
-    """Return how a task counts columns; None = its nodes do more, or something else."""
-    nodes = task.program.nodes
-    counted = counted_source(nodes)
-    sink = _only_sink(nodes)
-    if counted is None or sink is None:
+def key_column_counter(task: TaskContext) -> KeyColumnCounter | None:
+    """Return how a task counts columns by key; None = its nodes do more, or something else."""
+    written = written_count(task)
+    if (
+        written is None
+        or not counts_fast(written.behavior, task)
+        or task.program.partition(written.sink.name) is not None
+    ):
+        return None
+    store: TimestampedKeyValueBytes = task.stores.typed(written.behavior.store)
+    if not written.keeps_bytes((store.key_serde, store.value_serde), lambda key: key, b""):
+        return None
+    return KeyColumnCounter(store, written.changelog, written.topic)
+
+
+@attrs.frozen
+class WrittenCount:
+    """The count of a task that writes all updates to one topic, and does nothing else."""
+
+    node: str
+    behavior: StreamAggregate
+    sink: SinkNode
+    topic: str
+    changelog: TopicColumns | None
+    """The changelog topic, without records."""
+    _source: tuple[Serde, Serde]
+    _target: tuple[Serde, Serde]
+
+    def keeps_bytes(self, store: tuple[Serde, Serde], key_of: Callable[[Value], Value], end: bytes) -> bool:
+        """Return whether source, store and sink have the same bytes of a key, and of a count.
+
+        The sink writes `key_of` of a key, whose bytes have `end` in addition.
+        """
+        try:
+            key = self._source[0].deserialize(_KEY.encode())
+            keys = store[0].serialize(key), self._target[0].serialize(key_of(key))
+            counts = {serde.serialize(1) for serde in (store[1], self._target[1])}
+        except (ValueError, TypeError, AttributeError, OverflowError):  # the sink reports it for each record
+            return False
+        return keys == (_KEY.encode(), _KEY.encode() + end) and len(counts) == 1
+
+
+def written_count(task: TaskContext) -> WrittenCount | None:
+    """Return the count of a task; None = its nodes do more, something else, or its records may be bad."""
+    nodes, program = task.program.nodes, task.program
+    counted, sink = counted_source(nodes), _only_sink(nodes)
+    if counted is None or sink is None or not isinstance(counted.node.behavior, StreamAggregate):
+        return None
+    topic, source = program.topic(sink.name), serdes_of(counted.source.reads, program)
+    if topic is None or not all(map(reads_anything, source)):
         return None
     behavior = counted.node.behavior
-    if not isinstance(behavior, StreamAggregate) or not counts_fast(behavior, task):
-        return None
-    topic = task.program.topic(sink.name)
-    if topic is None or task.program.partition(sink.name) is not None:
-        return None
-    store: TimestampedKeyValueBytes = task.stores.typed(behavior.store)
-    source, target = serdes_of(counted.source.reads, task.program), serdes_of(sink.writes, task.program)
-    if not all(map(reads_anything, source)):
-        return None
-    try:
-        key = source[0].deserialize(_KEY.encode())
-        keys = {serde.serialize(key) for serde in (store.key_serde, target[0])}
-        counts = {serde.serialize(1) for serde in (store.value_serde, target[1])}
-    except (ValueError, TypeError, AttributeError, OverflowError):  # the sink reports it for each record
-        return None
-    if keys != {_KEY.encode()} or len(counts) > 1:
-        return None
-    changelog = task.program.changelog(behavior.store)
+    changelog = program.changelog(behavior.store)
     logged = None if changelog is None else TopicColumns(changelog, (), task.partition)
-    return ColumnCounter(store, logged, topic)
+    target = serdes_of(sink.writes, program)
+    return WrittenCount(counted.node.name, behavior, sink, topic, logged, source, target)
 
 
 def _only_sink(nodes: Sequence[Node]) -> SinkNode | None:

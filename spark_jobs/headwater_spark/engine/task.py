@@ -10,7 +10,8 @@ caller persists them (see `task_state`). After a failed batch, open the state ag
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from headwater_spark.engine.columns import Columns, OutputColumns, column_counter
+from headwater_spark.engine.columns import ColumnCounter, Columns, OutputColumns, key_column_counter
+from headwater_spark.engine.counted_windows import window_column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (
     CLOSED,
@@ -79,7 +80,9 @@ class Task:
         self._graph = connect(self.context)
         self._process_by_topic: dict[str, ProcessInput] = {}
         self._process_head_by_topic: dict[str, ProcessHead] = {}
-        self.column_counter = column_counter(self.context)
+        self.column_counter: ColumnCounter | None = key_column_counter(self.context) or window_column_counter(
+            self.context
+        )
         """Set if `process_columns` gives the same result as `process`, with columns that it can count."""
         self._column_plan = column_plan(self.context)
         self._is_open = False

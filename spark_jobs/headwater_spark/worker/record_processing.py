@@ -5,8 +5,8 @@ All ways have the same results. The earlier ones cost less.
 1. Numbers of records per key (`engine.key_counts`): a `count` with a cache that has room, of one partition.
 2. Numbers of records per key and window (`engine.key_counts`): a tumbling or hopping `count` that has a
    cache for itself, of one partition, with many records and no headers.
-3. Columns with an update per record (`engine.columns`): a `count` without a cache whose updates go to one
-   sink, of one partition, without null keys and values.
+3. Columns with an update per record (`engine.columns`, `engine.counted_windows`): a `count` without a cache,
+   by key or in time windows, whose updates go to one sink, of one partition, without null keys and values.
 4. Columns as planned (`engine.column_planning`): tables, aggregations by key and joins of streams with
    tables, whose caches have room for the batch, of any partitions.
 5. Single records.

@@ -81,6 +81,7 @@ def test_many_records_are_counted_in_windows_together(monkeypatch: pytest.Monkey
     assert _way(monkeypatch, _WINDOWS, columns(_records(256), 64), shared=True) == "process"
     small = attrs.evolve(_CACHED, cache_max_bytes=2**18 - 1)
     assert _way(monkeypatch, _WINDOWS, columns(_records(256), 64), settings=small) == "process"
+    assert _way(monkeypatch, _WINDOWS, columns(_records(9)), settings=NO_CACHE) == "process_columns"
 
 
 def test_other_batches_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +96,7 @@ def test_many_records_of_several_writers_are_merged_in_columns(monkeypatch: pyte
     for topology, settings, way in (
         (_COUNT, _CACHED, "process_key_counts"),
         (_COUNT, NO_CACHE, "process_columns"),
+        (_WINDOWS, NO_CACHE, "process_columns"),
         (_WINDOWS, _CACHED, "process_windows"),
         (_REDUCE, _CACHED, "process_partitions"),
     ):
@@ -139,6 +141,7 @@ _DRAWN = st.lists(
         (_COUNTS_IN_WINDOWS, _CACHED),
         (_WINDOWS, _CACHED),
         (_SMALL_WINDOWS, _CACHED),
+        (_SMALL_WINDOWS, NO_CACHE),
         (_SESSIONS, _CACHED),
         (_REDUCE, _CACHED),
         (_REDUCE, NO_CACHE),

@@ -11,6 +11,7 @@ from headwater.model.windows import (
     SlidingWindow,
     TumblingWindow,
     UnlimitedWindow,
+    Window,
 )
 from headwater_spark.engine.key_counts import CLOSED, NO_KEY, NO_KEY_OR_VALUE, TimeWindows
 from headwater_spark.engine.operators.aggregation import (
@@ -50,7 +51,7 @@ def window_aggregate(
     functions = functions_of(behavior.aggregation, context)
     results = WindowResults(behavior, size, context)
     add_to_window = results.adder(functions)
-    regular = _regular(window)
+    regular = regular_windows(window)
     if can_cache_values(behavior, context, TimestampedWindowBytes):
         add_to_window = add_to_cached_windows(behavior, size, functions, context, add_to_window)
         if regular is not None:
@@ -110,14 +111,14 @@ def _shape(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> tuple[in
             return _FOREVER, 0, lambda time: range(first, first + 1) if time >= first else range(0)
 
 
-def _regular(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> TimeWindows | None:
+def regular_windows(window: Window | None) -> TimeWindows | None:
+    """Return tumbling or hopping windows; None = other windows."""
     match window:
         case TumblingWindow(size, grace):
             return TimeWindows(size, size, grace)
         case HoppingWindow(size, advance, grace):
             return TimeWindows(size, advance, grace)
-        case UnlimitedWindow():
-            return None
+    return None
 
 
 def _hops(time: int, size: int, advance: int) -> range:

@@ -1,12 +1,13 @@
 """The partition of a key: murmur2 of the default partitioner, linear hashing of processors, users' code."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from zlib import crc32
 
 import attrs
 
 from headwater.model.linear_hashing import bucket
+from headwater_spark.engine.records import Value
 
 SEED = 0x9747B28C
 MIX = 0x5BD1E995
@@ -49,6 +50,29 @@ def linear_partition(key: bytes, initial: int, num_partitions: int) -> int:
         ValueError: `initial` is less than 1, or `num_partitions` less than `initial`.
     """
     return bucket(positive_hash(key), initial, num_partitions)
+
+
+def partition_count(counts: Mapping[str, int], topic: str) -> int:
+    """Return the number of partitions of a topic; raises ValueError if `counts` does not have it."""
+    try:
+        return counts[topic]
+    except KeyError:
+        raise ValueError(f"the number of partitions of {topic} is unknown") from None
+
+
+@attrs.frozen
+class InnerKeyPartition:
+    """`WindowedStreamPartitioner`: ignore the `window_bytes` at the end of the key."""
+
+    counts: Mapping[str, int]
+    window_bytes: int
+
+    def __call__(self, topic: str, _key: Value, key_bytes: bytes | None, _value: Value) -> int | None:
+        return None if key_bytes is None else self.of_inner_key(topic, key_bytes[: -self.window_bytes])
+
+    def of_inner_key(self, topic: str, key: bytes) -> int:
+        """Return the partition of all windows of a serialized key."""
+        return default_partition(key, partition_count(self.counts, topic))
 
 
 class PartitionerError(Exception):

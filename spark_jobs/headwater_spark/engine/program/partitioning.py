@@ -7,7 +7,7 @@ import attrs
 
 from headwater.model.formats import SinkSettings
 from headwater.model.topology import Application
-from headwater_spark.engine.partitioners.hashing import default_partition
+from headwater_spark.engine.partitioners.hashing import partition_count
 from headwater_spark.engine.partitioners.static import (
     CLASS,
     LinearHash,
@@ -86,17 +86,6 @@ def _named_partition(_topic: str, _key: Value, _key_bytes: bytes | None, value: 
     return partition
 
 
-def by_inner_key(counts: Mapping[str, int], window_bytes: int) -> Partition:
-    """`WindowedStreamPartitioner`: ignore the `window_bytes` at the end of the key."""
-
-    def partition(topic: str, _key: Value, key_bytes: bytes | None, _value: Value) -> int | None:
-        if key_bytes is None:
-            return None
-        return default_partition(key_bytes[:-window_bytes], _count(counts, topic))
-
-    return partition
-
-
 def by_static(partitioner: StaticStreamPartitioner, counts: Mapping[str, int]) -> Partition:
     """Use a static partitioner. A windowed key is on the partition of its inner key; null keys on any."""
 
@@ -104,7 +93,7 @@ def by_static(partitioner: StaticStreamPartitioner, counts: Mapping[str, int]) -
         if key is None:
             return None
         inner = key.key if isinstance(key, Windowed) else key
-        return static_partition(partitioner, topic, inner, _count(counts, topic))
+        return static_partition(partitioner, topic, inner, partition_count(counts, topic))
 
     return partition
 
@@ -116,7 +105,7 @@ def by_linear_hash(partitioner: LinearHash, counts: Mapping[str, int], window_by
         if key_bytes is None:
             return None
         inner = key_bytes[:-window_bytes] if window_bytes else key_bytes
-        count = _count(counts, topic)
+        count = partition_count(counts, topic)
         found = partitioner.partition_of_bytes(inner, count)
         if found >= count:
             raise TaskMigrated(topic, found, count)
@@ -131,7 +120,7 @@ def by_custom(partitioner: Value, counts: Mapping[str, int]) -> Partition:
         return by_static(partitioner, counts)
 
     def partition(topic: str, key: Value, _key_bytes: bytes | None, value: Value) -> int | None:
-        chosen: int | None = partitioner.partition(topic, key, value, _count(counts, topic))
+        chosen: int | None = partitioner.partition(topic, key, value, partition_count(counts, topic))
         return chosen
 
     return partition
@@ -140,10 +129,3 @@ def by_custom(partitioner: Value, counts: Mapping[str, int]) -> Partition:
 def configured(name: str, application: Application) -> StaticStreamPartitioner | None:
     """Return the built-in partitioner `name`; None for a user's class."""
     return built_in(name, application.config, application.at)[0]
-
-
-def _count(counts: Mapping[str, int], topic: str) -> int:
-    try:
-        return counts[topic]
-    except KeyError:
-        raise ValueError(f"the number of partitions of {topic} is unknown") from None

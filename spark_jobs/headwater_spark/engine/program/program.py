@@ -15,6 +15,7 @@ from headwater.model.formats import Format
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
 from headwater.model.topology import Application, TopologyDocument
 from headwater_spark.engine.expressions import Compiled, compile_expression
+from headwater_spark.engine.partitioners.hashing import InnerKeyPartition
 from headwater_spark.engine.partitioners.static import LinearHash
 from headwater_spark.engine.program import partitioning
 from headwater_spark.engine.program.formats import Defaults
@@ -132,7 +133,7 @@ class SubtopologyProgram:
             case PartitionRule.ANSWER:
                 return partitioning.by_message(self.processors, self.counts)
             case PartitionRule.INNER_KEY:
-                return partitioning.by_inner_key(self.counts, self._window_bytes(sink))
+                return InnerKeyPartition(self.counts, self._window_bytes(sink))
         name = chosen.partitioner or ""
         made: Value = self.load(name)() if ":" in name else partitioning.configured(name, self.application)
         if isinstance(made, LinearHash):
