@@ -42,7 +42,8 @@ def test_rates_and_cpu_time_have_a_median_and_a_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "start_up", "times"), [(100, 1.0, 1), (1_000, 1.0, 16), (1_000, 0.0, 16), (10**9, 1.0, 64)]
+    ("rate", "start_up", "times"),
+    [(100, 1.0, 1), (1_000, 1.0, 16), (1_000, 0.0, 16), (10**9, 1.0, 64), (10**9, -1.0, 64)],
 )
 def test_runs_are_long_enough(rate: int, start_up: float, times: int) -> None:
     runs = []

@@ -41,7 +41,7 @@ from tests.bench.runtime.topics import Created, Topics
 from tests.bench.runtime.workloads import CORES, Workload
 
 _RECORDS = 4_000_000
-_SECONDS = 10.0
+_SECONDS = 8.0
 _LATENCY_RECORDS = 100
 _NUMBERS_OF_WORKLOAD = 10_000
 """More than the runs and sources of a workload."""

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from statistics import median
 
 import attrs
@@ -14,6 +13,8 @@ from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Workload
 
 _MOST_TIMES = 64
+_SHORTEST_SECONDS = 0.1
+"""What a run takes at least without its start, which differs from run to run."""
 _LEAST_SECONDS = 1.0
 """With a commit each second, a run may end up to a second late: a shorter difference shows nothing."""
 
@@ -96,11 +97,13 @@ class Length:
     def times(self, seconds_for: Callable[[int], float]) -> int:
         """Return how many times as many records take long enough, a power of two.
 
-        `seconds_for` runs a program with that many times as many records, and returns the seconds.
+        `seconds_for` runs a program with that many times as many records, and returns the seconds without
+        the time of its start: of a run that consists of little else, two sizes do not differ.
         """
         times = 1
         while (seconds := seconds_for(times)) < self.seconds and times < _MOST_TIMES:
-            times *= 2 ** math.ceil(math.log2(min(self.seconds / seconds, _MOST_TIMES / times)))
+            missing = self.seconds / max(seconds, _SHORTEST_SECONDS)
+            times *= 2 ** math.ceil(math.log2(min(missing, _MOST_TIMES / times)))
         return times
 
 
@@ -117,14 +120,19 @@ def measure(
         report(f"{workload.name}, {when}: {program.title}, {records:,} records")
         return run_of(program, workload, topics, records)
 
-    def warm_up(program: Program, times: int) -> float:
-        return run(program, workload.sizes(length.records * times)[1], "warming up").seconds
-
+    few, many = workload.sizes(length.records)
     for each in programs:
-        warm_up(each, 1)  # a new JVM is so slow that this run shows nothing about the length of others
-    sizes = {
-        each.name: workload.sizes(length.records * length.times(partial(warm_up, each))) for each in programs
-    }
+        run(each, many, "warming up")  # a new JVM is so slow that this run shows nothing about the others
+
+    def sizes_for(program: Program) -> tuple[int, int]:
+        start = run(program, few, "warming up").seconds
+
+        def seconds_for(times: int) -> float:
+            return run(program, workload.sizes(length.records * times)[1], "warming up").seconds - start
+
+        return workload.sizes(length.records * length.times(seconds_for))
+
+    sizes = {each.name: sizes_for(each) for each in programs}
     rounds: dict[str, list[tuple[Run, Run]]] = {each.name: [] for each in programs}
     for number in range(1, workload.rounds + 1):
         for program in programs:
