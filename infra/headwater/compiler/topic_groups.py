@@ -180,8 +180,11 @@ def topic_groups(
     stores = {store.name: store for store in topology.stores}
     owners = {name: store.connections[-1] for name, store in stores.items() if store.connections}
     of_global = {topic for node in topology.global_nodes for topic in sources.topics.get(node, ())}
+    # Only patterns: Kafka Streams compares names without the application id, so a global table that names a
+    # repartition topic in full takes it from nobody.
+    patterns = {node.name for node in topology.nodes if isinstance(node, SourceNode) and node.pattern}
     read = {
-        node: topics if node in topology.global_nodes else tuple(t for t in topics if t not in of_global)
+        node: tuple(topic for topic in topics if topic not in of_global) if node in patterns else topics
         for node, topics in sources.topics.items()
     }
     return tuple(_topic_group(group, stores, owners, Sources(read), naming) for group in groups)
