@@ -181,7 +181,7 @@ def topic_groups(
     owners = {name: store.connections[-1] for name, store in stores.items() if store.connections}
     of_global = {topic for node in topology.global_nodes for topic in sources.topics.get(node, ())}
     # Only patterns: Kafka Streams compares names without the application id, so a global table that names a
-    # repartition topic in full takes it from nobody.
+    # repartition topic in full leaves it to its readers.
     patterns = {node.name for node in topology.nodes if isinstance(node, SourceNode) and node.pattern}
     read = {
         node: tuple(topic for topic in topics if topic not in of_global) if node in patterns else topics
