@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -87,8 +87,7 @@ def print_line(line: str, *, err: bool = False) -> None:
     try:
         click.echo(line, err=err)
     except BrokenPipeError:
-        stream = sys.stderr if err else sys.stdout
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        discard_output(sys.stderr if err else sys.stdout)
 
 
 def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:
@@ -125,7 +124,7 @@ def write(text: str, output: Path | None) -> None:
 
 def unwritable_output(error: OSError) -> click.ClickException:
     """Discard the buffered output and return the error to show."""
-    discard_output()
+    discard_output(sys.stdout)
     return click.ClickException(
         f"The output cannot be written: {error.strerror}.\n  Free space there, or redirect it elsewhere."
     )
@@ -139,9 +138,9 @@ def unusable_file(error: OSError) -> click.ClickException:
     )
 
 
-def discard_output() -> None:
+def discard_output(stream: TextIO) -> None:
     """Discard the buffered output: it cannot be written, and the interpreter would fail again on exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _write_standard_output(text: str) -> None:
@@ -152,7 +151,7 @@ def _write_standard_output(text: str) -> None:
     except OSError as error:
         if error.errno != errno.EPIPE:
             raise unwritable_output(error) from None
-        discard_output()
+        discard_output(sys.stdout)
 
 
 def repeat(interval: float) -> Iterator[None]:

@@ -219,7 +219,7 @@ def _report_error(error: Exception, arguments: Sequence[str]) -> int:
     try:
         _print_error(error, is_debugging=_is_debugging(arguments, os.environ))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        discard_output(sys.stderr)
     return _code_of(error)
 
 
@@ -252,7 +252,7 @@ def _print_error(error: Exception, *, is_debugging: bool) -> None:
         case click.Abort():
             click.echo("Interrupted.", err=True)
         case OSError(errno=errno.EPIPE):
-            discard_output()
+            discard_output(sys.stdout)
         case OSError() if _is_unwritable(error):
             unwritable_output(error).show()
         case _ if is_debugging:
