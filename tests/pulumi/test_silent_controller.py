@@ -8,6 +8,7 @@ import pytest
 
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KafkaDistribution
 from tests.kafka.several_brokers import separate_controller
 from tests.pulumi.cluster import Cluster
@@ -50,7 +51,7 @@ def test_a_paused_controller_is_named_before_and_while_topics_are_created(
     outcome = deployment.refused("RequestNotAnswered")
     assert time.monotonic() - begin < _LONGEST_REFUSAL_SECONDS
     assert _SUMMARY in " ".join(outcome.text.split()), str(outcome)
-    controller.resume()
+    _resume(controller, deployment.cluster)
     deployment.up()
     deployment.settles_at(4, 4)
 
@@ -60,8 +61,14 @@ def test_a_paused_controller_is_named_before_and_while_topics_are_created(
     controller.pause()
     wait_for_lines(process, _SUMMARY, count=1, seconds=_SECONDS)
     assert len(deployment.cluster.existing(names)) < len(names)
-    controller.resume()
+    _resume(controller, deployment.cluster)
     end(process, seconds=_SECONDS)
     deployment.up()
     assert deployment.cluster.existing(names) == set(names)
     deployment.is_clean()
+
+
+def _resume(controller: Broker, cluster: Cluster) -> None:
+    """Resume the controller, and wait until it no longer fences the broker."""
+    controller.resume()
+    assert until(cluster.brokers, _SECONDS)
