@@ -68,6 +68,11 @@ _KINDS = {
         for kind, window in _WINDOWS.items()
         for cached in (False, True)
     },
+    "inner join of two streams, update per batch": (
+        f"{_LEFT}{_LEFT.replace('in, as: left', 'other, as: right')}"
+        f"- join: {{from: left, with: right, {_JOIN}, window: {{difference: 5s, grace: 60s}}}}\n"
+        "- to: {topic: out}\n"
+    ),
     "join of two streams, update per batch": (
         f"{_STREAM.replace('}}', '}, as: left}')}"
         "- filter: {where: \"key[-1:] in '02468'\", as: even}\n"

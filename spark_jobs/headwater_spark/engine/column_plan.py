@@ -15,6 +15,7 @@ import numpy as np
 
 from headwater_spark.engine.column_operators.aggregates import KeyTotals
 from headwater_spark.engine.column_operators.rows import ColumnProcess, SourceColumns
+from headwater_spark.engine.column_operators.stream_joins import StreamJoin
 from headwater_spark.engine.column_operators.tables import TableUpdates
 from headwater_spark.engine.columns import TopicColumns
 from headwater_spark.engine.key_counts import NO_KEY, NO_KEY_OR_VALUE
@@ -30,6 +31,8 @@ _UPDATES_PER_RECORD = 8
 """From here on, it takes less time to update a table between single records than record by record."""
 _RECORDS_PER_KEY = 3
 """With fewer records per key, single records are aggregated in less time."""
+_RECORDS_OF_JOIN = 32
+"""With fewer records in a batch, a join of two streams takes less time record by record."""
 _MOST_SKIPPED = 64
 """Batches between two attempts, if all attempts fail."""
 
@@ -74,15 +77,17 @@ class ColumnPlan:
         task: TaskContext,
         sources: Mapping[str, PlannedSource],
         totals: Sequence[KeyTotals],
+        joins: Sequence[StreamJoin],
+        *,
         outputs: list[TopicColumns],
         dropped: list[tuple[str, str, int]],
-        *,
         needs_order: bool,
     ) -> None:
         self._task = task
         self._sources = sources
         self._tables = [table for source in sources.values() for table in source.tables]
         self._totals = totals
+        self._joins = joins
         self._outputs = outputs
         self._dropped = dropped
         self._needs_order = needs_order
@@ -102,6 +107,8 @@ class ColumnPlan:
             return None
         columns = self._source_columns(partitions)
         if self._totals and any(map(_has_few_records_per_key, columns.values())):
+            return None
+        if self._joins and sum(map(len, partitions)) < _RECORDS_OF_JOIN:
             return None
         for each in partitions:
             self._task.record_cache.add_topic(each.topic_partition[0])
@@ -213,6 +220,8 @@ class ColumnPlan:
             process = self._sources[name].process
             if process is not None:
                 process(each.rows())
+        for join in self._joins:
+            join.join()
 
     def _apply(self, partitions: Sequence[PartitionColumns]) -> None:
         task = self._task
@@ -222,6 +231,8 @@ class ColumnPlan:
         for totals in self._totals:
             totals.apply()
             self._dropped.append((totals.node, NO_KEY_OR_VALUE, totals.dropped))
+        for join in self._joins:
+            join.apply()
         for node, reason, number in self._dropped:
             if number:
                 task.dropped[node, reason] += number
@@ -235,6 +246,8 @@ class ColumnPlan:
             table.clear()
         for totals in self._totals:
             totals.clear()
+        for join in self._joins:
+            join.clear()
         self._outputs.clear()
         self._dropped.clear()
 

@@ -2,7 +2,8 @@
 
 A source can be read in columns if all that its records reach are operators over columns
 (`column_operators`), up to sinks and record caches. A cache holds updates back until the batch ends: only the
-last one of each key leaves it, and the nodes behind it get this change as before.
+last one of each key leaves it, and the nodes behind it get this change as before. An inner join of two
+streams gets the records of both sources, and is computed when all sources are read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,8 +12,11 @@ from typing import TYPE_CHECKING
 from headwater.model.behaviors import (
     Aggregation,
     AggregationKind,
+    JoinWindowed,
+    PassThrough,
     RunProcessor,
     StreamAggregate,
+    StreamStreamJoin,
     StreamTableJoin,
     TableSource,
     TableTableJoin,
@@ -23,13 +27,16 @@ from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater_spark.engine.column_operators.aggregates import KeyTotals
 from headwater_spark.engine.column_operators.rows import ColumnProcess, NotInColumnsError, Rows
 from headwater_spark.engine.column_operators.stateless import STATELESS, column_functions, column_sink
+from headwater_spark.engine.column_operators.stream_joins import JoinSide, StreamJoin
 from headwater_spark.engine.column_operators.tables import TableUpdates, column_join
 from headwater_spark.engine.column_plan import ColumnPlan, PlannedSource
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE
 from headwater_spark.engine.operators.cached_aggregate import Totals
+from headwater_spark.engine.records import Value
 from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
+from headwater_spark.engine.stores.windows import WindowBytes
 from headwater_spark.engine.task_context import TaskContext
 
 if TYPE_CHECKING:
@@ -76,6 +83,12 @@ class _Planning:
         self._own_stores: set[str] = set()
         """The stores of the source whose nodes are planned."""
         self._totals: list[KeyTotals] = []
+        self._stream_joins: dict[str, StreamJoin] = {}
+        """Node that merges the results of both sides → join of two streams"""
+        self._source_name = ""
+        """The source whose nodes are planned."""
+        self._are_results = False
+        """Whether the nodes that are planned get results of a join of two streams."""
         self._topics: set[str] = set()
 
     def plan(self) -> ColumnPlan:
@@ -96,8 +109,18 @@ class _Planning:
             self._check_only_planned_joins_read_tables()
         if self._totals and (self._tables or len(self._totals) > 1):
             raise NotInColumnsError  # not compared with single records
+        joins = self._stream_joins.values()
+        if joins and (self._tables or self._totals or any(len(join.sources) == 1 for join in joins)):
+            # One source: a record would be joined with itself.
+            raise NotInColumnsError
         return ColumnPlan(
-            self._task, found, self._totals, self._outputs, self._dropped, needs_order=bool(self._joined)
+            self._task,
+            found,
+            self._totals,
+            list(joins),
+            outputs=self._outputs,
+            dropped=self._dropped,
+            needs_order=bool(self._joined or joins),
         )
 
     def _tables_of(self, source: SourceNode) -> Iterable[TableUpdates]:
@@ -122,6 +145,7 @@ class _Planning:
             reads.timestamp is not None or reads.foreign_key is not None or reads.carries_changes
         ):
             raise NotInColumnsError
+        self._source_name = source.name
         own = {table.node for table in tables}
         self._own_stores = {store for store, table in self._tables.items() if table.node in own}
         children = [self._operator(node) for node in self._children[source.name] if not _is_table(node)]
@@ -140,7 +164,11 @@ class _Planning:
         build = STATELESS.get(type(behavior))
         if build is not None:
             return build(behavior, self._forward(node), self._function_of)
+        if self._are_results:
+            raise NotInColumnsError  # a result has two records
         match behavior:
+            case JoinWindowed(store=store):
+                return self._stream_join(node, store)
             case StreamTableJoin(table=StoreView() as view, buffer=None):
                 return self._join(node, behavior, view.store)
             case StreamAggregate(window=None):
@@ -170,6 +198,52 @@ class _Planning:
             self._dropped.append((node.name, NO_KEY_OR_VALUE, number))
 
         return column_join(behavior, table, joined, self._forward(node), drop)
+
+    def _stream_join(self, windowed: ProcessorNode, store: str) -> ColumnProcess:
+        """Plan one side of an inner join of two streams, whose records are put into `store`."""
+        match self._children[windowed.name]:
+            case [ProcessorNode(name=name, behavior=StreamStreamJoin(kind="inner") as behavior)]:
+                pass
+            case _:
+                raise NotInColumnsError
+        match self._children[name]:
+            case [ProcessorNode(behavior=PassThrough()) as merge] if self._merges_sides(merge, behavior):
+                pass
+            case _:
+                raise NotInColumnsError
+        typed = self._task.stores.typed(store)
+        if behavior.own_store != store or type(typed) is not WindowBytes or not typed.has_only_duplicates:
+            raise NotInColumnsError
+        join = self._stream_joins.get(merge.name)
+        if join is None:
+            self._are_results = True
+            forward = self._forward(merge)
+            self._are_results = False
+            join = self._stream_joins[merge.name] = StreamJoin(forward, self._drop_without_partner)
+        return join.add_side(self._side(name, behavior, typed))
+
+    def _merges_sides(self, merge: ProcessorNode, behavior: StreamStreamJoin) -> bool:
+        """Return whether a node gets the results of both sides of a join, and nothing else."""
+        parents = [node for node in self._nodes if node.name in merge.parents]
+        stores = {
+            node.behavior.own_store
+            for node in parents
+            if isinstance(node, ProcessorNode) and isinstance(node.behavior, StreamStreamJoin)
+        }
+        return len(parents) == len(stores) and stores == {behavior.own_store, behavior.other_store}
+
+    def _side(self, node: str, behavior: StreamStreamJoin, store: WindowBytes) -> JoinSide:
+        window, joined = behavior.window, self._function_of(behavior.value, "left", "right", "key")
+        if behavior.is_left:
+            return JoinSide(node, self._source_name, store, window.before_ms, window.after_ms, joined)
+
+        def join(own: Value, other: Value, key: Value) -> Value:
+            return joined(other, own, key)
+
+        return JoinSide(node, self._source_name, store, window.after_ms, window.before_ms, join)
+
+    def _drop_without_partner(self, node: str, number: int) -> None:
+        self._dropped.append((node, NO_KEY_OR_VALUE, number))
 
     def _aggregate(self, node: ProcessorNode, behavior: StreamAggregate) -> ColumnProcess:
         cached = self._task.column_totals.get(node.name)

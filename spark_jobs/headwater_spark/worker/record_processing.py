@@ -8,7 +8,7 @@ All ways have the same results. The earlier ones cost less.
 3. Columns with an update per record (`engine.columns`, `engine.counted_windows`): a `count` without a cache,
    by key or in time windows, whose updates go to one sink, of one partition, without null keys and values.
 4. Columns as planned (`engine.column_planning`): tables, aggregations by key and joins of streams with
-   tables, whose caches have room for the batch, of any partitions.
+   tables, whose caches have room for the batch, and inner joins of two streams, of any partitions.
 5. Single records.
 
 A batch is processed as single records once the brokers have refused some of its output: in columns, the input

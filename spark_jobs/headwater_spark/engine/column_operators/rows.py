@@ -31,10 +31,11 @@ class NotInColumnsError(Exception):
 class Rows:
     """Rows in the order of their processing; `positions` are the positions of their records in the source.
 
-    `has_keys_of_source` is false once an operator has changed the keys of the input.
+    `source` None = each row is the result of a join of two records; only sinks, and operators without a store
+    process such rows. `has_keys_of_source` is false once an operator has changed the keys of the input.
     """
 
-    source: "SourceColumns"
+    source: "SourceColumns | None"
     positions: Numbers
     keys: Sequence[Value]
     values: Sequence[Value]
@@ -77,8 +78,19 @@ class Rows:
 
     @property
     def order(self) -> Numbers:
-        """Numbers of the rows: in their order, a task processes the rows of all its sources."""
-        return self.source.order[self.positions]
+        """Numbers of the rows: in their order, a task processes the rows of all its sources.
+
+        Raises:
+            NotInColumnsError: The rows have no source.
+        """
+        return self.of_source.order[self.positions]
+
+    @property
+    def of_source(self) -> "SourceColumns":
+        """The records of the rows. Raises `NotInColumnsError` if the rows have no source."""
+        if self.source is None:
+            raise NotInColumnsError
+        return self.source
 
 
 ColumnProcess = Callable[[Rows], None]
@@ -200,18 +212,17 @@ class SourceColumns:
 def numbered_keys(rows: Rows, serde: Serde) -> NumberedBytes:
     """Return the keys in a format, as numbers; some of the different keys may have no row."""
     source = rows.source
-    if rows.has_keys_of_source and source.key_serde is serde:
+    if source is not None and rows.has_keys_of_source and source.key_serde is serde:
         return NumberedBytes(source.keys.codes[rows.positions], source.keys.different)
     return number_bytes(encoded_keys(rows, serde))
 
 
 def encoded_keys(rows: Rows, serde: Serde) -> Sequence[bytes | None]:
     source = rows.source
-    if rows.has_keys_of_source and source.key_serde is serde:
+    if source is not None and rows.has_keys_of_source and source.key_serde is serde:
         keys = source.key_bytes
         return keys if len(keys) == len(rows.keys) else [keys[at] for at in rows.positions.tolist()]
-    serialize = serde.serialize
-    return [None if key is None else serialize(key) for key in rows.keys]
+    return write_column(serde, rows.keys)
 
 
 def read_column(serde: Serde, column: Sequence[bytes | None]) -> Sequence[Value]:

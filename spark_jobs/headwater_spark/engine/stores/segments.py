@@ -165,14 +165,19 @@ class KeyIndex:
 
     def stored_entries(self, key: bytes) -> list[Pair]:
         """Return the entries of `key` below any cache that may be visible, in order."""
+        interval = self._segments.interval
+        first, last = self._times()
+        return self.stored_between(key, first // interval * interval, (last // interval + 1) * interval - 1)
+
+    def stored_between(self, key: bytes, first: int, last: int) -> list[Pair]:
+        """Return the entries of `key` below any cache with times from `first` to `last`, both inclusive."""
         # The few live segments are read one by one; the ranges may contain longer keys.
         found: list[Pair] = []
         length = SEGMENT + len(key) + self._suffix
         interval = self._segments.interval
-        first, last = self._times()
         for number in range(first // interval, last // interval + 1):
             prefix = number.to_bytes(SEGMENT, "big") + key
-            low, high = ((number + step) * interval for step in (0, 1))
+            low, high = max(first, number * interval), min(last + 1, (number + 1) * interval)
             bounds = (prefix + time.to_bytes(TIME, "big") for time in (low, high))
             found += (entry for entry in self._stored.range(*bounds) if len(entry[0]) == length)
         return found
@@ -320,6 +325,10 @@ class SegmentedStore:
     def stored_entries(self, key: bytes) -> list[Pair]:
         """Return the entries of `key` below any cache that may be visible, in order."""
         return self._index.stored_entries(key)
+
+    def stored_between(self, key: bytes, first: int, last: int) -> list[Pair]:
+        """Return the entries of `key` below any cache with times from `first` to `last`, both inclusive."""
+        return self._index.stored_between(key, first, last)
 
     def expire(self) -> None:
         """Delete segments of which no entry is visible, at the end of a batch."""

@@ -3,16 +3,24 @@
 The suffix of an entry key is `start(8) ‖ sequence(4)` for windows, `end(8) ‖ start(8)` for sessions.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from headwater_spark.engine.program_interface import Serde
-from headwater_spark.engine.records import Clock, Context, Value, ValueAndTimestamp, Windowed
+from headwater_spark.engine.records import (
+    NO_RECORD,
+    Clock,
+    Context,
+    Headers,
+    Value,
+    ValueAndTimestamp,
+    Windowed,
+)
 from headwater_spark.engine.stores.layers import TIMESTAMP, Get, StoreBytes, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.overlay import BatchValues
 from headwater_spark.engine.stores.segments import LAST_TIME, SEGMENT, TIME, SegmentedStore
 
 _SEQUENCE = 4
-_WINDOW_SUFFIX = TIME + _SEQUENCE
+TIME_AND_SEQUENCE = TIME + _SEQUENCE
 _FIRST_SEQUENCE = b"\0" * _SEQUENCE
 _LAST_SEQUENCE = b"\xff" * _SEQUENCE
 _SEQUENCES = 0x7FFFFFFF
@@ -57,7 +65,7 @@ class WindowBytes(SegmentedStore):
             key,
             value,
             context,
-            suffix=_WINDOW_SUFFIX,
+            suffix=TIME_AND_SEQUENCE,
             retention_ms=retention_ms,
             visible_ms=retention_ms if emits_on_close and not ordered_by_key else retention_ms - 1,
             observed=observed,
@@ -66,7 +74,7 @@ class WindowBytes(SegmentedStore):
         self._sequence = sequence
         self._ordered_by_key = ordered_by_key
         self._size = size_ms
-        self._nulls_move_time = nulls_move_time
+        self.nulls_move_time = nulls_move_time
         self._parts_by_start: dict[int, tuple[bytes, bytes]] = {}
         self._values = BatchValues(self.stored_entries) if sequence is not None else None
 
@@ -86,9 +94,49 @@ class WindowBytes(SegmentedStore):
                 self._values.add(key, start, sequence, value)
         self.put_entry(key, self.entry_key(key, start, sequence), value, start, context)
 
+    @property
+    def has_only_duplicates(self) -> bool:
+        """Whether all entries have a sequence number, and no cache holds any back."""
+        return self._values is not None and self._cached is None
+
+    def next_sequences(self, number: int) -> list[int]:
+        """Return the sequence numbers that the next entries get, in a store with duplicates."""
+        if self._sequence is None:
+            raise TypeError("the store has no duplicates")
+        first = max(self._sequence.now, 0) + 1
+        return [sequence & _SEQUENCES for sequence in range(first, first + number)]
+
+    def put_duplicates(
+        self,
+        keys: Sequence[bytes],
+        values: Sequence[bytes | None],
+        starts: Sequence[int],
+        headers: Sequence[Headers],
+    ) -> None:
+        """Put many records, as `put_bytes` does, into a store that `has_only_duplicates`.
+
+        Its entries must not be searched for until the batch ends.
+        """
+        if self._sequence is None or not keys:
+            return
+        put, segment_id, interval = self.below.put, self.segments.id, self.segments.interval
+        sequences = self.next_sequences(len(keys))
+        segment, prefix = -1, b""
+        latest = self.observed.now
+        for key, value, start, of_record, sequence in zip(
+            keys, values, starts, headers, sequences, strict=True
+        ):
+            if start // interval != segment:
+                segment, prefix = start // interval, segment_id(start)
+            suffix = start.to_bytes(TIME, "big") + sequence.to_bytes(_SEQUENCE, "big")
+            put(prefix + key + suffix, value, (start, of_record, NO_RECORD))
+            if start > latest and (value is not None or self.nulls_move_time):
+                latest = start
+        self._sequence.now, self.observed.now = sequences[-1], latest
+
     def _log_null(self, key: bytes, start: int, sequence: int, context: Context) -> None:
         """Log a null: in a store with duplicates it deletes no entry."""
-        if self._nulls_move_time:
+        if self.nulls_move_time:
             self.observed.now = max(self.observed.now, start)
         self.below.put(self.entry_key(key, start, sequence), None, context)
 
@@ -156,10 +204,10 @@ class WindowBytes(SegmentedStore):
         oldest = self._first_visible(first)
         found = list(self._by_time.between(oldest if self._cached is None else first, last))
         for entry_key, value in sorted(found) if self._ordered_by_key else found:
-            start = int.from_bytes(entry_key[-_WINDOW_SUFFIX:-_SEQUENCE], "big")
+            start = int.from_bytes(entry_key[-TIME_AND_SEQUENCE:-_SEQUENCE], "big")
             if start < oldest and not self._is_cached(entry_key):
                 continue
-            key = self.key_serde.deserialize(entry_key[SEGMENT:-_WINDOW_SUFFIX])
+            key = self.key_serde.deserialize(entry_key[SEGMENT:-TIME_AND_SEQUENCE])
             yield Windowed(key, start, window_end(start, self._size)), self._decode(value)
 
     def all(self) -> Iterator[tuple[Windowed, Value]]:
@@ -186,7 +234,7 @@ class WindowBytes(SegmentedStore):
         for entry_key in entry_keys if forward else reversed(entry_keys):
             value = get(entry_key)
             if value is not None:
-                yield int.from_bytes(entry_key[-_WINDOW_SUFFIX:-_SEQUENCE], "big"), value
+                yield int.from_bytes(entry_key[-TIME_AND_SEQUENCE:-_SEQUENCE], "big"), value
         if self._cached is not None:
             self._touch_segment(key, first, last, forward=forward)
 
@@ -217,9 +265,9 @@ class WindowBytes(SegmentedStore):
         read = self.below.range if forward else self.below.reverse_range
         deserialize = self.key_serde.deserialize
         for entry_key, value in read(*self.segments.bounds(first, last)):
-            start = int.from_bytes(entry_key[-_WINDOW_SUFFIX:-_SEQUENCE], "big")
+            start = int.from_bytes(entry_key[-TIME_AND_SEQUENCE:-_SEQUENCE], "big")
             if first <= start <= last and (start >= oldest or self._is_cached(entry_key)):
-                key = entry_key[SEGMENT:-_WINDOW_SUFFIX]
+                key = entry_key[SEGMENT:-TIME_AND_SEQUENCE]
                 yield (
                     key,
                     (Windowed(deserialize(key), start, window_end(start, self._size)), self._decode(value)),

@@ -22,6 +22,7 @@ _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
 @pytest.fixture(autouse=True)
 def _all_batches_attempted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_plan, "_RECORDS_PER_KEY", 0)
+    monkeypatch.setattr(column_plan, "_RECORDS_OF_JOIN", 0)
     monkeypatch.setattr(column_plan, "_MOST_SKIPPED", 0)
     monkeypatch.setattr(column_plan, "_UPDATES_PER_RECORD", 0)
     monkeypatch.setattr(rows, "_MANY_RECORDS", 2)

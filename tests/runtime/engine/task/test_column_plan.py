@@ -103,7 +103,7 @@ _NOT_IN_COLUMNS = {
         f"{_STREAM}- to: {{topic: out}}\n- mapValues: {{from: left, value: value}}\n- to: {{topic: out}}\n"
     ),
 }
-_BATCHES = st.lists(
+BATCHES = st.lists(
     st.lists(
         st.tuples(
             st.sampled_from(["in", "other"]),
@@ -149,6 +149,7 @@ def all_batches_attempted() -> Iterator[None]:
     """Attempt each batch, also with few records per key and after failures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_plan, "_RECORDS_PER_KEY", 0)
+        patch.setattr(column_plan, "_RECORDS_OF_JOIN", 0)
         patch.setattr(column_plan, "_MOST_SKIPPED", 0)
         patch.setattr(rows, "_MANY_RECORDS", 2)
         yield
@@ -156,7 +157,7 @@ def all_batches_attempted() -> Iterator[None]:
 
 @pytest.mark.usefixtures("all_batches_attempted")
 @pytest.mark.parametrize("topology", IN_COLUMNS.values(), ids=IN_COLUMNS)
-@given(drawn=_BATCHES, cache_bytes=st.sampled_from([1, 200, 400, 1_000, 10_000_000, 10_000_000]))
+@given(drawn=BATCHES, cache_bytes=st.sampled_from([1, 200, 400, 1_000, 10_000_000, 10_000_000]))
 def test_columns_lead_to_the_same_records(topology: str, drawn: Drawn, cache_bytes: int) -> None:
     one_by_one, in_columns = task(topology), task(topology)
     assert in_columns.is_columnar
@@ -353,7 +354,7 @@ def test_columns_are_held_back_as_records(
 
 
 @pytest.mark.parametrize("name", ["join of tables", "join of a stream and a table", "versioned table"])
-@given(drawn=_BATCHES, awaited=st.sets(st.tuples(st.sampled_from(["in", "other"]), st.integers(0, 1))))
+@given(drawn=BATCHES, awaited=st.sets(st.tuples(st.sampled_from(["in", "other"]), st.integers(0, 1))))
 def test_the_same_is_processed_and_held_back(name: str, drawn: Drawn, awaited: set[TopicPartition]) -> None:
     topology = IN_COLUMNS.get(name) or _NOT_IN_COLUMNS[name]
     one_by_one, in_columns = task(topology), task(topology)
@@ -366,7 +367,7 @@ def test_the_same_is_processed_and_held_back(name: str, drawn: Drawn, awaited: s
             each.state.commit(each.state.version)
 
 
-@given(drawn=_BATCHES, awaited=st.sets(st.tuples(st.sampled_from(["in", "other"]), st.integers(0, 1))))
+@given(drawn=BATCHES, awaited=st.sets(st.tuples(st.sampled_from(["in", "other"]), st.integers(0, 1))))
 def test_records_that_are_skipped_hold_nothing_back(drawn: Drawn, awaited: set[TopicPartition]) -> None:
     topology = IN_COLUMNS["join of a stream and a table"].replace("value: string}", "value: json}", 1)
     skipping = attrs.evolve(CACHED, on_bad_input="continue")
@@ -423,7 +424,7 @@ def next_inputs(
 
 
 @pytest.mark.parametrize("rows_per_update", [0, 1])
-@given(drawn=_BATCHES, cache_bytes=st.sampled_from([1, 200, 400, 1_000, 10_000_000, 10_000_000]))
+@given(drawn=BATCHES, cache_bytes=st.sampled_from([1, 200, 400, 1_000, 10_000_000, 10_000_000]))
 def test_a_table_is_updated_between_the_messages_of_a_foreign_key_join(
     rows_per_update: int, drawn: Drawn, cache_bytes: int
 ) -> None:
