@@ -125,6 +125,13 @@ observed:
   topics: {counts-changelog: {kind: changelog, partitions: 3}}
   sources: {a: 3}
 """
+ADDED_AGAIN = """
+application: {id: app, kafkaStreams: 4.3.1}
+topology:
+  - addReadOnlyStateStore: {store: {name: prices, shared: true}, topic: a, sourceName: s, name: p}
+  - addSource: {name: t, topic: b}
+  - addProcessor: {name: q, parents: [t], stores: [{name: prices, shared: true}]}
+"""
 BOTH = {"a": 3, "b": 5}
 
 DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
@@ -142,6 +149,7 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
     "pattern matches the own topics": (PATTERN % "a|app-.*", {"a": 3, "app-by-repartition": 3}),
     "follows itself": (FOLLOW % "a", {}),
     "follows nothing": (FOLLOW % "z", {"a": 3}),
+    "read-only store added again": (ADDED_AGAIN, BOTH),
     "store unused": (UNUSED, {"a": 3}),
     "retention does not reach windows": (WINDOWED % "topic.retention.ms: 3600000", {"a": 3}),
     "compaction lag does not reach versions": (VERSIONED % "topic.min.compaction.lag.ms: 1", {"a": 3}),

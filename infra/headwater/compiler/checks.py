@@ -12,7 +12,7 @@ from headwater.model.compiled import InternalTopic
 from headwater.model.durations import duration_text
 from headwater.model.nodes import ChangelogKind, ProcessorNode, SinkNode
 from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors
-from headwater.model.topology import Application, Sink, TopologyDocument
+from headwater.model.topology import Application, Protocol, Sink, TopologyDocument
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -72,6 +72,34 @@ def check_stores(compilation: Compilation) -> Compilation:
         for store in compilation.topology.stores
         if store.name not in used and not store.is_global
     ]
+    return compilation.with_problems(problems)
+
+
+def check_read_only_stores(compilation: Compilation) -> Compilation:
+    """Report processors of a read-only store in a sub-topology that does not read the topic of the store.
+
+    Kafka Streams builds them if the builder of the store is added again, which disconnects processors
+    (`STORE_ADDED_AGAIN_STAYS_CONNECTED`). If the other processors are connected last, the topic is a
+    changelog topic, whose count has to be their number of tasks (`ChangelogTopics#setup`).
+    """
+    filled = {
+        store.name: store.changelog_topic
+        for store in compilation.topology.stores
+        if store.changelog_topic is not None and not store.is_global
+    }
+    problems = []
+    for group in compilation.groups:
+        for store in filled.keys() & set(group.stores):
+            topic = filled[store]
+            if topic in group.sources or group.is_global:
+                continue
+            users = [node for node in group.nodes.nodes if store in getattr(node, "stores", ())]
+            problems.append(messages.filled_elsewhere(store, topic, users))
+            count, tasks = compilation.counts.get(topic), compilation.tasks.get(group.id)
+            if topic not in group.changelogs or compilation.application.protocol is Protocol.STREAMS:
+                continue  # a broker compares the counts of all changelog topics itself
+            if count is not None and tasks is not None and count != tasks:
+                problems.append(messages.unequal_changelog(store, topic, users[0], count, tasks))
     return compilation.with_problems(problems)
 
 

@@ -1,11 +1,12 @@
 """Problems of topics, groups, stores and processors that the compiler refuses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from headwater.compiler.java.patterns import UntranslatablePatternError
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, Guarantee
-from headwater.model.nodes import SourceNode, StateStore
-from headwater.model.problems import Location, Problem, ProblemCode, Severity
+from headwater.compiler.version_differences import STORE_ADDED_AGAIN_STAYS_CONNECTED
+from headwater.model.nodes import Node, SourceNode, StateStore
+from headwater.model.problems import Location, Problem, ProblemCode, Severity, first_names
 from headwater.model.topology import Application, Sink
 
 
@@ -188,6 +189,51 @@ def restored_from_source(store: StateStore, topic: str) -> Problem:
         fix=f"Remove `{REUSE_SOURCE_TOPICS}` from `topology.optimization`, replace a read-only store by a "
         "table, or remove `processors`.",
         location=store.at,
+    )
+
+
+_MOST_NAMES = 10
+_ADDED_AGAIN = (
+    "The builder of the store is added again. Kafka Streams before "
+    f"{STORE_ADDED_AGAIN_STAYS_CONNECTED.since_text} then forgets the processors that were connected before"
+)
+_ADD_ONCE = (
+    "Add the builder of the store once, and connect further processors by the name of the store "
+    "(`connectProcessorAndStateStores`)."
+)
+
+
+def filled_elsewhere(store: str, topic: str, users: Sequence[Node]) -> Problem:
+    """Return the problem of `users` of a read-only store that do not get later records of its topic."""
+    processors = first_names([node.name for node in users], _MOST_NAMES)
+    return Problem(
+        code=ProblemCode.INVALID_TOPOLOGY,
+        summary=f"Store {store} is filled from topic {topic}, but not for {processors}.",
+        topic=topic,
+        node=users[0].name,
+        expected=f"a sub-topology that reads {topic}",
+        found=f"{processors} in a sub-topology that does not read it",
+        why=f"{_ADDED_AGAIN}: tasks restore the store from {topic} when they start, and get no later record.",
+        fix=_ADD_ONCE,
+        location=users[0].at,
+        severity=Severity.WARNING,
+    )
+
+
+def unequal_changelog(store: str, topic: str, user: Node, count: int, tasks: int) -> Problem:
+    """Return the problem of a topic that is the changelog topic of `user`, which does not read it."""
+    return Problem(
+        code=ProblemCode.CONFLICTING_PARTITIONS,
+        summary=f"Topic {topic} is the changelog topic of store {store}, but its count is not the number of "
+        f"tasks of {user.name}.",
+        topic=topic,
+        node=user.name,
+        expected=f"{tasks} partitions",
+        found=str(count),
+        why=f"{_ADDED_AGAIN}, and treats {topic} as an internal topic. It throws StreamsException, because "
+        "the topic has another count, and the application stops.",
+        fix=_ADD_ONCE,
+        location=user.at,
     )
 
 

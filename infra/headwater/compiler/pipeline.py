@@ -7,6 +7,7 @@ import attrs
 from headwater.compiler.checks import (
     check_computed_settings,
     check_names,
+    check_read_only_stores,
     check_retention,
     check_stores,
     compaction_lag_problems,
@@ -58,6 +59,7 @@ PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
     check_sources,
     check_names,
     check_stores,
+    check_read_only_stores,
     check_retention,
     check_computed_settings,
 )

@@ -17,6 +17,7 @@ from headwater.compiler.described.names import (
     TABLE,
     TABLE_AGGREGATION_NODE,
     TRANSFORM_VALUES_NODE,
+    can_be_explicit,
     index_in,
     is_grace_buffer,
     is_table_node,
@@ -214,8 +215,9 @@ def _cogroup_groups(
 ) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
     """Return the groups of cogroups: the sources of their inputs upstream of their own repartitions.
 
-    A repartition topic with a user's name may be one of an earlier `repartition()`; `created_by` has those
-    that are known. Otherwise the topic itself is in the group, because a running application fulfills that.
+    A repartition topic with a generated name is one of a grouping, also if the optimization merged it with
+    others. A topic with a user's name may be one of an earlier `repartition()`; `created_by` has those that
+    are known. Otherwise the topic itself is in the group, because a running application fulfills that.
     But if another input has a repartition of its own, the topic is not in the group: Kafka Streams would
     refuse a group of topics of two sub-topologies. A group of such a topic alone is omitted: it only matters
     to the broker, which would give the topic an explicit count of other topics.
@@ -239,7 +241,9 @@ def _cogroup_groups(
                 own = [
                     t
                     for t in written
-                    if t.removesuffix("-repartition") in stores or created_by.get(t) is CreatedBy.GROUPING
+                    if t.removesuffix("-repartition") in stores
+                    or created_by.get(t) is CreatedBy.GROUPING
+                    or not can_be_explicit(t)
                 ]
                 sinks = [sink for topic in own for sink in structure.sinks[topic]]
                 before = origins.of(parent for sink in sinks for parent in sink.parents)

@@ -7,6 +7,7 @@ from headwater.compiler.dsl.declarations import RepartitionDeclaration
 from headwater.compiler.dsl.graph import reachable
 from headwater.compiler.dsl.messages import lint, topology_error
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
+from headwater.model.nodes import SourceNode
 from headwater.model.problems import Location, Problem, ProblemCode, Severity, first_names
 
 _MOST_NAMES = 10
@@ -121,6 +122,38 @@ def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -
         )
 
 
+ONLY_ITS_PROCESSOR = "a global store with its source and its processor only"
+"""`expected` of the problem of further nodes and stores; no other problem has this value."""
+
+
+def _parts_of_global_stores(_builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
+    """Refuse further nodes below a global store, and further stores of its processor."""
+    of_global = {store.name for store in topology.stores() if store.is_global}
+    for node in topology.nodes():
+        if isinstance(node, SourceNode):
+            continue
+        if node.name not in topology.global_nodes:
+            found = [parent for parent in node.parents if parent in topology.global_nodes]
+            text = f"{node.name} is attached to {', '.join(found)}, which is part of a global store."
+        else:
+            found = sorted(set(getattr(node, "stores", ())) - of_global)
+            text = f"{node.name}, the processor of a global store, has further stores: {', '.join(found)}."
+        if found:
+            yield Problem(
+                code=ProblemCode.INVALID_TOPOLOGY,
+                summary=text,
+                node=node.name,
+                expected=ONLY_ITS_PROCESSOR,
+                found=", ".join(found),
+                why="Kafka Streams runs a global store outside of tasks, and only its source and processor. "
+                "`Topology#describe()` omits other nodes and stores, or throws NoSuchElementException.",
+                fix="Attach it to a source of another topic: every processor can read a global store."
+                if node.name not in topology.global_nodes
+                else "Connect the stores to a processor of a sub-topology with tasks.",
+                location=node.at,
+            )
+
+
 def _dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) -> Iterator[Problem]:
     """Report each explicit repartition that drops null keys (facts 2.2).
 
@@ -148,6 +181,7 @@ LINTS: tuple[Callable[[Builder, TopologyUnderConstruction], Iterator[Problem]], 
     _unnamed_resources,
     _lost_group_members,
     cogroups_of_sources,
+    _parts_of_global_stores,
     _dropped_null_keys,
 )
 """All rules; lints of single calls (ignored retention and logging) are reported by the calls."""
