@@ -77,6 +77,22 @@ def _overlapping() -> Trial:
     return trial
 
 
+def _overlapping_later() -> Trial:
+    """Return an application that was set up before another stack set up an id that overlaps."""
+    trial = _overlapping()
+    others = trial.ownership or ()
+    trial.ownership, trial.cluster.ownership = (), []
+    trial.up()
+    trial.fill(*trial.cluster.topics)
+    trial.ownership += others
+    trial.cluster.ownership = [*others]
+    return trial
+
+
+def _accept_overlap(trial: Trial) -> None:
+    trial.switch(allowIdOverlap=True)
+
+
 def _former() -> Trial:
     """Return two applications with names for one topic: one has set it up, and the other one is new."""
     trial = set_up(COUNT.replace("materialized: counts", "materialized: sums-counts"))
@@ -166,6 +182,20 @@ EVIDENCE = (
         follow=lambda t: t.delete(CHANGELOG),
         gives_up=True,
         leaves=("orphaned",),
+    ),
+    Advice(
+        says="If both are in use already, set `application.setup.allowIdOverlap: true`",
+        make=_overlapping,
+        follow=_accept_overlap,
+    ),
+    Advice(
+        says="Nothing, if both are in use already: the first `pulumi up` ends this warning",
+        make=lambda: changed(_overlapping(), _accept_overlap),
+    ),
+    Advice(
+        says="set `application.setup.allowIdOverlap: true`, which ends this warning",
+        make=_overlapping_later,
+        follow=_accept_overlap,
     ),
     Advice(
         says="another id before its first setup",

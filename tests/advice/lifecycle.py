@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 
+from headwater.model.records import StackIdentity
 from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
@@ -94,7 +95,36 @@ def _adopt_again(trial: Trial) -> None:
     trial.switch(adopt=True)
 
 
+def _released_and_retired() -> Trial:
+    """Return a stack whose document retires an application that the stack has released."""
+    trial = begin()
+    trial.stack = StackIdentity("its id", "acme/headwater/production")
+    trial.ownership = ()
+    trial.up()
+    trial.fill(*trial.cluster.topics)
+    trial.settings()["lifecycle"] = "released"
+    trial.up()
+    trial.settings()["lifecycle"] = "retired"
+    return trial
+
+
+def _retire_again(trial: Trial) -> None:
+    trial.settings()["lifecycle"] = "active"
+    trial.up()
+    trial.settings()["lifecycle"] = "retired"
+
+
 LIFECYCLE = (
+    Advice(
+        says="Remove the document of orders, and retire it in the stack that manages it",
+        make=_released_and_retired,
+        follow=lambda t: t.documents.clear(),
+    ),
+    Advice(
+        says="If no stack manages it, run `pulumi up` with `lifecycle: active` first, which adopts",
+        make=_released_and_retired,
+        follow=_retire_again,
+    ),
     Advice(
         says="was released or had this id before, the topics are in use: set `setup.adopt: true`",
         make=lambda: _undone(lambda t: t.settings().update(lifecycle="released")),

@@ -47,7 +47,7 @@ _LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.A
 _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "ownership", "setup")
 SETTINGS = (*_CONNECTION, *_OTHERS)
 """All keys of a stack, without their namespace."""
-_OWNERSHIP = ("recorded", "none")
+_OWNERSHIP = ("recorded", "acls", "none")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
 _NO_INPUTS = ResourceInputs()
@@ -141,7 +141,12 @@ def plan_policy(config: StackConfig, folder: Path = _HERE) -> tuple[PlanPolicy, 
     """Return a stack's limits and policies, and the problems of its policy files; `folder` is their base."""
     declared = load_policies([Path(path) for path in config.texts("policies")], folder)
     policies = (*_limit_policies(config), *declared.policies)
-    return PlanPolicy(cluster_id=config.text("clusterId"), policies=policies), declared.problems
+    policy = PlanPolicy(
+        cluster_id=config.text("clusterId"),
+        policies=policies,
+        configures_records=config.text("ownership") != "acls",
+    )
+    return policy, declared.problems
 
 
 def has_ownership(config: StackConfig) -> bool:

@@ -34,14 +34,15 @@ def managed_elsewhere(run: Run) -> Iterator[Problem]:
 def _conflict_problems(run: Run, ownership: Ownership, id_: str, topics: list[str]) -> Iterator[Problem]:
     setups = {c.application.id: c.application.setup for c in run.compiled}
     takes_over = id_ in setups and setups[id_].take_over
+    switch = setups[id_].in_stack.get("takeOver") if takes_over else None
     conflicts = tuple(ownership.conflicts(id_, topics))
     for conflict in conflicts:
         if takes_over:
-            yield messages.taken_over(conflict)
+            yield messages.taken_over(conflict, switch)
         else:
             yield messages.refusal(conflict, ownership, is_recorded=id_ in run.records)
     if takes_over and not conflicts and id_ in run.records:
-        yield messages.unnecessary_transfer(id_)
+        yield messages.unnecessary_transfer(id_, switch)
 
 
 def ownership_records(run: Run) -> Iterator[Problem]:
@@ -58,7 +59,7 @@ def ownership_records(run: Run) -> Iterator[Problem]:
     if topic.more_unread:
         yield messages.more_records(topic)
     yield from _missing_records(run)
-    if changes := topic.changes:
+    if changes := run.ownership_settings:
         yield messages.not_safe(topic, changes)
 
 
