@@ -1,6 +1,7 @@
 """The settings of a stack: its cluster, documents, limits, and the switches of `headwater:setup`."""
 
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ _LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.A
 _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "ownership", "setup")
 SETTINGS = (*_CONNECTION, *_OTHERS)
 """All keys of a stack, without their namespace."""
+_STACK_FILE = re.compile(r"Pulumi\.([\w.-]+)\.yaml")
 _OWNERSHIP = ("recorded", "acls", "none")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
@@ -251,7 +253,9 @@ def _stack_switch(id_: str, name: str, config: StackConfig) -> StackSwitch:
         removal = f"Remove `{label}` from the inputs of the resource."
     else:
         path = f'["{id_}"]' if "." in id_ else f".{id_}"  # `--path` splits a key at its dots
-        removal = f"Run `pulumi config rm --path 'headwater:setup{path}.{name}'`."
+        # Another stack may be selected.
+        stack = f" --stack {file[1]}" if (file := _STACK_FILE.fullmatch(config.at("setup").file)) else ""
+        removal = f"Run `pulumi config rm{stack} --path 'headwater:setup{path}.{name}'`."
     return StackSwitch(label, config.at("setup"), removal)
 
 
