@@ -67,6 +67,17 @@ def _no_other_reader(trial: Trial) -> None:
     trial.cluster.readers.clear()
 
 
+def _hidden_groups() -> Trial:
+    """Return a stack that retires a topic, and whose user may not see the groups of others."""
+    trial = changed(_left_over(), _leftovers(retire=[LEFT]))
+    trial.cluster.unread_evidence = ("the groups of other clients (permission Describe on group *)",)
+    return trial
+
+
+def _grant(trial: Trial) -> None:
+    trial.cluster.unread_evidence = ()
+
+
 def _overlapping() -> Trial:
     trial = begin()
     trial.stack = StackIdentity("its id", "acme/headwater/production")
@@ -165,6 +176,12 @@ EVIDENCE = (
         says="move it to `leftovers.keep`",
         make=lambda: changed(_left_over(is_read=True), _leftovers(retire=[LEFT])),
         follow=_leftovers(keep=[LEFT]),
+    ),
+    Advice(
+        says="Grant the user the permissions that are missing, and run again: `headwater acls FILES --self",
+        make=_hidden_groups,
+        follow=_grant,
+        leaves=("orphaned",),
     ),
     Advice(
         says="Move it to `leftovers.retire` and run `pulumi up`, which records its id. Then move it to",

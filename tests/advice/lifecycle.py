@@ -1,5 +1,6 @@
 """Fixes about the setup of an application, its lifecycle, and lost topics."""
 
+from collections.abc import Callable
 from copy import deepcopy
 
 from headwater.model.records import StackIdentity
@@ -95,9 +96,9 @@ def _adopt_again(trial: Trial) -> None:
     trial.switch(adopt=True)
 
 
-def _released_and_retired() -> Trial:
+def _released_and_retired(make: Callable[[], Trial] = begin) -> Trial:
     """Return a stack whose document retires an application that the stack has released."""
-    trial = begin()
+    trial = make()
     trial.stack = StackIdentity("its id", "acme/headwater/production")
     trial.ownership = ()
     trial.up()
@@ -108,8 +109,9 @@ def _released_and_retired() -> Trial:
     return trial
 
 
-def _retire_again(trial: Trial) -> None:
+def _retire_again(trial: Trial, *, adopt: bool = False) -> None:
     trial.settings()["lifecycle"] = "active"
+    trial.switch(adopt=adopt)
     trial.up()
     trial.settings()["lifecycle"] = "retired"
 
@@ -124,6 +126,11 @@ LIFECYCLE = (
         says="If no stack manages it, run `pulumi up` with `lifecycle: active` first, which adopts",
         make=_released_and_retired,
         follow=_retire_again,
+    ),
+    Advice(
+        says="with `lifecycle: active` and `setup.adopt: true` first, which adopts the topics",
+        make=lambda: _released_and_retired(lambda: manual(begin)),
+        follow=lambda t: _retire_again(t, adopt=True),
     ),
     Advice(
         says="was released or had this id before, the topics are in use: set `setup.adopt: true`",

@@ -178,7 +178,7 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
         for live in _internal_topics(record, run):
             if is_internal(run.evidence.of(record.application_id, live)):
                 yield from _refused_deletions(
-                    run, messages.DeletionStep(record.application_id, _RETIRING), live
+                    run, messages.DeletionStep(record.application_id, *_RETIRING), live
                 )
             else:
                 yield messages.kept_topic(run, record, live)
@@ -218,7 +218,7 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
     declared = {state.name for state in application.topics}
     for name in sorted({*leftovers.retire, *leftovers.delete} - {*leftovers.keep}):
         live, known = run.snapshot.topics.get(name), recorded.get(name)
-        step = messages.DeletionStep(application.id, _LEFT_OVER, name in leftovers.delete, leftovers.at)
+        step = messages.DeletionStep(application.id, *_LEFT_OVER, name in leftovers.delete, leftovers.at)
         if name in declared or (known is not None and known.is_sink):
             what = "the topology declares it" if name in declared else "it is a managed sink"
             yield messages.refused_deletion(step, name, what, _NOT_LEFT_OVER)
@@ -237,7 +237,7 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
 def _refused_deletions(run: Run, step: messages.DeletionStep, live: LiveTopic) -> Iterator[Problem]:
     found = obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
     if found:
-        yield messages.refused_deletion(step, live.name, "; ".join(found))
+        yield messages.obstructed_deletion(step, live.name, found)
 
 
 def _other_id(recorded: str, live: LiveTopic) -> str:
@@ -245,16 +245,20 @@ def _other_id(recorded: str, live: LiveTopic) -> str:
 
 
 _RETIRING = (
-    "Stop the other readers and delete their groups or offsets, or remove the topic from the documents that "
-    "read it. Then run again. To keep the topics, set `lifecycle: released`."
+    "To keep the topics, set `lifecycle: released`.",
+    (
+        "Stop the other readers and delete their groups or offsets, or remove the topic from the documents "
+        "that read it. Then run again."
+    ),
 )
+"""How to keep the topics, and what to do first otherwise."""
 _DELETING = (
     "Restore the document with `lifecycle: released` to keep the topics, or with `lifecycle: retired` to "
     "repeat the first step. Then run `pulumi up`."
 )
 _LEFT_OVER = (
-    "Stop other readers and delete their groups or offsets, then run again. To keep the topic, or if another "
-    "client owns it, move it to `leftovers.keep`."
+    "To keep the topic, or if another client owns it, move it to `leftovers.keep`.",
+    "Stop other readers and delete their groups or offsets, then run again.",
 )
 _NOT_LEFT_OVER = "Remove it from `leftovers`."
 _NOT_RETIRED = (

@@ -280,18 +280,37 @@ def unproven_owner(
 
 @attrs.frozen
 class DeletionStep:
-    """A step that deletes topics of an application, or prepares it; `fix` says how to keep a topic.
+    """A step that deletes topics of an application, or prepares it.
 
-    `is_prepared`: an earlier run has prepared the deletion.
+    `keep` says how to keep a topic, `clear` what to do about other users of it first. `is_prepared`: an
+    earlier run has prepared the deletion.
     """
 
     application_id: str
-    fix: str
+    keep: str
+    clear: str = ""
     is_prepared: bool = False
     at: Location | None = None
 
 
-def refused_deletion(step: DeletionStep, topic: str, found: str, fix: str = "") -> Problem:
+def obstructed_deletion(step: DeletionStep, topic: str, obstacles: Sequence[str]) -> Problem:
+    """Return the problem that the evidence does not allow a deletion, for these reasons."""
+    hidden = [each for each in obstacles if "permission " in each]
+    parts = (
+        _GRANT_TO_RETIRE if hidden else "",
+        step.clear if len(hidden) < len(obstacles) else "",
+        step.keep,
+    )
+    return refused_deletion(step, topic, "; ".join(obstacles), " ".join(filter(None, parts)))
+
+
+_GRANT_TO_RETIRE = (
+    "Grant the user the permissions that are missing, and run again: `headwater acls FILES --self --for "
+    "retire --principal User:NAME` prints all that a deletion needs."
+)
+
+
+def refused_deletion(step: DeletionStep, topic: str, found: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.DELETION_REFUSED,
         summary=f"Topic {topic} is not deleted for {step.application_id}: the evidence does not allow it.",
@@ -300,7 +319,7 @@ def refused_deletion(step: DeletionStep, topic: str, found: str, fix: str = "") 
         expected=f"an internal topic of {step.application_id} that no other client reads",
         found=found,
         why="A deleted topic cannot be restored, and whoever uses it loses its records.",
-        fix=fix or step.fix,
+        fix=fix,
         location=step.at,
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from headwater.compiler.streams_config import SetupMode, StreamsConfig
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OwnershipRecord
 from headwater.model.topology import Lifecycle
@@ -91,6 +92,8 @@ def retired_without_record(run: Run) -> Iterator[Problem]:
     """Yield a warning for each application to retire that the stack has not set up: nothing is deleted."""
     for compiled in run.compiled if run.policy.stack is not None else ():
         id_ = compiled.application.id
+        is_manual = StreamsConfig.of(compiled.application).setup_mode is SetupMode.MANUAL
+        adopt = " and `setup.adopt: true`" if is_manual else ""
         if compiled.application.lifecycle is Lifecycle.RETIRED and id_ not in run.records:
             yield Problem(
                 code=ProblemCode.CONFIG_HAS_NO_EFFECT,
@@ -101,7 +104,7 @@ def retired_without_record(run: Run) -> Iterator[Problem]:
                 why="Nothing is deleted, neither in this run nor without the document.",
                 fix=f"Remove the document of {id_}, and retire it in the stack that manages it if its "
                 "internal topics are to be deleted. If no stack manages it, run `pulumi up` with `lifecycle: "
-                "active` first, which adopts the topics.",
+                f"active`{adopt} first, which adopts the topics.",
                 severity=Severity.WARNING,
             )
 
