@@ -67,6 +67,17 @@ def _no_other_reader(trial: Trial) -> None:
     trial.cluster.readers.clear()
 
 
+def _hidden_groups() -> Trial:
+    """Return a stack that retires a topic, and whose user may not see the groups of others."""
+    trial = changed(_left_over(), _leftovers(retire=[LEFT]))
+    trial.cluster.unread_evidence = ("the groups of other clients (permission Describe on group *)",)
+    return trial
+
+
+def _grant(trial: Trial) -> None:
+    trial.cluster.unread_evidence = ()
+
+
 def _overlapping() -> Trial:
     trial = begin()
     trial.stack = StackIdentity("its id", "acme/headwater/production")
@@ -75,6 +86,22 @@ def _overlapping() -> Trial:
     trial.ownership = (record,)
     trial.cluster.ownership = [record]
     return trial
+
+
+def _overlapping_later() -> Trial:
+    """Return an application that was set up before another stack set up an id that overlaps."""
+    trial = _overlapping()
+    others = trial.ownership or ()
+    trial.ownership, trial.cluster.ownership = (), []
+    trial.up()
+    trial.fill(*trial.cluster.topics)
+    trial.ownership += others
+    trial.cluster.ownership = [*others]
+    return trial
+
+
+def _accept_overlap(trial: Trial) -> None:
+    trial.switch(allowIdOverlap=True)
 
 
 def _former() -> Trial:
@@ -151,6 +178,12 @@ EVIDENCE = (
         follow=_leftovers(keep=[LEFT]),
     ),
     Advice(
+        says="Grant the user the permissions that are missing, and run again: `headwater acls FILES --self",
+        make=_hidden_groups,
+        follow=_grant,
+        leaves=("orphaned",),
+    ),
+    Advice(
         says="Move it to `leftovers.retire` and run `pulumi up`, which records its id. Then move it to",
         make=lambda: changed(_left_over(), _leftovers(delete=[LEFT])),
         follow=steps(_leftovers(retire=[LEFT]), lambda t: t.up(), _leftovers(delete=[LEFT])),
@@ -166,6 +199,20 @@ EVIDENCE = (
         follow=lambda t: t.delete(CHANGELOG),
         gives_up=True,
         leaves=("orphaned",),
+    ),
+    Advice(
+        says="If both are in use already, set `application.setup.allowIdOverlap: true`",
+        make=_overlapping,
+        follow=_accept_overlap,
+    ),
+    Advice(
+        says="Nothing, if both are in use already: the first `pulumi up` ends this warning",
+        make=lambda: changed(_overlapping(), _accept_overlap),
+    ),
+    Advice(
+        says="set `application.setup.allowIdOverlap: true`, which ends this warning",
+        make=_overlapping_later,
+        follow=_accept_overlap,
     ),
     Advice(
         says="another id before its first setup",

@@ -1,7 +1,9 @@
 """Fixes about the setup of an application, its lifecycle, and lost topics."""
 
+from collections.abc import Callable
 from copy import deepcopy
 
+from headwater.model.records import StackIdentity
 from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
@@ -94,7 +96,42 @@ def _adopt_again(trial: Trial) -> None:
     trial.switch(adopt=True)
 
 
+def _released_and_retired(make: Callable[[], Trial] = begin) -> Trial:
+    """Return a stack whose document retires an application that the stack has released."""
+    trial = make()
+    trial.stack = StackIdentity("its id", "acme/headwater/production")
+    trial.ownership = ()
+    trial.up()
+    trial.fill(*trial.cluster.topics)
+    trial.settings()["lifecycle"] = "released"
+    trial.up()
+    trial.settings()["lifecycle"] = "retired"
+    return trial
+
+
+def _retire_again(trial: Trial, *, adopt: bool = False) -> None:
+    trial.settings()["lifecycle"] = "active"
+    trial.switch(adopt=adopt)
+    trial.up()
+    trial.settings()["lifecycle"] = "retired"
+
+
 LIFECYCLE = (
+    Advice(
+        says="Remove the document of orders, and retire it in the stack that manages it",
+        make=_released_and_retired,
+        follow=lambda t: t.documents.clear(),
+    ),
+    Advice(
+        says="If no stack manages it, run `pulumi up` with `lifecycle: active` first, which adopts",
+        make=_released_and_retired,
+        follow=_retire_again,
+    ),
+    Advice(
+        says="with `lifecycle: active` and `setup.adopt: true` first, which adopts the topics",
+        make=lambda: _released_and_retired(lambda: manual(begin)),
+        follow=lambda t: _retire_again(t, adopt=True),
+    ),
     Advice(
         says="was released or had this id before, the topics are in use: set `setup.adopt: true`",
         make=lambda: _undone(lambda t: t.settings().update(lifecycle="released")),

@@ -103,6 +103,19 @@ def _uncompacted() -> Trial:
     return trial
 
 
+def _refused_settings() -> Trial:
+    """Return a stack whose topic of records was created without the settings that the brokers refuse."""
+    trial = _uncompacted()
+    settings = {**trial.ownership_topic.settings, "cleanup.policy": "compact"}
+    trial.ownership_topic = OwnershipTopic(settings, 3)
+    trial.refuses_record_settings = True
+    return trial
+
+
+def _only_acls(trial: Trial) -> None:
+    trial.configures_records = False
+
+
 def _without_record() -> Trial:
     trial = with_unread_record(set_up(), UnreadReason.NOT_OURS)
     trial.ownership, trial.ownership_topic = (), OwnershipTopic()
@@ -139,6 +152,12 @@ OWNERSHIP = (
     ),
     Advice(says="The next `pulumi up` writes it again", make=_without_record),
     Advice(says="The next `pulumi up` changes the settings", make=_uncompacted),
+    Advice(
+        says="If the brokers refuse them, grant Write on headwater-ownership to users of `pulumi up` only, "
+        "and set `headwater:ownership: acls`",
+        make=_refused_settings,
+        follow=_only_acls,
+    ),
     Advice(
         says="in stack acme/headwater/staging first",
         make=lambda: recorded_elsewhere(begin(), STAGING),
@@ -198,7 +217,7 @@ OWNERSHIP = (
         follow=steps(_released_there, lambda t: t.settings().pop("setup")),
     ),
     Advice(
-        says="Remove `setup.takeOver`",
+        says="Remove `setup.takeOver` from the document",
         make=lambda: changed(_moved(), steps(lambda t: t.switch(takeOver=True), _released_there)),
         follow=lambda t: t.settings().pop("setup"),
     ),

@@ -35,7 +35,6 @@ ADVICE = (
 )
 
 EXPLAINS = (
-    "Nothing, if both are in use already",
     "A star at the end of a name stands for all names with this prefix",
     "Until then it stays as it is",
     "Its user needs permission AlterConfigs on the topic",
@@ -103,8 +102,6 @@ NOT_FOLLOWED = {
     "--group": "The command of the sentence before it.",
     "correct its name in the document": "The compiler reports a topic that is missing, with its own fix.",
     "Make sure that all instances run the topology of the document before the topic is deleted": _IN_USE,
-    "If both are in use already, set `application.setup.allowIdOverlap: true": "The ids overlap as before: "
-    "the error becomes a warning.",
     "Restore the topic while the application is stopped": _RUNNING,
     "Then start the application again": _RUNNING,
     "If another client of the application adds processors, start this one again afterwards": _RUNNING,

@@ -55,6 +55,10 @@ class Trial:
     ownership_topic: OwnershipTopic = OwnershipTopic()  # noqa: RUF009 - immutable
     acls: LiveAcls | None = None
     elapsed_ms: int = 0
+    configures_records: bool = True
+    """False with `headwater:ownership: acls`."""
+    refuses_record_settings: bool = False
+    """Whether a policy of the brokers refuses settings of the topic of ownership records."""
 
     def declare(self, text: str) -> Document:
         """Add a document, or replace the document of the same application, and return it to be changed."""
@@ -89,7 +93,12 @@ class Trial:
     def plan(self) -> Plan:
         documents, compiled = self.compile()
         snapshot = self.snapshot
-        limits = PlanPolicy(cluster_id=self.cluster_id, policies=self._policies(), stack=self.stack)
+        limits = PlanPolicy(
+            cluster_id=self.cluster_id,
+            policies=self._policies(),
+            stack=self.stack,
+            configures_records=self.configures_records,
+        )
         earlier = compile_recorded(documents, self.records, snapshot.partitions)
         return plan(compiled, snapshot, self.records, limits, self.elapsed_ms, earlier=earlier)
 
@@ -102,7 +111,8 @@ class Trial:
         planned = self.plan()
         assert planned.is_applicable, planned.problems
         if planned.ownership is not None:
-            settings = {**self.ownership_topic.settings, **planned.ownership_settings}
+            changes = {} if self.refuses_record_settings else planned.ownership_settings
+            settings = {**self.ownership_topic.settings, **changes}
             self.ownership_topic = attrs.evolve(self.ownership_topic, settings=settings)
             self._record(change_before(planned, planned.ownership))
         self.cluster.apply(planned)

@@ -401,6 +401,27 @@ def test_topics_of_an_interrupted_run_are_named_with_the_command_that_clears_pen
     assert stack.run().log == []
 
 
+def test_what_leaves_the_state_and_stays_is_named(stack: Stack) -> None:
+    """Pulumi shows that released topics are deleted."""
+    _without_switches(stack)
+    document = stack.folder / "shop.yaml"
+    declared = document.read_text()
+    stack.state.update(state_after(stack.run()))
+    document.write_text(declared.replace("  id: shop\n", "  id: shop\n  lifecycle: released\n"))
+    released = stack.run()
+    assert not [text for _, text in released.log if "Removed from the state" in text]
+    stack.state.update(state_after(released))
+    for lifecycle in ("released", "retired"):
+        document.write_text(declared.replace("  id: shop\n", f"  id: shop\n  lifecycle: {lifecycle}\n"))
+        run = stack.run(preview=True)
+        [text] = [text for _, text in run.log if "Removed from the state" in text]
+        assert text.splitlines()[0] == f"Removed from the state of the stack: {', '.join(sorted(TOPICS))}"
+        warnings = [text for level, text in run.log if level == logging.WARNING]
+        assert ["this stack does not manage it" in each for each in warnings] == (
+            [True] if lifecycle == "retired" else []
+        )
+
+
 def state_after(run: Run) -> dict[str, Any]:
     """Return what `readStackResourceOutputs` would return after `run`."""
     return {

@@ -165,7 +165,7 @@ def test_switches_of_a_stack_are_named_with_the_command_that_removes_them(docume
     assert in_stack.keys() == {"reinitialize"}
     switch = in_stack["reinitialize"]
     assert switch.label == "headwater:setup.shop.reinitialize"
-    assert switch.removal == "Run `pulumi config rm --path 'headwater:setup.shop.reinitialize'`."
+    assert switch.removal == "Run `pulumi config rm --stack prod --path 'headwater:setup.shop.reinitialize'`."
 
 
 def test_an_id_with_dots_is_quoted_in_the_command_that_removes_a_switch(documents: Path) -> None:
@@ -173,7 +173,10 @@ def test_an_id_with_dots_is_quoted_in_the_command_that_removes_a_switch(document
     file.write_text(file.read_text().replace("id: shop", "id: eu.shop"))
     [document] = settings(documents, setup='{"eu.shop": {"reinitialize": true}}').documents
     [switch] = document.application.setup.in_stack.values()
-    assert switch.removal == """Run `pulumi config rm --path 'headwater:setup["eu.shop"].reinitialize'`."""
+    assert (
+        switch.removal
+        == """Run `pulumi config rm --stack prod --path 'headwater:setup["eu.shop"].reinitialize'`."""
+    )
 
 
 def test_principals_of_the_stack_override_the_document(documents: Path) -> None:

@@ -366,6 +366,50 @@ def test_stack_state_that_is_not_text(headwater: Headwater, tmp_path: Path) -> N
     assert "deep.json is not an exported stack state." in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        (
+            ("import", "--describe", "/dev/zero", "--application-id", "orders"),
+            ExitCode.PROBLEMS,
+            "/dev/zero cannot be read: it is larger than 32 MiB. Remove the text around the description.",
+        ),
+        (
+            ("change", "old.txt", _DOCUMENT, "--application-id", "orders"),
+            ExitCode.PROBLEMS,
+            "old.txt cannot be read: it is larger than 32 MiB.",
+        ),
+        (
+            ("plan", _DOCUMENT, "--command-config", "/dev/zero"),
+            ExitCode.USAGE,
+            "/dev/zero cannot be read: it is larger than 5 MiB.",
+        ),
+        (("plan-comment", "/dev/zero"), ExitCode.PROBLEMS, "cannot be read: it is larger than 64 MiB."),
+        (
+            ("agent", "run", "--manifest", "/dev/zero", "--bootstrap-server", "127.0.0.1:1", "--once"),
+            ExitCode.PROBLEMS,
+            "it is larger than 64 MiB",
+        ),
+    ],
+    ids=lambda each: " ".join(map(str, each[:2])) if isinstance(each, tuple) else "",
+)
+def test_files_that_are_too_large_are_not_read_to_their_end(
+    headwater: Headwater, tmp_path: Path, command: tuple[str, ...], code: ExitCode, message: str
+) -> None:
+    with (tmp_path / "old.txt").open("wb") as file:
+        file.truncate(33 << 20)
+    done = headwater(*command)
+    assert done.returncode == code
+    assert message in " ".join(done.stderr.split())
+
+
+def test_state_that_is_not_text_is_refused_by_a_comparison(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_bytes(b"\xff\xfe")
+    done = headwater("change", _DOCUMENT, "--stack-state", "state.json")
+    assert done.returncode == ExitCode.USAGE
+    assert "state.json cannot be read: it is not UTF-8 text." in done.stderr
+
+
 def test_published_file_that_is_not_text(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "comment.md").write_bytes(b"\xff\xfe")
     done = headwater("publish", "comment.md", "--pull-request", 1)

@@ -9,6 +9,7 @@ import pytest
 from headwater.agent.leadership import KafkaLeadership
 from headwater.change.ownership import configure_topic, write_ownership
 from headwater.kafka import Connection, KafkaClusterReader
+from headwater.kafka.reader import SnapshotRequest
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.records import (
     OWNERSHIP_TOPIC,
@@ -17,6 +18,7 @@ from headwater.model.records import (
     OwnershipRecord,
     StackIdentity,
 )
+from headwater.planner import PlanPolicy, plan
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import Broker, Settings, launch
 from headwater.toolchain.broker.readiness import until
@@ -74,7 +76,14 @@ def test_the_topic_of_ownership_records_is_created_as_the_problem_says(
     (unsafe,) = configure_topic(connection, {"compression.type": RECORD_TOPIC_SETTINGS["compression.type"]})
     assert unsafe.topic == OWNERSHIP_TOPIC
     assert unsafe.code is ProblemCode.RECORDS_NOT_SAFE
-    assert unsafe.fix.startswith("Have the policy of the brokers changed, then run kafka-configs.sh")
+    assert unsafe.fix.startswith("Have the policy of the brokers changed, then run `kafka-configs.sh")
+    assert "and set `headwater:ownership: acls`" in unsafe.fix
+    snapshot = KafkaClusterReader(connection).read(SnapshotRequest(with_ownership=True))
+    for configures_records, codes in ((True, [ProblemCode.RECORDS_NOT_SAFE]), (False, [])):
+        limits = PlanPolicy(stack=_RECORD.stack, configures_records=configures_records)
+        planned = plan([], snapshot, {}, limits)
+        assert [each.code for each in planned.problems] == codes
+        assert bool(planned.ownership_settings) is configures_records
 
 
 def test_an_agent_leads_when_its_topic_is_created_as_its_status_says(

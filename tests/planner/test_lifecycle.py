@@ -45,7 +45,7 @@ def test_releasing_removes_the_record_and_keeps_the_topics() -> None:
     assert kinds(plan) == {REPARTITION: ActionKind.RELEASE, CHANGELOG: ActionKind.RELEASE}
     (part,) = plan.applications
     assert (part.compiled, part.record) == (RELEASED, None)
-    assert part.notes == ("released: 2 topics stay and are no longer managed",)
+    assert part.notes == ("released: 2 topics no longer managed, nothing is deleted",)
     assert {action.note for action in plan.actions} == {"it stays"}
     assert set(cluster.topics) == {REPARTITION, CHANGELOG}
     assert not cluster.records

@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from headwater.model.problems import ProblemCode, Severity
+from headwater.model.problems import Location, ProblemCode, Severity
 from headwater.model.records import OwnershipRecord, StackIdentity
-from headwater.model.topology import Setup, Sink
+from headwater.model.topology import Setup, Sink, StackSwitch
 from headwater.planner import ActionKind, PlanPolicy, plan
 from headwater.planner.claims import change_after, change_before, find_race, retraction
 from headwater.planner.ownership import Ownership
@@ -29,6 +29,7 @@ def test_a_second_stack_is_refused(first: Stack, second: Stack) -> None:
     (problem,) = conflicts(second.plan(ORDERS))
     assert problem.application == "orders"
     assert "organization/headwater/first" in (problem.found or "")
+    assert problem.location == ORDERS.application.at
     assert not first.plan(ORDERS).problems
 
 
@@ -96,6 +97,17 @@ def test_take_over_that_is_left_on_is_reported(first: Stack) -> None:
     assert [problem.code for problem in first.plan(TAKING_OVER).problems] == [
         ProblemCode.CONFIG_HAS_NO_EFFECT
     ]
+
+
+def test_take_over_that_is_set_in_the_stack_is_removed_there(first: Stack, second: Stack) -> None:
+    switch = StackSwitch("headwater:setup.orders.takeOver", Location("Pulumi.prod.yaml"), "Run `rm`.")
+    taking = application(setup=Setup(take_over=True, in_stack={"takeOver": switch}))
+    first.up(ORDERS)
+    (taken,) = conflicts(second.up(taking), Severity.WARNING)
+    assert taken.fix.endswith("Then run `rm`.")
+    (unneeded,) = second.plan(taking).problems
+    assert (unneeded.fix, unneeded.location) == (switch.removal, switch.at)
+    assert switch.label in (unneeded.found or "")
 
 
 @pytest.mark.parametrize("is_second_step", [False, True])

@@ -9,7 +9,7 @@ from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import RECORD_TOPIC_SETTINGS, OwnershipTopic
 from headwater.model.topology import Setup
 from headwater.model.untrusted import UnreadReason
-from headwater.planner import Plan
+from headwater.planner import Plan, PlanPolicy, plan
 from headwater.planner.claims import change_before
 from tests.contract.fake_cluster import FakeCluster
 from tests.planner.ownership_scenarios import STACK, unread, unsafe_records, with_topic
@@ -103,6 +103,18 @@ def test_settings_that_do_not_protect_the_records_are_changed(
     assert plan.ownership_settings.keys() == changed
     assert bool(problems(plan, ProblemCode.RECORDS_NOT_SAFE)) is bool(changed)
     assert plan.is_applicable
+
+
+def test_only_compaction_is_required_of_a_topic_whose_settings_brokers_refuse() -> None:
+    limits = PlanPolicy(stack=STACK, configures_records=False)
+    for policy, changed in (("compact", set()), ("delete", {"cleanup.policy"})):
+        topic = OwnershipTopic({"cleanup.policy": policy, "compression.type": "producer"}, 3)
+        cluster = SimulatedCluster.set_up(application())
+        snapshot = attrs.evolve(cluster.snapshot, ownership=(), ownership_topic=topic)
+        found = plan([application()], snapshot, cluster.records, limits)
+        assert found.ownership_settings.keys() == changed
+        summaries = [each.summary for each in problems(found, ProblemCode.RECORDS_NOT_SAFE)]
+        assert any("settings" in each for each in summaries) is bool(changed)
 
 
 def test_an_own_record_that_is_gone_is_reported_and_written_again() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from headwater.agent.events import AgentEvent
 from headwater.compiler import compile_documents
+from headwater.kafka.input_files import LARGEST_REPORT, read_text
 from headwater.model.compiled import CompiledApplication
 from headwater.model.expansions import TopicCounts
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
@@ -73,7 +74,7 @@ def _read_documents(path: Path) -> tuple[TopologyDocument, ...]:
 
 def _read_json(path: Path) -> Any:  # noqa: ANN401 - checked by the schema
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_text(path, LARGEST_REPORT))
     except (OSError, ValueError, RecursionError) as error:
         raise ProblemsError([_unreadable_manifest(path, str(error))]) from None
 

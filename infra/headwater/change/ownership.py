@@ -22,7 +22,14 @@ from headwater.kafka.kafka_errors import REFUSED_SETTINGS, TIMED_OUT, is_denial
 from headwater.kafka.ownership import PARTITION, encode_record, key_of, ownership_problem
 from headwater.model.acls import Operation, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
-from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange, settings_text
+from headwater.model.records import (
+    COMPACTION,
+    ONLY_ACLS,
+    OWNERSHIP_TOPIC,
+    RECORD_TOPIC_SETTINGS,
+    OwnershipChange,
+    settings_text,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -102,14 +109,11 @@ def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
         f"{OWNERSHIP_TOPIC} --add-config {pairs}"
     )
     if is_denied:
-        fix = f"Grant the user {right}: `{permission.command}`. Or change them once: {by_hand}"
+        fix = f"Grant the user {right}: `{permission.command}`. Or change them once: `{by_hand}`."
     elif error.code() in REFUSED_SETTINGS:
-        fix = (
-            f"Have the policy of the brokers changed, then run {by_hand}. Otherwise grant Write on the topic "
-            "to users of `pulumi up` only."
-        )
+        fix = f"Have the policy of the brokers changed, then run `{by_hand}`. Otherwise {ONLY_ACLS}."
     else:
-        fix = f"Run {by_hand}"
+        fix = f"Run `{by_hand}`."
     return Problem(
         code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.RECORDS_NOT_SAFE,
         summary=f"The settings of topic {OWNERSHIP_TOPIC} are not changed.",
@@ -118,7 +122,7 @@ def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
         found=error.name() if is_denied else f"{error.name()}: {error.str()}",
         why="Brokers may delete records of stacks, or store records that are too large to be read.",
         fix=fix,
-        severity=Severity.ERROR if "cleanup.policy" in settings else Severity.WARNING,
+        severity=Severity.ERROR if COMPACTION in settings else Severity.WARNING,
     )
 
 

@@ -122,12 +122,9 @@ def change(
 
 
 def _load_records(stack: str | None, project: Path, state: Path | None) -> Mapping[str, SetupRecord]:
-    from headwater.cli.stack import parse_state, read_state  # noqa: PLC0415 - imports Pulumi's toolchain
+    from headwater.cli.stack import read_state, read_state_file  # noqa: PLC0415 - imports Pulumi's toolchain
 
-    if state is None:
-        return read_state(str(stack), project).records
-    with click.open_file(str(state), encoding="utf-8") as file:
-        return parse_state(file.read(), str(state)).records
+    return (read_state(str(stack), project) if state is None else read_state_file(state)).records
 
 
 @contextmanager

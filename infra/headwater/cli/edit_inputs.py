@@ -12,6 +12,7 @@ import click
 from headwater.cli.console import ExitCode, json_text, print_rich, write
 from headwater.cli.inputs import read_named_cluster
 from headwater.kafka.command_line import NamedCluster
+from headwater.kafka.input_files import LARGEST_TEXT, read_text
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.problems import OFFLINE, PLAN, ProblemsError, errors
 from headwater.model.records import SetupRecord
@@ -112,9 +113,10 @@ def _description(path: Path) -> str | None:
     if not _is_text([path]):
         return None
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path, LARGEST_TEXT)
     except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{path} cannot be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise click.ClickException(f"{path} cannot be read: {reason}.") from None
 
 
 class EditInputs:

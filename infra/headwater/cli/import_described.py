@@ -1,8 +1,8 @@
 """`headwater import --describe` and `--group`: create or update the document of one application."""
 
 import codecs
+import errno
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from headwater.describe import (
 )
 from headwater.describe.problems import TextProblems
 from headwater.kafka.command_line import NamedCluster
+from headwater.kafka.input_files import LARGEST_TEXT, STANDARD_INPUT, read_input
 from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
@@ -138,7 +139,7 @@ def _write_document(imported: DescribedApplication, options: ImportOptions) -> t
 
 
 def _is_stdin(description: Path) -> bool:
-    return str(description) == "-"
+    return str(description) == STANDARD_INPUT
 
 
 def _read_description(description: Path) -> str:
@@ -147,9 +148,10 @@ def _read_description(description: Path) -> str:
     PowerShell writes UTF-16.
     """
     try:
-        content = sys.stdin.buffer.read() if _is_stdin(description) else description.read_bytes()
+        content = read_input(description, LARGEST_TEXT)
     except OSError as error:
-        raise click.ClickException(f"{description} cannot be read: {error.strerror}.") from None
+        advice = "\n  Remove the text around the description." if error.errno == errno.EFBIG else ""
+        raise click.ClickException(f"{description} cannot be read: {error.strerror}.{advice}") from None
     is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return content.decode("utf-16" if is_utf16 else "utf-8", errors="replace")
 

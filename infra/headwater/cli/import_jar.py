@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
+import click
 
 from headwater.cli.console import write
 from headwater.cli.import_details import differences_from_cluster, with_owners
@@ -20,6 +21,7 @@ from headwater.cli.java_export import (
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.connection import read_properties
+from headwater.kafka.input_files import LARGEST_SETTINGS, LARGEST_TEXT, read_file, read_text
 from headwater.model.problems import Problem, ProblemCode, Severity, errors, first_names, shorten_text
 from headwater.spec import load_text
 from headwater.spec.misspelled_configs import find_passed_config
@@ -59,12 +61,12 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
         config=arguments.config,
         timeout_seconds=arguments.timeout_seconds,
     )
+    ignored = framework_problems(arguments.properties) if arguments.properties else ()
+    existing = _read_existing(arguments.output)
     try:
-        existing = _read_existing(arguments.output)
         result = run_export(java, ensure_streams_library(), request, existing)
     except (OSError, zipfile.BadZipFile) as error:
         return (unreadable(str(arguments.jar), str(error)),)
-    ignored = framework_problems(arguments.properties) if arguments.properties else ()
     if result.document is None:
         return (export_problem(request, result), *ignored)
     problems = _check_document(result.document, arguments)
@@ -78,7 +80,11 @@ def framework_problems(properties: Path) -> tuple[Problem, ...]:
 
     Their values are not shown: they may be secret.
     """
-    given = read_properties(properties.read_text(encoding="utf-8", errors="replace"))
+    try:
+        text = read_file(properties, LARGEST_SETTINGS).decode(errors="replace")
+    except OSError as error:
+        raise _not_readable(properties, error) from None
+    given = read_properties(text)
     passed = {key: name for key in given if (name := find_passed_config(key)) and name not in given}
     name = next((name for name in passed.values() if not name.startswith(_OF_CONNECTIONS)), None)
     if name is None:
@@ -129,4 +135,12 @@ def _check_document(text: str, arguments: JarImport) -> tuple[Problem, ...]:
 def _read_existing(output: Path | None) -> str | None:
     if output is None or str(output) == "-" or not output.exists():
         return None
-    return output.read_text(encoding="utf-8")
+    try:
+        return read_text(output, LARGEST_TEXT)
+    except (OSError, UnicodeDecodeError) as error:
+        raise _not_readable(output, error) from None
+
+
+def _not_readable(file: Path, error: OSError | UnicodeDecodeError) -> click.ClickException:
+    reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+    return click.ClickException(f"{file} cannot be read: {reason}.")

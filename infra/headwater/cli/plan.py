@@ -96,7 +96,10 @@ def _make_plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     from headwater.planner import PlanPolicy  # noqa: PLC0415 - see `_import_planner`
 
     limits = PlanPolicy(
-        cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies), stack=inputs.stack
+        cluster_id=inputs.cluster_id,
+        policies=(*inputs.policies, *policies),
+        stack=inputs.stack,
+        configures_records=inputs.configures_records,
     )
     return _with_other_resources(inputs, plan_documents(observed, limits, _now_ms() - start_ms))
 

@@ -8,6 +8,7 @@ import click
 
 from headwater.cli.console import write
 from headwater.cli.options import output_option
+from headwater.kafka.input_files import LARGEST_REPORT, read_stream
 from headwater.report.edits.to_json import read_edit
 from headwater.report.plan_comment import Preview, read_drift, read_plan, read_preview
 from headwater.report.plan_comment import plan_comment as written
@@ -16,15 +17,15 @@ Value = TypeVar("Value")
 
 
 @click.command("plan-comment")
-@click.argument("preview", type=click.File(encoding="utf-8"), default="-", metavar="[PLAN]")
+@click.argument("preview", type=click.File("rb"), default="-", metavar="[PLAN]")
 @click.option(
     "--drift",
-    type=click.File(encoding="utf-8"),
+    type=click.File("rb"),
     help="The output of `headwater drift --format json`: adds the drift before the change, and graphs.",
 )
 @click.option(
     "--change",
-    type=click.File(encoding="utf-8"),
+    type=click.File("rb"),
     help="The output of `headwater change --format json`: adds what the edit does to state.",
 )
 @output_option
@@ -63,7 +64,9 @@ def _read_either(text: str) -> Preview:
 
 def _read_input(file: Any, read: Callable[[str], Value], command: str) -> Value:  # noqa: ANN401 - as above
     try:
-        return read(file.read())
+        return read(read_stream(file, LARGEST_REPORT).decode())
+    except OSError as error:
+        raise click.ClickException(f"{file.name} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise click.ClickException(
             f"{file.name} is not the output of `{command}` ({error}).\n  Create it again."

@@ -9,6 +9,7 @@ import click
 
 from headwater.cli.console import json_text, write
 from headwater.cli.options import output_option, project_option
+from headwater.kafka.input_files import LARGEST_STATE, read_input
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.pulumi.settings import stack_config
 from headwater.pulumi.stack_config import StackConfig, select_own_keys
@@ -71,6 +72,21 @@ _OF_OTHERS = ("custom", "external", "retainOnDelete")
 def read_state(stack: str, project: Path) -> StackState:
     """Return the state of a stack; raises `click.ClickException` if Pulumi cannot show it."""
     return parse_state(_exported_state(stack, project), f"stack {stack}")
+
+
+def read_state_file(path: Path) -> StackState:
+    """Return the state in a file, `-` is standard input.
+
+    Raises:
+        click.BadParameter: The file of `--stack-state` cannot be read.
+        click.ClickException: It has no exported state.
+    """
+    try:
+        text = read_input(path, LARGEST_STATE).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--stack-state") from None
+    return parse_state(text, str(path))
 
 
 def _exported_state(stack: str, project: Path) -> str:

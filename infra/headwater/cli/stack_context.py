@@ -2,14 +2,12 @@
 
 import ast
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
-import click
 
 from headwater.kafka import Connection
 from headwater.kafka.command_line import NamedCluster
@@ -53,6 +51,7 @@ class StackContext:
     records: "Mapping[str, SetupRecord] | None" = None
     policies: "tuple[Policy, ...]" = ()
     cluster_id: str | None = None
+    configures_records: bool = True
     stack_problems: tuple[Problem, ...] = ()
     stack: "StackIdentity | None" = None
     has_ownership_records: bool = False
@@ -139,16 +138,16 @@ def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackO
         return context
     # Imported only for a stack, because they import Pulumi's toolchain.
     from headwater.cli.stack import (  # noqa: PLC0415
-        parse_state,
         read_config,
         read_config_file,
         read_state,
+        read_state_file,
         stack_name,
     )
     from headwater.model.records import StackIdentity  # noqa: PLC0415
     from headwater.pulumi.settings import has_ownership, plan_policy, with_switches  # noqa: PLC0415
 
-    given = None if stack.state is None else parse_state(_state_text(stack.state), str(stack.state))
+    given = None if stack.state is None else read_state_file(stack.state)
     context = attrs.evolve(context, state=given, is_only_program=calls_run_program(stack.project))
     if stack.name is None:
         return context.with_records(given.records if given else {})
@@ -167,7 +166,8 @@ def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackO
         ),
         has_ownership_records=has_ownership(config),
         policies=policy.policies,
-        cluster_id=config.text("clusterId"),
+        cluster_id=policy.cluster_id,
+        configures_records=policy.configures_records,
         stack_problems=(*config.problems, *policy_problems),
         state=state,
     )
@@ -209,12 +209,3 @@ def _program_of(project: Path) -> Path:
     main = content.get("main") if isinstance(content, dict) else None
     folder = project / main if isinstance(main, str) else project
     return folder if folder.suffix == ".py" else folder / "__main__.py"
-
-
-def _state_text(path: Path) -> str:
-    try:
-        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        return content.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--stack-state") from None

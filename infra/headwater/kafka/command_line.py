@@ -11,6 +11,7 @@ import attrs
 import click
 
 from headwater.kafka.connection import Connection
+from headwater.kafka.input_files import LARGEST_SETTINGS, read_text
 from headwater.model.expansions import AGENT_PREFIX
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -118,7 +119,7 @@ def cluster_options(text: str) -> Callable[[F], F]:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path, LARGEST_SETTINGS)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a text"
         raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--command-config") from None

@@ -15,6 +15,7 @@ import attrs
 from headwater.kafka import client_settings
 from headwater.kafka.client_settings import broker_region
 from headwater.kafka.connection_settings import ConnectionSettings, connection_problems, setting_problem
+from headwater.kafka.input_files import LARGEST_SETTINGS, read_text
 from headwater.model.problems import Problem, ProblemsError
 
 NO_NAMES: Mapping[str, str] = {}
@@ -124,7 +125,7 @@ def pem_text(value: str, what: str) -> str:
     if "-----BEGIN" in value:
         return value
     try:
-        return Path(value).read_text(encoding="utf-8")
+        return read_text(Path(value), LARGEST_SETTINGS)
     except (OSError, UnicodeDecodeError) as error:
         reason = str(error.strerror) if isinstance(error, OSError) else "not a text"
         raise ProblemsError(

@@ -25,6 +25,7 @@ from headwater.kafka.kafka_errors import (
 from headwater.model.acls import Operation, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.records import (
+    ONLY_ACLS,
     OWNERSHIP_TOPIC,
     RECORD_TOPIC_SETTINGS,
     OwnershipLog,
@@ -174,8 +175,8 @@ def _refused_topic(error: KafkaError) -> Problem:
         "and one of them delete its topics.",
         fix="Have the policy of the brokers changed. Or create the topic without the other settings: "
         f"`kafka-topics.sh --bootstrap-server BROKER --create --topic {OWNERSHIP_TOPIC} --partitions 1 "
-        "--config cleanup.policy=compact`. Grant Write on it to users of `pulumi up` only, because brokers "
-        "then accept records that are too large to be read.",
+        f"--config cleanup.policy=compact`. Brokers then accept records that are too large to be read: "
+        f"{ONLY_ACLS}.",
     )
 
 

@@ -9,14 +9,21 @@ from headwater.model.untrusted import LARGEST_VALUE, UnreadRecord
 
 OWNERSHIP_TOPIC = "headwater-ownership"
 """The topic of the records: one partition, compacted."""
+COMPACTION = "cleanup.policy"
+"""The setting without which a topic of records loses records."""
 RECORD_TOPIC_SETTINGS: Mapping[str, str] = {
-    "cleanup.policy": "compact",
+    COMPACTION: "compact",
     # Brokers compare the limit with what they store, so they also refuse a small batch that is large when it
     # is decompressed.
     "compression.type": "uncompressed",
     "max.message.bytes": str(LARGEST_VALUE),
 }
 """Settings of topics of records that Headwater reads back: no record is lost, or larger than it reads."""
+ONLY_ACLS = (
+    f"grant Write on {OWNERSHIP_TOPIC} to users of `pulumi up` only, and set `headwater:ownership: acls`: "
+    "settings other than `cleanup.policy` are then not checked"
+)
+"""What to do if the brokers refuse settings of the topic of ownership records."""
 
 _MIN_ISR = "min.insync.replicas"
 _REPLICAS = 3

@@ -94,7 +94,7 @@ def plan(
         problems=tuple(_find_problems(run, applications, acls)),
         cluster_id=snapshot.cluster_id,
         ownership=run.ownership,
-        ownership_settings=snapshot.ownership_topic.changes if run.ownership is not None else {},
+        ownership_settings=run.ownership_settings,
     )
 
 
@@ -275,6 +275,15 @@ def _without_ids(records: Mapping[str, SetupRecord]) -> Mapping[str, SetupRecord
 
 
 def _find_problems(
+    run: Run, applications: Sequence[ApplicationPlan], acls: Mapping[str, Sequence[AclAction]]
+) -> Iterator[Problem]:
+    """Yield all problems; a problem without a location gets the location of its application's document."""
+    locations = {compiled.application.id: compiled.application.at for compiled in run.compiled}
+    for problem in _unlocated_problems(run, applications, acls):
+        yield problem.located(location=locations.get(problem.application or ""))
+
+
+def _unlocated_problems(
     run: Run, applications: Sequence[ApplicationPlan], acls: Mapping[str, Sequence[AclAction]]
 ) -> Iterator[Problem]:
     is_other_cluster = run.expected_cluster != run.snapshot.cluster_id

@@ -127,6 +127,8 @@ class PlanPolicy:
     """False if a document could not be read: then an application may look removed and is not."""
     stack: StackIdentity | None = None
     """Who plans; None = no stack."""
+    configures_records: bool = True
+    """Whether the topic of the ownership records gets all its settings; otherwise only `cleanup.policy`."""
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ from headwater.compiler.streams_config import SetupMode
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.problems import PLAN, Caller, Problem, errors
-from headwater.model.records import RecordedTopic, SetupRecord
+from headwater.model.records import COMPACTION, RecordedTopic, SetupRecord
 from headwater.model.topology import Lifecycle, Setup, Sink
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.evidence.names import STREAMS_ASSIGNOR
@@ -228,6 +228,16 @@ class Run:
         )
         found = Ownership.of(self.snapshot.ownership, self.snapshot, self.policy.stack, applications)
         return attrs.evolve(found, unread=self.snapshot.ownership_topic.unread)
+
+    @cached_property
+    def ownership_settings(self) -> Mapping[str, str]:
+        """The settings that the topic of the ownership records gets."""
+        if self.ownership is None:
+            return {}
+        changes = self.snapshot.ownership_topic.changes
+        if self.policy.configures_records:
+            return changes
+        return {key: value for key, value in changes.items() if key == COMPACTION}
 
     @cached_property
     def evidence(self) -> Evidence:

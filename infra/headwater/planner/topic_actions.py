@@ -196,7 +196,7 @@ def release_application(
     actions = tuple(
         untouched_topic(topic, snapshot, ActionKind.RELEASE, "it stays") for topic in _recorded_topics(record)
     )
-    note = f"released: {counted(len(actions), 'topic')} stay and are no longer managed"
+    note = f"released: {counted(len(actions), 'topic')} no longer managed, nothing is deleted"
     return ApplicationPlan(record.application_id, compiled, actions, record=None, notes=(note,))
 
 

@@ -123,7 +123,12 @@ def claim_applications(plan: Plan, reader: ClusterReader, writer: ClusterWriter)
             writer.write_ownership(retraction(change, ownership))
     except ProblemsError as error:
         return error.problems
-    return tuple(refusal(conflict, ownership) for conflict in lost)
+    documents = {part.application_id: part.compiled for part in plan.applications}
+    return tuple(
+        refusal(conflict, ownership).located(location=compiled.application.at if compiled else None)
+        for conflict in lost
+        for compiled in (documents.get(conflict.application_id),)
+    )
 
 
 def protect_records(plan: Plan, writer: ClusterWriter) -> Sequence[Problem]:

@@ -32,7 +32,10 @@ INPUTS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "maxNewTopics": (_COUNT, "How many topics one run may create."),
     "maxAddedPartitions": (_COUNT, "How many partitions one run may add."),
     "policies": (_TEXTS, "Policy files, relative to the program."),
-    "ownership": (_TEXT, "`none`: no check for other stacks; or `recorded`."),
+    "ownership": (
+        _TEXT,
+        "`none`: no check for other stacks; `acls`: the brokers refuse settings of its topic; or `recorded`.",
+    ),
     "setup": (_OPTIONS, "Setup options of this stack, by application id."),
     "securityProtocol": (_TEXT, "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."),
     "saslMechanism": (_TEXT, "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM."),

@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 
 from headwater.kafka import ClusterReader, Connection, KafkaClusterReader
+from headwater.kafka.input_files import LARGEST_REPORT, read_text
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity, first_names
 from headwater.model.records import StackIdentity
 from headwater.operations.observation import observe_cluster
@@ -74,7 +75,6 @@ def plan_stack(
 
 
 _MOST_TOPICS = 10
-_MOST_BYTES = 64 << 20
 
 
 def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
@@ -113,11 +113,7 @@ def _read_approved(approved: str) -> ApprovedPlan:
         raise ValueError(f"{APPROVED_PLAN} is empty")
     if approved.startswith("sha256:"):
         return read_approved(approved)
-    with Path(approved).open("rb") as file:
-        content = file.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        raise ValueError("it is too large")
-    return read_approved(content.decode())
+    return read_approved(read_text(Path(approved), LARGEST_REPORT))
 
 
 def _list_differences(approved: ApprovedPlan, plan: Plan) -> str:

@@ -22,6 +22,7 @@ from headwater.model.problems import Problem, ProblemsError, Severity, errors
 from headwater.model.records import SetupRecord, StackIdentity
 from headwater.planner import AclActionKind, ActionKind, ApplicationPlan, Plan
 from headwater.planner.data_risks import data_risks
+from headwater.planner.phrases import counted, few
 from headwater.pulumi.cluster_writer import (
     ClusterWriter,
     KafkaClusterWriter,
@@ -124,6 +125,7 @@ async def deploy(
         stack_id=stack.id,
     )
     _log_risks(planned.plan)
+    _log_kept_resources(registrations, planned.plan, state)
     guard = _deletion_guard(planned, target, lambda: reader_for(connection))
     components = _register_components(planned.plan, registrations, target, guard, opts)
     recorded = await _register_all(planned.plan, components, writer)
@@ -174,6 +176,21 @@ def _log_risks(plan: Plan) -> None:
     if risks := data_risks(plan):
         lines = (f"  {risk.topic}: {risk.text}" for risk in risks)
         pulumi.log.info("\n".join([RISKS_HEAD, *lines]))
+
+
+def _log_kept_resources(registrations: Mapping[str, Registration], plan: Plan, state: StackState) -> None:
+    """Log what leaves the state and stays on the cluster: Pulumi shows that it is deleted."""
+    registered = {topic.name for each in registrations.values() for topic in each.topics}
+    deleted = {action.name for action in plan.actions if action.kind is ActionKind.DELETE}
+    topics = sorted(state.topics.keys() - registered - deleted)
+    planned = {action.acl for part in plan.applications for action in part.acls}
+    acls = len(state.acls.keys() - planned)
+    if topics or acls:
+        kept = ", ".join([*([few(topics)] if topics else []), *([counted(acls, "ACL")] if acls else [])])
+        pulumi.log.info(
+            f"Removed from the state of the stack: {kept}\n"
+            "None of them is deleted on the cluster, although Pulumi shows `delete[retain]`."
+        )
 
 
 def _log_interrupted(topics: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """The settings of a stack: its cluster, documents, limits, and the switches of `headwater:setup`."""
 
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ _LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.A
 _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "ownership", "setup")
 SETTINGS = (*_CONNECTION, *_OTHERS)
 """All keys of a stack, without their namespace."""
-_OWNERSHIP = ("recorded", "none")
+_STACK_FILE = re.compile(r"Pulumi\.([\w.-]+)\.yaml")
+_OWNERSHIP = ("recorded", "acls", "none")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
 _NO_INPUTS = ResourceInputs()
@@ -141,7 +143,12 @@ def plan_policy(config: StackConfig, folder: Path = _HERE) -> tuple[PlanPolicy, 
     """Return a stack's limits and policies, and the problems of its policy files; `folder` is their base."""
     declared = load_policies([Path(path) for path in config.texts("policies")], folder)
     policies = (*_limit_policies(config), *declared.policies)
-    return PlanPolicy(cluster_id=config.text("clusterId"), policies=policies), declared.problems
+    policy = PlanPolicy(
+        cluster_id=config.text("clusterId"),
+        policies=policies,
+        configures_records=config.text("ownership") != "acls",
+    )
+    return policy, declared.problems
 
 
 def has_ownership(config: StackConfig) -> bool:
@@ -246,7 +253,9 @@ def _stack_switch(id_: str, name: str, config: StackConfig) -> StackSwitch:
         removal = f"Remove `{label}` from the inputs of the resource."
     else:
         path = f'["{id_}"]' if "." in id_ else f".{id_}"  # `--path` splits a key at its dots
-        removal = f"Run `pulumi config rm --path 'headwater:setup{path}.{name}'`."
+        # Another stack may be selected.
+        stack = f" --stack {file[1]}" if (file := _STACK_FILE.fullmatch(config.at("setup").file)) else ""
+        removal = f"Run `pulumi config rm{stack} --path 'headwater:setup{path}.{name}'`."
     return StackSwitch(label, config.at("setup"), removal)
 
 

@@ -46,14 +46,33 @@ def handle_problems(raw: RawDocument) -> tuple[Problem, ...]:
     steps = raw.section("topology")
     if not isinstance(steps, list):
         return ()
-    return tuple(islice(_Handles(raw).problems(steps, ("topology",), None), MAX_PROBLEMS))
+    handles = _Handles(raw, frozenset(_all_handles(steps)))
+    return tuple(islice(handles.problems(steps, ("topology",), None), MAX_PROBLEMS))
+
+
+def _all_handles(steps: list[Any]) -> Iterator[str]:
+    """Yield the handle of each step and branch."""
+    for step in steps:
+        for options in step.values() if isinstance(step, dict) else ():
+            if not isinstance(options, dict):
+                continue
+            branches = options.get("branches")
+            inner = [*(branches if isinstance(branches, list) else ()), options.get("default")]
+            for named in (options, *(branch for branch in inner if isinstance(branch, dict))):
+                if isinstance(named.get("as"), str):
+                    yield named["as"]
+                if isinstance(named.get("then"), list):
+                    yield from _all_handles(named["then"])
 
 
 class _Handles:
     """Goes through the steps in order and records the line of each handle."""
 
-    def __init__(self, raw: RawDocument) -> None:
+    def __init__(self, raw: RawDocument, handles: frozenset[str]) -> None:
+        """`handles` are all handles of the document."""
         self._raw = raw
+        self._all = handles
+        self._has_result = False
         self._known: dict[str, int] = {}
 
     def problems(self, steps: list[Any], path: Path, preceding: str | None) -> Iterator[Problem]:
@@ -72,6 +91,7 @@ class _Handles:
             yield from self._define_handle(options, at)
             if operator not in _ON_TOPOLOGY:
                 preceding = operator
+                self._has_result = self._has_result or operator not in _WITHOUT_RESULT
 
     def _check_input(
         self, operator: str, options: dict[str, Any], at: Path, preceding: str | None
@@ -85,7 +105,9 @@ class _Handles:
             expected="`from`, or a step with a result before it",
             found="neither",
             why="Without `from` a step continues from the result of the preceding one.",
-            fix="Add `from` with the handle of its input.",
+            fix="Begin with a step that reads a topic, such as `stream`."
+            if not self._has_result
+            else "Add `from` with the handle of its input, which is the `as` of an earlier step.",
         )
 
     def _check_references(self, operator: str, options: dict[str, Any], at: Path) -> Iterator[Problem]:
@@ -100,10 +122,14 @@ class _Handles:
                     expected=one_of(known[:_MOST_LISTED]) if known else "a handle of an earlier step",
                     found=f"`{shown}`",
                     why="A step can only use a result of an earlier step.",
-                    fix=f"Did you mean `{meant}`?"
-                    if meant
-                    else f"Add `as: {shown}` to the step that it refers to.",
+                    fix=self._fix_of_unknown(handle, meant),
                 )
+
+    def _fix_of_unknown(self, handle: str, meant: str | None) -> str:
+        shown = shorten_text(handle)
+        if handle in self._all:
+            return f"Move the step with `as: {shown}` before this one."
+        return f"Did you mean `{meant}`?" if meant else f"Add `as: {shown}` to the step that it refers to."
 
     def _check_branches(self, options: dict[str, Any], at: Path) -> Iterator[Problem]:
         branches = options.get("branches")

@@ -133,7 +133,7 @@ def _overlapping_ids(shorter: str, short: RawDocument, longer: str, long: RawDoc
         else "Rename one of them. If both are in use already, set `application.setup.allowIdOverlap: true` "
         "in one.",
         location=_location_in(long),
-        severity=Severity.WARNING if acknowledged else Severity.ERROR,
+        severity=Severity.INFO if acknowledged else Severity.ERROR,
     )
 
 

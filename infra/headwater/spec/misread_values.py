@@ -5,7 +5,7 @@ The type is then wrong, and an example of the required type would not say what t
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from headwater.model.problems import shorten_text
@@ -13,6 +13,7 @@ from headwater.spec.schema import operators
 
 _PAIR = re.compile(r"(?P<key>[A-Za-z$][\w.$-]*)(?P<sign>:|\s*=\s*)(?P<value>(?!//)\S.*)")
 _QUOTES = re.compile("[\N{LEFT DOUBLE QUOTATION MARK}\N{LEFT SINGLE QUOTATION MARK}]")
+_NUMBER = re.compile("-?[0-9]+")
 _NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
@@ -26,6 +27,8 @@ def misread_type_fix(value: object, required: str | Sequence[str], name: str, *,
         is_step: Whether it is a step of a topology.
     """
     types = {required} if isinstance(required, str) else set(required)
+    if fix := unquoted_fix(value, required):
+        return fix
     match value:
         case str() if "object" in types:
             return _fix_of_text(value, is_step=is_step)
@@ -37,6 +40,17 @@ def misread_type_fix(value: object, required: str | Sequence[str], name: str, *,
             return f"Indent the lines that belong to {name} deeper than {name} itself."
         case _:
             return ""
+
+
+def unquoted_fix(value: object, required: str | Collection[str]) -> str:
+    """Return the fix for a number or a boolean in quotes; empty for another value.
+
+    `required` are the types of JSON Schema, one of which is required.
+    """
+    types = {required} if isinstance(required, str) else set(required)
+    is_number = isinstance(value, str) and bool(_NUMBER.fullmatch(value)) and "integer" in types
+    is_boolean = value in ("true", "false") and "boolean" in types
+    return "Remove the quotes." if is_number or is_boolean else ""
 
 
 def _fix_of_text(text: str, *, is_step: bool) -> str:

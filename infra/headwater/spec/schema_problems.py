@@ -10,7 +10,7 @@ import attrs
 from headwater.model.problems import Problem, ProblemCode, shorten_text
 from headwater.spec.files import DOCUMENT, FileKind
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
-from headwater.spec.misread_values import misread_type_fix, no_break_space_fix, quotes_fix
+from headwater.spec.misread_values import misread_type_fix, no_break_space_fix, quotes_fix, unquoted_fix
 from headwater.spec.phrases import (
     a,
     capital,
@@ -152,7 +152,8 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
                 summary=f"There is no operator {shown}." if is_step else f"{owner} has no key {shown}.",
                 expected=f"one of the {len(allowed)} operators" if is_step else f"one of {code(allowed)}",
                 found=shown,
-                fix=_ELSEWHERE.get(key)
+                fix=(_STORE_NAME if key in _NAMES and violation.path[-1:] == ("materialized",) else None)
+                or _ELSEWHERE.get(key)
                 or no_break_space_fix(key)
                 or _meant_word(key, allowed)
                 or _deeper_key(key, violation.schema)
@@ -168,6 +169,9 @@ _ELSEWHERE = {
     "operators need none.",
 }
 """Names of Kafka Streams, and options, that belong to another operator."""
+_NAMES = ("name", "as", "storeName")
+_STORE_NAME = "Write `store`: it is the name of `Materialized.as`."
+"""A supplier has a `name`, too, but is another kind of store than the operator creates."""
 
 
 def _split_expression(path: tuple[PathPart, ...], split: SplitExpression) -> _Mistake:
@@ -224,7 +228,9 @@ def _not_listed(violation: Violation) -> Iterator[_Mistake]:
         summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
         expected=one_of(words),
         found=found(violation.value),
-        fix=_meant_word(violation.value, words) or f"Write {one_of(words)}.",
+        fix=unquoted_fix(violation.value, violation.schema.get("type", ()))
+        or _meant_word(violation.value, words)
+        or f"Write {one_of(words)}.",
         why=violation.schema.get("description", "") if violation.keyword == "const" else "",
     )
 
@@ -309,7 +315,10 @@ def _bad_text(violation: Violation) -> Iterator[_Mistake]:
         summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
         expected=expected,
         found=found(violation.value),
-        fix=quotes_fix(violation.value) or _meant_word(violation.value, examples) or f"Write {expected}.",
+        fix=quotes_fix(violation.value)
+        or unquoted_fix(violation.value, violation.schema.get("type", ()))
+        or _meant_word(violation.value, examples)
+        or f"Write {expected}.",
         why=_rule_of(violation.schema),
     )
 

@@ -266,6 +266,9 @@ def test_the_id_of_another_stack_overlaps() -> None:
     again = pay.plan(application(id_="pay"))
     assert again.is_applicable
     assert [problem.code for problem in warnings(again)] == [ProblemCode.APPLICATION_ID_OVERLAP]
+    # Each stack accepts the overlap in its own document.
+    assert not warnings(pay.plan(application(id_="pay", setup=Setup(allow_id_overlap=True))))
+    assert not warnings(eu.plan(application(id_="pay-eu", setup=Setup(allow_id_overlap=True))))
 
 
 _WITH_MEMBERS = (

@@ -116,7 +116,28 @@ def test_ids_of_one_stack_do_not_overlap_with_its_own_records_when_its_state_is_
     Stack.on(cluster, "first").up(orders, application(id_="orders-eu", stateful=False, setup=accepted))
     ending = application(id_="orders-eu", stateful=False, setup=accepted, lifecycle=lifecycle)
     plan = Stack.on(cluster, "first", "another id").plan(orders, ending)
-    assert {each.code for each in plan.problems} == {ProblemCode.MANAGED_BY_ANOTHER_STACK}
+    # This state has no record of the application to retire.
+    is_retired = lifecycle is Lifecycle.RETIRED
+    others = {ProblemCode.CONFIG_HAS_NO_EFFECT} if is_retired else set()
+    assert {each.code for each in plan.problems} == {ProblemCode.MANAGED_BY_ANOTHER_STACK, *others}
+
+
+@pytest.mark.parametrize("is_in_a_stack", [True, False])
+def test_nothing_is_deleted_of_a_retired_application_that_the_stack_has_released(
+    *, is_in_a_stack: bool
+) -> None:
+    stack = Stack.on(Cluster(), "first")
+    for lifecycle in (Lifecycle.ACTIVE, Lifecycle.RELEASED):
+        stack.up(application(lifecycle=lifecycle))
+    retired = application(lifecycle=Lifecycle.RETIRED)
+    if is_in_a_stack:
+        planned = stack.plan(retired)
+        (problem,) = planned.problems
+        assert (problem.code, problem.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.WARNING)
+        assert problem.location == retired.application.at
+        assert not [*planned.actions]
+    else:
+        assert not stack.cluster.simulated.plan(retired).problems
 
 
 def test_an_id_that_another_stack_alone_declares_overlaps() -> None:

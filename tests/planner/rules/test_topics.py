@@ -36,7 +36,8 @@ def test_a_missing_source_topic_that_the_compiler_reported_is_reported_once(mode
     compiled = attrs.evolve(
         application(config=mode, topics=()), missing_sources=("orders-in",), problems=(reported,)
     )
-    assert SimulatedCluster().plan(compiled).problems == (attrs.evolve(reported, application="orders"),)
+    located = reported.located(application="orders", location=compiled.application.at)
+    assert SimulatedCluster().plan(compiled).problems == (located,)
 
 
 def test_a_topic_is_lost_even_if_the_record_is_from_before_cluster_ids() -> None:

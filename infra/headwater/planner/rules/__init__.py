@@ -42,6 +42,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
 RUN_RULES: tuple[RunRule, ...] = (
     cluster.wrong_cluster,
     setup.application_removed,
+    setup.retired_without_record,
     ownership.managed_elsewhere,
     ownership.ownership_records,
     setup.id_overlap,

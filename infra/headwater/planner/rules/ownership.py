@@ -34,14 +34,15 @@ def managed_elsewhere(run: Run) -> Iterator[Problem]:
 def _conflict_problems(run: Run, ownership: Ownership, id_: str, topics: list[str]) -> Iterator[Problem]:
     setups = {c.application.id: c.application.setup for c in run.compiled}
     takes_over = id_ in setups and setups[id_].take_over
+    switch = setups[id_].in_stack.get("takeOver") if takes_over else None
     conflicts = tuple(ownership.conflicts(id_, topics))
     for conflict in conflicts:
         if takes_over:
-            yield messages.taken_over(conflict)
+            yield messages.taken_over(conflict, switch)
         else:
             yield messages.refusal(conflict, ownership, is_recorded=id_ in run.records)
     if takes_over and not conflicts and id_ in run.records:
-        yield messages.unnecessary_transfer(id_)
+        yield messages.unnecessary_transfer(id_, switch)
 
 
 def ownership_records(run: Run) -> Iterator[Problem]:
@@ -58,7 +59,7 @@ def ownership_records(run: Run) -> Iterator[Problem]:
     if topic.more_unread:
         yield messages.more_records(topic)
     yield from _missing_records(run)
-    if changes := topic.changes:
+    if changes := run.ownership_settings:
         yield messages.not_safe(topic, changes)
 
 
@@ -177,7 +178,7 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
         for live in _internal_topics(record, run):
             if is_internal(run.evidence.of(record.application_id, live)):
                 yield from _refused_deletions(
-                    run, messages.DeletionStep(record.application_id, _RETIRING), live
+                    run, messages.DeletionStep(record.application_id, *_RETIRING), live
                 )
             else:
                 yield messages.kept_topic(run, record, live)
@@ -217,7 +218,7 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
     declared = {state.name for state in application.topics}
     for name in sorted({*leftovers.retire, *leftovers.delete} - {*leftovers.keep}):
         live, known = run.snapshot.topics.get(name), recorded.get(name)
-        step = messages.DeletionStep(application.id, _LEFT_OVER, name in leftovers.delete, leftovers.at)
+        step = messages.DeletionStep(application.id, *_LEFT_OVER, name in leftovers.delete, leftovers.at)
         if name in declared or (known is not None and known.is_sink):
             what = "the topology declares it" if name in declared else "it is a managed sink"
             yield messages.refused_deletion(step, name, what, _NOT_LEFT_OVER)
@@ -236,7 +237,7 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
 def _refused_deletions(run: Run, step: messages.DeletionStep, live: LiveTopic) -> Iterator[Problem]:
     found = obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
     if found:
-        yield messages.refused_deletion(step, live.name, "; ".join(found))
+        yield messages.obstructed_deletion(step, live.name, found)
 
 
 def _other_id(recorded: str, live: LiveTopic) -> str:
@@ -244,16 +245,20 @@ def _other_id(recorded: str, live: LiveTopic) -> str:
 
 
 _RETIRING = (
-    "Stop the other readers and delete their groups or offsets, or remove the topic from the documents that "
-    "read it. Then run again. To keep the topics, set `lifecycle: released`."
+    "To keep the topics, set `lifecycle: released`.",
+    (
+        "Stop the other readers and delete their groups or offsets, or remove the topic from the documents "
+        "that read it. Then run again."
+    ),
 )
+"""How to keep the topics, and what to do first otherwise."""
 _DELETING = (
     "Restore the document with `lifecycle: released` to keep the topics, or with `lifecycle: retired` to "
     "repeat the first step. Then run `pulumi up`."
 )
 _LEFT_OVER = (
-    "Stop other readers and delete their groups or offsets, then run again. To keep the topic, or if another "
-    "client owns it, move it to `leftovers.keep`."
+    "To keep the topic, or if another client owns it, move it to `leftovers.keep`.",
+    "Stop other readers and delete their groups or offsets, then run again.",
 )
 _NOT_LEFT_OVER = "Remove it from `leftovers`."
 _NOT_RETIRED = (

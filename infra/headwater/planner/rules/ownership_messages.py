@@ -6,7 +6,8 @@ import attrs
 
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
-from headwater.model.records import OWNERSHIP_TOPIC, OwnershipTopic, SetupRecord
+from headwater.model.records import ONLY_ACLS, OWNERSHIP_TOPIC, OwnershipTopic, SetupRecord
+from headwater.model.topology import StackSwitch
 from headwater.model.untrusted import UnreadReason, UnreadRecord
 from headwater.planner.evidence.topics import TopicEvidence
 from headwater.planner.ownership import Conflict, Ownership
@@ -72,7 +73,9 @@ def refusal(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = Fal
     )
 
 
-def taken_over(conflict: Conflict) -> Problem:
+def taken_over(conflict: Conflict, switch: StackSwitch | None) -> Problem:
+    """Return the warning; `switch` is the option of the stack, if it is not in the document."""
+    removal = _removal_of(switch)
     return Problem(
         code=ProblemCode.MANAGED_BY_ANOTHER_STACK,
         summary=f"{_subject_of(conflict)} taken over from another stack.",
@@ -82,22 +85,28 @@ def taken_over(conflict: Conflict) -> Problem:
         found=_owner_of(conflict),
         why="`setup.takeOver` is set. The other stack is refused from now on.",
         fix="In the other stack, if it still exists, set `lifecycle: released` or remove the topic from the "
-        "document. Then remove `setup.takeOver`.",
+        f"document. Then {removal[0].lower()}{removal[1:]}",
         severity=Severity.WARNING,
     )
 
 
-def unnecessary_transfer(id_: str) -> Problem:
+def unnecessary_transfer(id_: str, switch: StackSwitch | None) -> Problem:
+    """Return the warning; `switch` is the option of the stack, if it is not in the document."""
     return Problem(
         code=ProblemCode.CONFIG_HAS_NO_EFFECT,
         summary=f"{id_} has `setup.takeOver: true`, but no other stack manages it.",
         application=id_,
         expected="`setup.takeOver` only for the `pulumi up` that needs it",
-        found="no other stack",
+        found=f"no other stack, and `{switch.label}: true`" if switch else "no other stack",
         why="If another stack takes over the application, this stack would take it back without an error.",
-        fix="Remove `setup.takeOver`.",
+        fix=_removal_of(switch),
+        location=switch.at if switch else None,
         severity=Severity.WARNING,
     )
+
+
+def _removal_of(switch: StackSwitch | None) -> str:
+    return switch.removal if switch else "Remove `setup.takeOver` from the document."
 
 
 def _subject_of(conflict: Conflict) -> str:
@@ -179,7 +188,8 @@ def not_safe(topic: OwnershipTopic, changes: Mapping[str, str]) -> Problem:
         expected=", ".join(f"{key}={value}" for key, value in changes.items()),
         found=found,
         why="Brokers may delete records of stacks, or store records that are too large to be read.",
-        fix=f"The next {UP} changes the settings. Its user needs permission AlterConfigs on the topic.",
+        fix=f"The next {UP} changes the settings. Its user needs permission AlterConfigs on the topic. "
+        f"If the brokers refuse them, {ONLY_ACLS}.",
         severity=Severity.WARNING,
     )
 
@@ -270,18 +280,37 @@ def unproven_owner(
 
 @attrs.frozen
 class DeletionStep:
-    """A step that deletes topics of an application, or prepares it; `fix` says how to keep a topic.
+    """A step that deletes topics of an application, or prepares it.
 
-    `is_prepared`: an earlier run has prepared the deletion.
+    `keep` says how to keep a topic, `clear` what to do about other users of it first. `is_prepared`: an
+    earlier run has prepared the deletion.
     """
 
     application_id: str
-    fix: str
+    keep: str
+    clear: str = ""
     is_prepared: bool = False
     at: Location | None = None
 
 
-def refused_deletion(step: DeletionStep, topic: str, found: str, fix: str = "") -> Problem:
+def obstructed_deletion(step: DeletionStep, topic: str, obstacles: Sequence[str]) -> Problem:
+    """Return the problem that the evidence does not allow a deletion, for these reasons."""
+    hidden = [each for each in obstacles if "permission " in each]
+    parts = (
+        _GRANT_TO_RETIRE if hidden else "",
+        step.clear if len(hidden) < len(obstacles) else "",
+        step.keep,
+    )
+    return refused_deletion(step, topic, "; ".join(obstacles), " ".join(filter(None, parts)))
+
+
+_GRANT_TO_RETIRE = (
+    "Grant the user the permissions that are missing, and run again: `headwater acls FILES --self --for "
+    "retire --principal User:NAME` prints all that a deletion needs."
+)
+
+
+def refused_deletion(step: DeletionStep, topic: str, found: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.DELETION_REFUSED,
         summary=f"Topic {topic} is not deleted for {step.application_id}: the evidence does not allow it.",
@@ -290,7 +319,7 @@ def refused_deletion(step: DeletionStep, topic: str, found: str, fix: str = "") 
         expected=f"an internal topic of {step.application_id} that no other client reads",
         found=found,
         why="A deleted topic cannot be restored, and whoever uses it loses its records.",
-        fix=fix or step.fix,
+        fix=fix,
         location=step.at,
     )
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from headwater.compiler.streams_config import SetupMode, StreamsConfig
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OwnershipRecord
+from headwater.model.topology import Lifecycle
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.planner.phrases import counted, listed
 from headwater.planner.rules.counts import refused_without_the_switch
@@ -86,6 +88,27 @@ def application_removed(run: Run) -> Iterator[Problem]:
             )
 
 
+def retired_without_record(run: Run) -> Iterator[Problem]:
+    """Yield a warning for each application to retire that the stack has not set up: nothing is deleted."""
+    for compiled in run.compiled if run.policy.stack is not None else ():
+        id_ = compiled.application.id
+        is_manual = StreamsConfig.of(compiled.application).setup_mode is SetupMode.MANUAL
+        adopt = " and `setup.adopt: true`" if is_manual else ""
+        if compiled.application.lifecycle is Lifecycle.RETIRED and id_ not in run.records:
+            yield Problem(
+                code=ProblemCode.CONFIG_HAS_NO_EFFECT,
+                summary=f"{id_} has `lifecycle: retired`, but this stack does not manage it.",
+                application=id_,
+                expected="an application that this stack has set up",
+                found="no record of its setup",
+                why="Nothing is deleted, neither in this run nor without the document.",
+                fix=f"Remove the document of {id_}, and retire it in the stack that manages it if its "
+                "internal topics are to be deleted. If no stack manages it, run `pulumi up` with `lifecycle: "
+                f"active`{adopt} first, which adopts the topics.",
+                severity=Severity.WARNING,
+            )
+
+
 def reinitialize_stays_on(application: ActiveApplication) -> Iterator[Problem]:
     """Yield a warning: left on, it would hide the next loss of a topic."""
     if not application.setup.reinitialize or application.record is None:
@@ -144,13 +167,15 @@ def id_overlap(run: Run) -> Iterator[Problem]:
     """Yield a problem for each recorded id that begins with the other id and a hyphen.
 
     Documents of the run are compared when they are loaded. An application that is set up already cannot get
-    another id without losing its state, so then it is a warning.
+    another id without losing its state, so then it is a warning, unless its document accepts the overlap.
     """
     if run.ownership is None:
         return
     declared = {compiled.application.id for compiled in run.compiled}
     others = [each for each in run.ownership.foreign if each.application_id not in declared]
     for application in run.active:
+        if application.setup.allow_id_overlap and application.record is not None:
+            continue
         for record in others:
             ids = sorted((application.id, record.application_id), key=len)
             if ids[1].startswith(f"{ids[0]}-"):
@@ -176,11 +201,14 @@ def _overlapping_id(
 
 def _overlap_fix(application: ActiveApplication) -> str:
     if application.record is not None:
-        return "Nothing, if both are in use already."
+        return (
+            "If both are in use already, set `application.setup.allowIdOverlap: true`, which ends this "
+            "warning."
+        )
     if application.setup.allow_id_overlap:
         return (
-            f"Nothing, if both are in use already. Otherwise give `{application.id}` another id before its "
-            "first setup."
+            f"Nothing, if both are in use already: the first `pulumi up` ends this warning. Otherwise give "
+            f"`{application.id}` another id before its first setup."
         )
     return (
         f"Give `{application.id}` another id before its first setup. If both are in use already, set "
