@@ -20,6 +20,10 @@ REPLICATED = {
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
 }
+_SESSION = {"broker.session.timeout.ms": "2000"}
+"""The controller notices soon that a broker was killed or paused."""
+_LONG_SESSION = {"broker.session.timeout.ms": "600000"}
+"""A controller that was paused fences no broker when it is resumed: several times, on a busy machine."""
 
 
 @contextmanager
@@ -37,6 +41,7 @@ def several_brokers(
             Settings(
                 overrides={
                     **REPLICATED,
+                    **_SESSION,
                     **voters,
                     "listeners": listeners,
                     "broker.rack": _RACKS[1],
@@ -51,7 +56,7 @@ def several_brokers(
         for number, port in enumerate((ports[1], *free_ports(1)), start=2):
             roles = {"process.roles": "broker", "node.id": str(number), "broker.rack": _RACKS[number]}
             only = {"listeners": f"PLAINTEXT://{HOST}:{port}"}
-            settings = Settings(overrides={**REPLICATED, **voters, **roles, **only})
+            settings = Settings(overrides={**REPLICATED, **_SESSION, **voters, **roles, **only})
             broker = Broker(distribution, folder / str(number), settings, port=port)
             broker.cluster_id = first.cluster_id
             stack.callback(broker.kill)
@@ -79,9 +84,13 @@ def separate_controller(distribution: KafkaDistribution, folder: Path) -> Iterat
     controller_port, port = free_ports(2)
     voters = {"controller.quorum.voters": f"1@{HOST}:{controller_port}"}
     roles = {"process.roles": "controller", "listeners": f"CONTROLLER://{HOST}:{controller_port}"}
-    controller = Controller(distribution, folder / "1", Settings(overrides={**voters, **roles}))
+    controller = Controller(
+        distribution, folder / "1", Settings(overrides={**_LONG_SESSION, **voters, **roles})
+    )
     roles = {"process.roles": "broker", "node.id": "2", "listeners": f"PLAINTEXT://{HOST}:{port}"}
-    broker = Broker(distribution, folder / "2", Settings(overrides={**voters, **roles}), port=port)
+    broker = Broker(
+        distribution, folder / "2", Settings(overrides={**_LONG_SESSION, **voters, **roles}), port=port
+    )
     broker.cluster_id = controller.cluster_id
     with ExitStack() as stack:
         for each in (controller, broker):

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.broker
 MakeBroker = Callable[..., Broker]
 SECONDS = 60
 _DEFAULT_PARTITIONS = 7
+_PAUSE_SECONDS = 4.0
+"""Longer than the session that a broker has after a restart."""
 
 
 def admin(broker: Broker, protocol: str = "PLAINTEXT", **settings: str) -> AdminClient:
@@ -110,6 +112,18 @@ def test_overrides_reach_the_broker(secured: Broker, unique: Callable[[str], str
     client.create_topics([NewTopic(name)])[name].result()
     assert until(lambda: name in topics(client), SECONDS)
     assert len(client.list_topics(timeout=SECONDS).topics[name].partitions) == _DEFAULT_PARTITIONS
+
+
+def test_a_broker_without_cpu_time_for_some_seconds_is_not_fenced(
+    secured: Broker, unique: Callable[[str], str]
+) -> None:
+    """A fenced broker gets no replica and leads no partition, so requests of other tests would fail."""
+    client = admin(secured)
+    for number in range(3):
+        secured.pause()
+        threading.Event().wait(_PAUSE_SECONDS)
+        secured.resume()
+        client.create_topics([NewTopic(name := unique(f"paused-{number}"), 1)])[name].result()
 
 
 def test_a_client_that_changes_too_much_is_throttled(own_broker: MakeBroker) -> None:

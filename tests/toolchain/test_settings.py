@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from headwater.toolchain.broker import SaslUser, Settings, readiness
-from headwater.toolchain.broker.launch import random_cluster_id, server_properties, write_files
+from headwater.toolchain.broker.launch import (
+    log_file,
+    random_cluster_id,
+    server_properties,
+    write_files,
+)
 from headwater.toolchain.broker.readiness import HOST, free_ports, is_free
 
 _PORTS = {"PLAINTEXT": 1, "CONTROLLER": 2}
@@ -27,6 +32,16 @@ def test_only_the_loopback_interface_is_listened_on(tmp_path: Path) -> None:
 def test_overrides_win(tmp_path: Path) -> None:
     settings = Settings(overrides={"auto.create.topics.enable": "true"})
     assert server_properties(settings, _PORTS, tmp_path)["auto.create.topics.enable"] == "true"
+
+
+def test_the_session_of_a_broker_is_short_when_it_is_started_again(tmp_path: Path) -> None:
+    """The controller refuses a killed broker until its session has ended."""
+    sessions = []
+    for _ in range(2):
+        properties = server_properties(Settings(), _PORTS, tmp_path)
+        sessions.append(int(properties["broker.session.timeout.ms"]))
+        log_file(tmp_path).touch()
+    assert sessions == [30_000, 2_000]
 
 
 def test_only_the_owner_can_read_passwords_and_they_are_never_shown(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Hosts that share a broker, but no disk, and the driver that sends them the batches of one task."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,15 +12,21 @@ from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import StateVersion
 from headwater.spec import load_text
+from headwater_spark.engine.columns import Columns
 from headwater_spark.engine.program import build_programs
-from headwater_spark.engine.records import InputRecord
+from headwater_spark.engine.records import InputRecord, TopicPartition
 from headwater_spark.worker import clients, state_proof
 from headwater_spark.worker.messages import BatchRequest, BatchResult
-from headwater_spark.worker.task_input import RecordInput
+from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput
 from headwater_spark.worker.task_owner import TaskOwner
+from tests.runtime.partition_columns import column_input
 from tests.runtime.spark.kafka_topics import Topics
 
 KEYS = 5
+_ROWS = 7
+"""Records of an Arrow batch."""
+_SEQUENCE = bytes(4)
+"""The end of a window's key in the changelog topic, not in the output."""
 _DOCUMENT = """
 application: {id: ID, config: {statestore.cache.max.bytes: 0}}
 topology:
@@ -31,6 +37,14 @@ COUNTED = """
   - count: {materialized: counts}
   - toStream:
   - to: {topic: out-ID, serdes: {key: string, value: long}}
+"""
+WINDOW_MS, ADVANCE_MS = 20, 10
+COUNTED_IN_WINDOWS = f"""
+  - groupByKey:
+  - windowedBy: {{hopping: {{size: {WINDOW_MS}ms, advance: {ADVANCE_MS}ms, grace: 1h}}}}
+  - count: {{materialized: counts}}
+  - toStream:
+  - to: {{topic: out-ID, serdes: {{key: time-windowed, value: long}}}}
 """
 PASSED = "  - to: {topic: out-ID}\n"
 
@@ -47,7 +61,7 @@ def task_request(
         application=id_,
         group=id_,
         connection=Connection(bootstrap_servers=(bootstrap,)),
-        program=program,
+        program=program.with_counts({f"out-{id_}": 1}),
         state_folder=folder,
         partition_counts={f"in-{id_}": 1},
         exactly_once=exactly_once,
@@ -83,6 +97,24 @@ class ObservedInput(RecordInput):
 
 
 @attrs.define
+class ObservedColumns(ColumnInput):
+    """The same in columns."""
+
+    calls: list[Callable[[], object]] = attrs.field(factory=list)
+
+    def columns(self) -> Iterator[Columns]:
+        while self.calls:
+            self.calls.pop()()
+        return super().columns()
+
+    def starting_at(self, offsets: Mapping[TopicPartition, int]) -> TaskInput:
+        found = super().starting_at(offsets)
+        if isinstance(found, ColumnInput):
+            return ObservedColumns(found.topic_partition, found.batches, calls=self.calls)
+        return found
+
+
+@attrs.define
 class Clock:
     """The clock of all hosts; it can be advanced."""
 
@@ -108,6 +140,8 @@ class Hosts:
     process_number: int = 0
     """The number of the process that gets the next batch on its host; another one may own the task there."""
     version: StateVersion | None = None
+    in_columns: bool = False
+    """Whether batches are columns, not single records."""
 
     @property
     def source(self) -> str:
@@ -139,9 +173,16 @@ class Hosts:
             versions={} if version is None else {0: version},
             versions_at=state_proof.boot_seconds(),
         )
-        input_ = ObservedInput(input_records(self.source, first, end), list(calls))
+        input_ = self._input(first, end, list(calls))
         owner = self.owners.setdefault((host, self.process_number), TaskOwner())
         return owner.process_or_forward(request, 0, input_, tick=False)
+
+    def _input(self, first: int, end: int, calls: list[Callable[[], object]]) -> TaskInput:
+        records = input_records(self.source, first, end)
+        if not (self.in_columns and records):
+            return ObservedInput(records, calls)
+        columns = column_input(records, _ROWS)
+        return ObservedColumns(columns.topic_partition, columns.batches, calls=calls)
 
     def run_batch(self, host: int, first: int, end: int) -> BatchResult:
         """Process a batch as the driver does: it passes the version that it knows, and keeps the new one."""
@@ -185,3 +226,14 @@ class Hosts:
         }
         assert self.counts(self.sink) == expected
         assert self.counts(self.changelog) == expected
+
+    def check_windows(self, fed: int) -> None:
+        """Check that each record was counted once in each of its windows, in both topics."""
+        expected: dict[bytes, list[int]] = {}
+        for _, _, _, time, key, _, _ in input_records(self.source, 0, fed):
+            last = time // ADVANCE_MS * ADVANCE_MS
+            for start in range(last - WINDOW_MS + ADVANCE_MS, last + 1, ADVANCE_MS):
+                counts = expected.setdefault((key or b"") + start.to_bytes(8, "big"), [])
+                counts.append(len(counts) + 1)
+        assert self.counts(self.sink) == expected
+        assert self.counts(self.changelog) == {key + _SEQUENCE: each for key, each in expected.items()}

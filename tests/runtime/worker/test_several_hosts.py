@@ -13,12 +13,20 @@ from confluent_kafka import KafkaException
 
 from headwater.model.offset_metadata import StateVersion
 from headwater.toolchain.broker import local
+from headwater_spark.engine.counted_windows import WindowColumnCounter
 from headwater_spark.engine.task import Task
 from headwater_spark.worker import clients
 from headwater_spark.worker.state_proof import PROOF_SECONDS
 from headwater_spark.worker.transaction import AtLeastOnceProducer
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.worker.several_hosts import COUNTED, PASSED, Clock, Hosts, task_request
+from tests.runtime.worker.several_hosts import (
+    COUNTED,
+    COUNTED_IN_WINDOWS,
+    PASSED,
+    Clock,
+    Hosts,
+    task_request,
+)
 
 pytestmark = pytest.mark.broker
 
@@ -275,3 +283,30 @@ def test_random_batches_on_random_hosts_count_each_record_once(
         series.step()
     assert series.zombies
     hosts.check_counts(series.done)
+
+
+@pytest.mark.parametrize("topology", [COUNTED_IN_WINDOWS], ids=["windows"])
+@pytest.mark.parametrize(
+    ("seed", "steps"),
+    [(12, 30), *(pytest.param(seed, 400, marks=pytest.mark.soak) for seed in range(13, 16))],
+)
+def test_random_batches_on_random_hosts_count_each_record_once_in_windows(
+    hosts: Hosts, clock: Clock, monkeypatch: pytest.MonkeyPatch, seed: int, steps: int
+) -> None:
+    """The batches are columns; some are processed as single records, as after a refusal of a broker."""
+    draw = random.Random(seed)  # noqa: S311
+    counted: list[int] = []
+    count = WindowColumnCounter.count
+
+    def note(counter: WindowColumnCounter, columns: Any) -> Any:  # noqa: ANN401 - as in the class
+        counted.append(1)
+        return count(counter, columns)
+
+    monkeypatch.setattr(WindowColumnCounter, "count", note)
+    series = Series(hosts, clock, draw)
+    for _ in range(steps):
+        hosts.in_columns = draw.random() < 0.7
+        series.step()
+    assert series.zombies
+    assert len(counted) > steps // 3
+    hosts.check_windows(series.done)

@@ -15,6 +15,12 @@ from headwater.toolchain.commands import ToolchainError
 from headwater.toolchain.kafka import KafkaDistribution
 
 _PLAIN_WORD = r"[A-Za-z0-9._-]+"  # needs no quotes in JAAS texts and in arguments of StorageTool
+_LOG = "broker.log"
+_FIRST_SESSION_MS, _NEXT_SESSION_MS = "30000", "2000"
+"""The controller fences a broker that sends no heartbeat for so long, as on a machine that is busy or paused.
+
+A killed broker cannot come back before this has passed, so it is short when a broker is started again.
+"""
 
 
 @attrs.frozen
@@ -60,6 +66,11 @@ class Settings:
         return tuple(protocol for protocol, is_enabled in enabled.items() if is_enabled)
 
 
+def log_file(folder: Path) -> Path:
+    """Return the file with the output of the broker in `folder`."""
+    return folder / _LOG
+
+
 def server_properties(settings: Settings, ports: Mapping[str, int], folder: Path) -> dict[str, str]:
     """Return the server properties; `ports` has one for each protocol and for CONTROLLER."""
     listeners = ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
@@ -76,7 +87,7 @@ def server_properties(settings: Settings, ports: Mapping[str, int], folder: Path
         # The only broker of its cluster; short intervals.
         "auto.create.topics.enable": "false",
         "broker.heartbeat.interval.ms": "500",
-        "broker.session.timeout.ms": "2000",  # a killed broker cannot come back before this has passed
+        "broker.session.timeout.ms": _FIRST_SESSION_MS if _is_first_start(folder) else _NEXT_SESSION_MS,
         # By default two empty records a second: writing them takes a quarter of an idle broker's CPU time.
         "metadata.max.idle.interval.ms": "10000",
         "group.initial.rebalance.delay.ms": "0",
@@ -91,6 +102,11 @@ def server_properties(settings: Settings, ports: Mapping[str, int], folder: Path
         **dict(_security_settings(settings, folder)),
         **settings.overrides,
     }
+
+
+def _is_first_start(folder: Path) -> bool:
+    """Return whether no broker was started in `folder` yet."""
+    return not log_file(folder).exists()
 
 
 def _security_settings(settings: Settings, folder: Path) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.broker.launch import Settings
+from headwater.toolchain.broker.launch import Settings, log_file
 from headwater.toolchain.broker.process import Broker
 from headwater.toolchain.broker.readiness import HOST, serves, until
 from headwater.toolchain.commands import ToolchainError
@@ -43,7 +43,7 @@ class LocalBroker:
 
     @property
     def log(self) -> Path:
-        return self.folder / "broker.log"
+        return log_file(self.folder)
 
     @property
     def is_ready(self) -> bool:

@@ -15,6 +15,7 @@ from headwater.toolchain.broker.launch import (
     begin,
     format_storage,
     launch,
+    log_file,
     random_cluster_id,
     reasons,
     run_tool,
@@ -51,7 +52,7 @@ class Broker:
         self._distribution = distribution
         self.folder = folder
         self.settings = settings or Settings()
-        self.log = folder / "broker.log"
+        self.log = log_file(folder)
         self.cluster_id = stored_cluster_id(folder) or random_cluster_id()
         self._chosen_port = port
         self._ports: dict[str, int] = {}

@@ -12,9 +12,12 @@ from headwater_spark.engine.counted_windows import WindowColumnCounter
 from headwater_spark.engine.partitioners.hashing import InnerKeyPartition
 from headwater_spark.engine.program_interface import Partition
 from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
+from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
+from tests.runtime.engine.fuzzing.rounds import latest_of_keys
 from tests.runtime.engine.task.topologies import create_task
-from tests.runtime.topology_runner import CACHED, NO_CACHE, PythonProgram
+from tests.runtime.topology_runner import CACHED, NO_CACHE, PythonProgram, programs
 from tests.runtime.worker.test_task_input import columns
 
 _OUT = "- toStream: null\n- to: {topic: out, serdes: {key: time-windowed, value: long}}\n"
@@ -50,10 +53,10 @@ _BATCHES = st.lists(st.lists(_RECORD, min_size=1, max_size=12) | st.lists(_UNUSU
 Drawn = list[list[tuple[int, bytes | None, bytes | None, Headers]]]
 
 
-def _task(topology: str, partition_of: Partition | None) -> Task:
+def _task(topology: str, partition_of: Partition | None, state: BatchedState | None = None) -> Task:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PythonProgram, "partition", lambda *_: partition_of)
-        return create_task(topology, NO_CACHE)
+        return Task(programs(topology, NO_CACHE)[0], 0, state or MemoryState())
 
 
 def _by_partition(records: Sequence[OutputRecord]) -> dict[tuple[str, int | None], list[OutputRecord]]:
@@ -94,6 +97,71 @@ def test_columns_lead_to_the_same_updates(
         assert by_columns.state.changes() == one_by_one.state.changes()
         for each in (one_by_one, by_columns):
             each.state.commit(each.state.version)
+
+
+def _restored(topology: str, task: Task, written: Sequence[OutputRecord], *, compacts: bool) -> Task:
+    """Return a task whose state is restored from the changelog records, as on another host."""
+    state = MemoryState()
+    logged: list[InputRecord] = [
+        (topic, 0, offset, time, key, value, headers)
+        for offset, (topic, _, key, value, time, headers) in enumerate(written)
+        if topic.endswith("-changelog")
+    ]
+    if logged:
+        _task(topology, None, state).restore(logged[0][0], latest_of_keys(logged) if compacts else logged)
+    state.metadata.update(task.state.metadata)
+    state.commit(task.state.version - 1)
+    return _task(topology, None, state)
+
+
+@attrs.frozen
+class Step:
+    """A batch, the way in which it is processed, and what happens before."""
+
+    in_columns: bool
+    before: str
+    """`restored`, `compacted`, `failed` (the batch is prepared in the other way), or nothing."""
+
+
+_STEPS = st.builds(
+    Step, in_columns=st.booleans(), before=st.sampled_from(["", "", "failed", "restored", "compacted"])
+)
+
+
+@pytest.mark.parametrize("topology", [COUNTING[name] for name in COUNTING if name != "tumbling, not logged"])
+@given(batches=st.lists(st.tuples(_STEPS, st.lists(_RECORD, min_size=1, max_size=12)), max_size=6))
+def test_each_way_continues_with_the_state_of_the_other(
+    topology: str, batches: Sequence[tuple[Step, list[tuple[int, bytes, bytes, Headers]]]]
+) -> None:
+    """Also after a restore, and after a batch that was processed in either way, but not committed."""
+    one_by_one, task = _task(topology, None), _task(topology, None)
+    written: list[OutputRecord] = []
+    offset = dropped = 0
+    for step, drawn in batches:
+        records: list[InputRecord] = [("in", 0, offset + at, *fields) for at, fields in enumerate(drawn)]
+        offset += len(records)
+        if step.before == "failed":
+            _process(task, records, in_columns=not step.in_columns)
+            task.state.prepare(task.state.version)
+            task = _task(topology, None, BatchedState(task.state._backend))
+        elif step.before:
+            task = _restored(topology, task, written, compacts=step.before == "compacted")
+        before = task.context.count_dropped()
+        expected = one_by_one.process(records, 5)
+        found = _process(task, records, in_columns=step.in_columns)
+        assert _by_partition(found) == _by_partition(expected)
+        assert task.state.metadata == one_by_one.state.metadata
+        assert task.context.count_dropped() - before == one_by_one.context.count_dropped() - dropped
+        dropped = one_by_one.context.count_dropped()
+        written += found
+        for each in (one_by_one, task):
+            each.state.commit(each.state.version)
+
+
+def _process(task: Task, records: Sequence[InputRecord], *, in_columns: bool) -> list[OutputRecord]:
+    if in_columns:
+        return list(task.process_columns(list(columns(records, 5).columns()), 5))
+    return task.process(records, 5)
 
 
 @pytest.mark.parametrize(
