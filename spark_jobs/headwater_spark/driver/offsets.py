@@ -13,11 +13,10 @@ from headwater.kafka import Connection
 from headwater.model.offset_metadata import MoveMark, decode_mark, decode_processor
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater_spark.driver.layout import OffsetReset, ResetKind
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, Offsets, TopicPartition
 from headwater_spark.worker import clients
 
 _log = structlog.get_logger(__name__)
-Offsets = Mapping[TopicPartition, int]
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 _STABLE_TIMEOUT_SECONDS = 5.0
 _COMMIT_SECONDS = 5.0
@@ -73,9 +72,7 @@ class GroupOffsets:
         """Return the texts that were committed with the offsets; empty ones where none is."""
         return [each.metadata or "" for each in clients.committed(self._uncommitted_reader, partitions)]
 
-    def commits(
-        self, partitions: Sequence[TopicPartition], seconds: float = _COMMIT_SECONDS
-    ) -> Mapping[TopicPartition, tuple[int, str]]:
+    def commits(self, partitions: Sequence[TopicPartition], seconds: float = _COMMIT_SECONDS) -> Commits:
         """Return partition → committed offset and its metadata; partitions without an offset are missing.
 
         Offsets of open transactions are not returned: the transaction of a killed client stays
@@ -90,7 +87,7 @@ class GroupOffsets:
             if each.offset >= 0
         }
 
-    def commit_again(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
+    def commit_again(self, commits: Commits) -> None:
         """Commit offsets with their metadata, as tasks have committed them before (`clients.commit`)."""
         partitions = [
             KafkaTopicPartition(*partition, offset, text) for partition, (offset, text) in commits.items()

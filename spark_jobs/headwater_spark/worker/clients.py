@@ -15,7 +15,7 @@ from headwater.kafka import Connection
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.group_offsets import with_exact_texts
 from headwater.kafka.kafka_errors import COORDINATOR_MOVING
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import OffsetRanges, TopicPartition
 
 REQUEST_SECONDS = 30.0
 EARLIEST, LATEST = -2, -1
@@ -114,9 +114,7 @@ def is_timed_out(error: KafkaException) -> bool:
     return error.args[0].code() in (_TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT)
 
 
-def bounds(
-    reader: Consumer, partitions: Iterable[TopicPartition]
-) -> Mapping[TopicPartition, tuple[int, int]]:
+def bounds(reader: Consumer, partitions: Iterable[TopicPartition]) -> OffsetRanges:
     """Return partition → its first offset, and the one after the last record that `reader` may read.
 
     All partitions are read at once; raises `KafkaException`.

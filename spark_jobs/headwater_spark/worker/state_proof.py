@@ -21,7 +21,7 @@ writes a record and renews it; other clients wait as long as it does (`driver.ac
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import lru_cache
 
 import attrs
@@ -30,7 +30,7 @@ from confluent_kafka import Consumer, KafkaException
 from headwater.kafka import Connection
 from headwater.model.client_record import ClientRecord, client_group, decode_record
 from headwater.model.offset_metadata import OffsetMetadata
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Offsets
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
 
@@ -89,7 +89,7 @@ class CommittedState:
     """What is committed for a task: its latest offset metadata, and the offsets of its input partitions."""
 
     metadata: OffsetMetadata
-    offsets: Mapping[TopicPartition, int]
+    offsets: Offsets
 
 
 class StateProof:

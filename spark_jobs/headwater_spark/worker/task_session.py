@@ -26,17 +26,12 @@ from headwater.model.offset_metadata import (
     latest_metadata,
     unread_reason,
 )
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
 from headwater_spark.worker.state_proof import CommittedState, StateProof, boot_seconds
-from headwater_spark.worker.transaction import (
-    AtLeastOnceProducer,
-    Commits,
-    TaskProducer,
-    TransactionalProducer,
-)
+from headwater_spark.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
 
 _PROOF_SECONDS = 5.0
 """A proof that takes longer fails: with exactly once, a transaction of another process may be open."""

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.kafka import Connection
-from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, OutputRecord
 from headwater_spark.worker import clients
 from headwater_spark.worker.record_sender import (
     DeliveryReports,
@@ -19,8 +19,6 @@ from headwater_spark.worker.record_sender import (
     producer_settings,
 )
 
-Commits = Mapping[TopicPartition, tuple[int, str]]
-"""Topic partition → (next offset to read, text of the offset metadata)"""
 _GRACE_SECONDS = 5.0
 _ABORT_SECONDS = 5.0
 """An abort that takes longer is left to the next producer with the transactional id, or to the brokers."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headwater.model.offset_metadata import OffsetMetadata, ReadPositions, decode_positions
 from headwater_spark.driver.input.step_planner import DISABLED, PartitionReleases, StepPlanner, divided
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
-from headwater_spark.engine.records import InputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, InputRecord, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker.interleaving import (
     in_processing_order,
@@ -20,7 +20,6 @@ from headwater_spark.worker.interleaving import (
     without_task_headers,
 )
 from headwater_spark.worker.task_session import TaskSession
-from headwater_spark.worker.transaction import Commits
 
 A, B, OTHER = ("a", 0), ("b", 0), ("a", 1)
 SHARED = ("shared", 0)

@@ -19,7 +19,7 @@ from headwater.model.offset_metadata import (
     decode_positions,
     decode_processor,
 )
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker import clients, task_session
 from headwater_spark.worker.task_session import (
@@ -30,7 +30,6 @@ from headwater_spark.worker.task_session import (
     UnreadableMetadataError,
     open_session,
 )
-from headwater_spark.worker.transaction import Commits
 from tests.runtime.worker.memory_broker import COUNTS, batch_request
 
 A, B = ("a", 2), ("b", 2)

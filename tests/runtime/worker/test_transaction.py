@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from headwater.kafka import Connection
 from headwater.toolchain.broker import local
 from headwater_spark.engine.partitioners.static import TaskMigrated
-from headwater_spark.engine.records import OutputRecord
+from headwater_spark.engine.records import Commits, OutputRecord
 from headwater_spark.worker import clients, record_sender, transaction
 from headwater_spark.worker.record_sender import RecordsRefusedError
 from headwater_spark.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
@@ -48,7 +48,7 @@ class Cluster:
         producer = TransactionalProducer if self.exactly_once else AtLeastOnceProducer
         return producer(self.connection, self.id, self.reader, single=single)
 
-    def commits(self, offset: int) -> transaction.Commits:
+    def commits(self, offset: int) -> Commits:
         return {(f"in-{self.id}", 0): (offset, _METADATA)}
 
     def committed(self) -> tuple[int, str | None] | None:

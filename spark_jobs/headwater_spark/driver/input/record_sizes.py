@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.kafka import Connection
 from headwater_spark.driver.captured_failures import failure_reason
-from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets
+from headwater_spark.engine.records import OffsetRanges, Offsets
 from headwater_spark.worker import clients
 
 BYTES_AT_ONCE = 256 * 1024 * 1024

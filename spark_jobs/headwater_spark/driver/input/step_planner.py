@@ -15,12 +15,8 @@ from collections.abc import Callable, Collection, Mapping
 
 import attrs
 
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import OffsetRanges, Offsets, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
-
-Offsets = Mapping[TopicPartition, int]
-OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
-"""Topic partition → (first offset, offset after the last)."""
 
 DISABLED = -1
 """The value of `max.task.idle.ms` with which tasks never wait, not even for records that are in Kafka."""

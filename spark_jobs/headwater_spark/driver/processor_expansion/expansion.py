@@ -41,14 +41,13 @@ from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.driver.processor_move.problems import kafka_failed
 from headwater_spark.driver.processor_move.state_move import StateMove, open_application
-from headwater_spark.driver.queries.known_commits import Commits
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.driver.topics.present_processors import with_processors
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.settings import acceptable_recovery_lag
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import can_delete_later
 from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.interpreter import cheap_collections, short_switch_interval

@@ -21,7 +21,7 @@ from headwater_spark.driver.processor_expansion import problems
 from headwater_spark.driver.processor_move.checks import unprocessed
 from headwater_spark.driver.processor_move.entry_copy import MoveCluster
 from headwater_spark.driver.processor_move.moves import Move
-from headwater_spark.driver.queries.known_commits import Commits
+from headwater_spark.engine.records import Commits
 
 _HOLD_SECONDS = 1.0
 """How often a wait for a batch checks whether the application stops."""

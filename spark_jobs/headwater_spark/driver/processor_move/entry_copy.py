@@ -12,11 +12,10 @@ from typing import Any, Generic, Protocol, TypeVar
 from zlib import crc32
 
 from headwater_spark.driver.processor_move.moves import Committed, Move
-from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, OffsetRanges, Offsets, OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.scaling.transfers import entry_owners
 from headwater_spark.worker.partition_reader import RecordChunk
-from headwater_spark.worker.transaction import Commits
 
 _Value = TypeVar("_Value")
 _HASHES = 2**32
@@ -43,7 +42,7 @@ class MoveProducer(Protocol):
 class Follower(Protocol):
     """Reads several partitions at the same time, and later what is newer (`PartitionFollower`)."""
 
-    def read(self, starts: Mapping[TopicPartition, int]) -> Iterator[tuple[TopicPartition, RecordChunk]]:
+    def read(self, starts: Offsets) -> Iterator[tuple[TopicPartition, RecordChunk]]:
         """Yield the committed records from `starts` up to the present ends at least."""
         ...
 
@@ -60,7 +59,7 @@ class MoveCluster(Protocol):
         """
         ...
 
-    def bounds(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
+    def bounds(self, partitions: Iterable[TopicPartition]) -> OffsetRanges:
         """Return partition → its first offset, and the one after the last committed record."""
         ...
 

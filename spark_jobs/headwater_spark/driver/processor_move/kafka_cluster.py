@@ -22,7 +22,7 @@ from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.processor_move.problems import kafka_failed
 from headwater_spark.engine.columns import OutputColumns
 from headwater_spark.engine.partitioners.static import TaskMigrated
-from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, OffsetRanges, OutputRecord, TopicPartition
 from headwater_spark.worker import clients
 from headwater_spark.worker.partition_reader import (
     OffsetRange,
@@ -30,7 +30,7 @@ from headwater_spark.worker.partition_reader import (
     PartitionReader,
     RecordChunk,
 )
-from headwater_spark.worker.transaction import Commits, TransactionalProducer
+from headwater_spark.worker.transaction import TransactionalProducer
 
 _EXPANSION_SECONDS = 60.0
 _VISIBLE_SECONDS = 10.0
@@ -102,7 +102,7 @@ class KafkaMoveCluster:
                 raise
             return self.committed(requested, stable=False)
 
-    def bounds(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
+    def bounds(self, partitions: Iterable[TopicPartition]) -> OffsetRanges:
         found = clients.bounds(self._consumer, partitions)
         self._topic = next((topic for topic, _ in found), self._topic)
         return found

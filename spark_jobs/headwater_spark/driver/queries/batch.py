@@ -10,13 +10,12 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 
-from headwater_spark.driver.input.step_planner import Offsets
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.batch_steps import BatchSteps
-from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
+from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_runner import BatchStoppedError, TaskRunner
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, Offsets, TopicPartition
 
 _POLL_SECONDS = 0.05
 _REPAIR_SECONDS = 5.0

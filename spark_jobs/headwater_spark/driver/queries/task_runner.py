@@ -14,7 +14,6 @@ from confluent_kafka import KafkaException
 from pyspark.sql import SparkSession
 
 from headwater_spark.driver.input.record_sizes import BYTES_AT_ONCE, RecordSizes, no_sample
-from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets
 from headwater_spark.driver.queries.row_distribution import (
     DistributedRows,
     InputRows,
@@ -25,7 +24,7 @@ from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction, raise_failures
 from headwater_spark.driver.queries.uncommitted_input import UncommittedInput
 from headwater_spark.driver.threads.stream_threads import TakenThreads
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import OffsetRanges, Offsets, TopicPartition
 from headwater_spark.spark_internals.python_tasks import BATCH_PROPERTY
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 

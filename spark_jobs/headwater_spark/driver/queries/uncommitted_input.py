@@ -7,11 +7,10 @@ records since the last commit. So the driver lets tasks without records commit t
 read for them (`UncommittedInput`). Kafka Streams commits the position of its consumer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import MappingProxyType
 
-from headwater_spark.driver.offsets import Offsets
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import OffsetRanges, Offsets, TopicPartition
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 
 _DELAY_SECONDS = 1.0
@@ -51,7 +50,7 @@ class UncommittedInput:
         """Return about how many records a batch up to `ends` has."""
         return sum(end - self._processed.get(each, 0) for each, end in ends.items())
 
-    def new_ranges(self, ends: Offsets) -> Mapping[TopicPartition, tuple[int, int]]:
+    def new_ranges(self, ends: Offsets) -> OffsetRanges:
         """Return about which offset ranges a batch up to `ends` has."""
         return {each: (self._processed.get(each, 0), end) for each, end in ends.items()}
 

@@ -39,10 +39,9 @@ from headwater_spark.driver.reshard.entry_totals import (
     summed_totals,
 )
 from headwater_spark.engine.columns import OutputColumns, TopicColumns
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.engine.scaling.transfers import NO_OWNER, Transfer
 from headwater_spark.worker.partition_reader import RecordChunk
-from headwater_spark.worker.transaction import Commits
 
 _MAX_KEYS_IN_MEMORY = 1_000_000
 _MAX_HASHES_IN_MEMORY = 16_000_000
