@@ -91,7 +91,7 @@ class PartitionReader:
     """
 
     def __init__(self, connection: Connection, group: str) -> None:
-        self._consumer = clients.consumer(connection, group, _SETTINGS)
+        self._consumer = clients.create_consumer(connection, group, _SETTINGS)
 
     def read(self, topic: str, partition: int, range_: OffsetRange) -> Iterator[RecordChunk]:
         """Yield the records of the range; offsets that retention or compaction removed are skipped.
@@ -148,7 +148,7 @@ class PartitionFollower:
     """
 
     def __init__(self, connection: Connection, group: str) -> None:
-        self._consumer = clients.consumer(connection, group, _SETTINGS)
+        self._consumer = clients.create_consumer(connection, group, _SETTINGS)
         self._positions: Offsets = {}
         """Assigned partition → the offset after the last record that was returned."""
 
@@ -158,7 +158,7 @@ class PartitionFollower:
         Offsets that retention or compaction removed are skipped. Raises `KafkaException`, also if nothing
         arrives for `clients.REQUEST_SECONDS`.
         """
-        bounds = clients.bounds(self._consumer, starts)
+        bounds = clients.read_bounds(self._consumer, starts)
         positions = {each: max(start, bounds[each][0]) for each, start in starts.items()}
         ends = {each: end for each, (_, end) in bounds.items()}
         if positions != self._positions:

@@ -54,7 +54,7 @@ def read_records(
     reader: Consumer, topics: Collection[str], seconds: float = _READ_SECONDS
 ) -> dict[str, ClientRecord]:
     """Return topic → the record of an active client, where there is one; raises `KafkaException`."""
-    found = clients.committed(reader, [(topic, 0) for topic in topics], seconds)
+    found = clients.read_committed(reader, [(topic, 0) for topic in topics], seconds)
     records = {each.topic: decode_record(each.metadata or "") for each in found}
     return {topic: record for topic, record in records.items() if record is not None}
 
@@ -74,7 +74,7 @@ def _check_active(request: BatchRequest) -> None:
 
 @lru_cache(maxsize=8)
 def _record_reader(connection: Connection, group: str) -> Consumer:
-    return clients.consumer(connection, group)
+    return clients.create_consumer(connection, group)
 
 
 class OutdatedStateError(Exception):

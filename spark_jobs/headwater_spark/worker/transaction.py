@@ -75,7 +75,7 @@ class TransactionalProducer:
     ) -> None:
         self._reader = reader
         self._reports = DeliveryReports()
-        self._producer = clients.producer(
+        self._producer = clients.create_producer(
             connection,
             {
                 **producer_settings(single=single),
@@ -197,7 +197,7 @@ class AtLeastOnceProducer:
         """Called when all records are delivered, before offsets are committed."""
         self._reader = reader
         self._reports = DeliveryReports()
-        self._producer = clients.producer(
+        self._producer = clients.create_producer(
             connection,
             {
                 **producer_settings(single=single),
@@ -220,7 +220,7 @@ class AtLeastOnceProducer:
         self.before_commit()
         # A request that is answered too late has no effect that a later one keeps.
         seconds = clients.REQUEST_SECONDS + _GRACE_SECONDS
-        clients.commit(self._reader, _kafka_partitions(commits), seconds, "commit offsets")
+        clients.commit_offsets(self._reader, _kafka_partitions(commits), seconds, "commit offsets")
 
     def _deliver(self) -> None:
         """Wait until all records are delivered; raise `KafkaException` if none is for a request's time."""

@@ -52,7 +52,7 @@ class Cluster:
         return {(f"in-{self.id}", 0): (offset, _METADATA)}
 
     def committed(self) -> tuple[int, str | None] | None:
-        (found,) = clients.committed(self.reader, [(f"in-{self.id}", 0)])
+        (found,) = clients.read_committed(self.reader, [(f"in-{self.id}", 0)])
         return None if found.offset < 0 else (found.offset, found.metadata)
 
     def values(self, topic: str) -> list[bytes | None]:
@@ -69,7 +69,7 @@ def cluster(
 ) -> Iterator[Cluster]:
     id_ = unique("producer")
     connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
-    reader = clients.consumer(connection, id_)
+    reader = clients.create_consumer(connection, id_)
     made = Cluster(Topics(kafka.bootstrap_servers), connection, id_, reader, exactly_once=request.param)
     made.topics.create({made.sink: 1, f"in-{id_}": 1})
     made.topics.create({made.small_sink: 1}, {"max.message.bytes": "500"})

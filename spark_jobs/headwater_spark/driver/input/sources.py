@@ -114,7 +114,7 @@ def with_ticks(spark: SparkSession, stream: DataFrame) -> DataFrame:
     return stream.unionByName(_tick_rows(ticks))
 
 
-def tick(spark: SparkSession) -> DataFrame:
+def create_tick(spark: SparkSession) -> DataFrame:
     """Return a single tick."""
     return _tick_rows(spark.range(1))
 

@@ -26,7 +26,7 @@ class Executor:
 Assignment = Mapping[TaskId, Executor]
 
 
-def assign(
+def assign_tasks(
     tasks: Iterable[TaskId],
     executors: Iterable[Executor],
     previous: Assignment,

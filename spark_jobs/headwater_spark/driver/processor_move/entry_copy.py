@@ -28,7 +28,7 @@ _MAX_TOMBSTONES = 100_000
 _MAX_KEYS_IN_MEMORY = 1_000_000
 
 
-def unreported(_what: str, _done: int, _total: int) -> None:
+def report_no_progress(_what: str, _done: int, _total: int) -> None:
     """Report nothing."""
 
 
@@ -55,7 +55,7 @@ class MoveCluster(Protocol):
     ) -> Mapping[TopicPartition, Committed]:
         """Return what is committed; with `stable`, wait for the end of transactions that commit offsets.
 
-        That of a client that was killed ends when its producer is opened here.
+        The transaction of a killed client ends when its producer is opened here.
         """
         ...
 
@@ -176,7 +176,7 @@ class EntryCopy:
             self._delete_by_reading(records, list(self._move.sources), _has_moved)
         else:
             for (topic, partition), times in self._moved.items():
-                records.send(tombstones(topic, partition, times))
+                records.send(create_tombstones(topic, partition, times))
         records.commit()
 
     def _copies(self, store: MovedStore, processor: int, chunk: RecordChunk) -> Iterator[OutputRecord]:
@@ -225,7 +225,7 @@ class EntryCopy:
                             times.pop(key, None)
                     times = sent_if_many(records, topic, partition, times)
                     records.commit_if_due()
-                records.send(tombstones(topic, partition, times))
+                records.send(create_tombstones(topic, partition, times))
         records.commit()
 
     def _delete_by_reading(
@@ -250,7 +250,7 @@ class EntryCopy:
                 records.commit_if_due()
                 done += len(chunk)
                 self._report("deleting copied entries", done, total)
-            records.send(tombstones(store.changelog, processor, times))
+            records.send(create_tombstones(store.changelog, processor, times))
 
 
 def _has_moved(before: int, processor: int, after: int) -> bool:
@@ -258,7 +258,7 @@ def _has_moved(before: int, processor: int, after: int) -> bool:
     return before == processor != after
 
 
-def tombstones(topic: str, partition: int, times: Mapping[bytes, int]) -> Iterator[OutputRecord]:
+def create_tombstones(topic: str, partition: int, times: Mapping[bytes, int]) -> Iterator[OutputRecord]:
     return ((topic, partition, key, None, at, ()) for key, at in times.items())
 
 
@@ -268,7 +268,7 @@ def sent_if_many(
     """Send tombstones if there are many; return what remains. Later entries of their keys get another one."""
     if len(times) < _MAX_TOMBSTONES:
         return times
-    records.send(tombstones(topic, partition, times))
+    records.send(create_tombstones(topic, partition, times))
     return {}
 
 

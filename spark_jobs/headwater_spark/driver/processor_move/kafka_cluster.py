@@ -69,9 +69,11 @@ class KafkaMoveCluster:
         self._failed = failed
         self._connection = connection
         self._application = application
-        self._consumer = clients.consumer(connection, application)
+        self._consumer = clients.create_consumer(connection, application)
         self._reader = self._new_reader()
-        self._unstable = clients.consumer(connection, application, {"isolation.level": "read_uncommitted"})
+        self._unstable = clients.create_consumer(
+            connection, application, {"isolation.level": "read_uncommitted"}
+        )
         self._prepared: dict[str, TransactionalProducer] = {}
         self._followers: list[PartitionFollower] = []
         self._topic: str | None = None
@@ -81,7 +83,8 @@ class KafkaMoveCluster:
         self, partitions: Iterable[TopicPartition], *, stable: bool = True
     ) -> Mapping[TopicPartition, Committed]:
         return _read_committed(
-            self._application, clients.committed(self._consumer if stable else self._unstable, partitions)
+            self._application,
+            clients.read_committed(self._consumer if stable else self._unstable, partitions),
         )
 
     def committed_after_stop(
@@ -95,7 +98,7 @@ class KafkaMoveCluster:
         requested = list(partitions)
         try:
             return _read_committed(
-                self._application, clients.committed(self._consumer, requested, _COMPLETION_SECONDS)
+                self._application, clients.read_committed(self._consumer, requested, _COMPLETION_SECONDS)
             )
         except KafkaException as error:
             if not clients.is_timed_out(error):
@@ -103,14 +106,14 @@ class KafkaMoveCluster:
             return self.committed(requested, stable=False)
 
     def bounds(self, partitions: Iterable[TopicPartition]) -> OffsetRanges:
-        found = clients.bounds(self._consumer, partitions)
+        found = clients.read_bounds(self._consumer, partitions)
         self._topic = next((topic for topic, _ in found), self._topic)
         return found
 
     def open_transactions(self, partitions: Iterable[TopicPartition]) -> Sequence[TopicPartition]:
         requested = list(partitions)
         committed, written = (
-            clients.bounds(consumer, requested) for consumer in (self._consumer, self._unstable)
+            clients.read_bounds(consumer, requested) for consumer in (self._consumer, self._unstable)
         )
         return [each for each in requested if committed[each][1] < written[each][1]]
 

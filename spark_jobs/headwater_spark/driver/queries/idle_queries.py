@@ -52,7 +52,9 @@ def create_input_watch(connection: Connection, group: str, *, exactly_once: bool
     """Return a watch of the records that Spark sees; it has no queries."""
     isolation = "read_committed" if exactly_once else "read_uncommitted"
     return InputWatch(
-        lambda settings: clients.consumer(connection, group, {**settings, "isolation.level": isolation})
+        lambda settings: clients.create_consumer(
+            connection, group, {**settings, "isolation.level": isolation}
+        )
     )
 
 

@@ -14,7 +14,7 @@ from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from headwater_spark.driver.input.record_sizes import RecordSampler, RecordSizes
 from headwater_spark.driver.input.rounds import RepartitionRounds
-from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets, read_ranges, tick
+from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets, create_tick, read_ranges
 from headwater_spark.driver.input.step_planner import StepPlanner
 from headwater_spark.driver.layout import Layout
 from headwater_spark.driver.offsets import GroupOffsets
@@ -171,7 +171,7 @@ class QueryInput:
 
     def read_tick(self) -> DataFrame:
         """Return the row that advances the wall-clock time."""
-        return tick(self.services.spark)
+        return create_tick(self.services.spark)
 
     def create_step_planner(self) -> StepPlanner:
         """Return the planner of the steps of large batches."""

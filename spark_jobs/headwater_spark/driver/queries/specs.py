@@ -99,7 +99,7 @@ class QueryBatches:
     def place_tasks(self, tasks: int) -> PlacedTasks | None:
         """Return where the tasks of the batch run; None: wherever Spark has a free core."""
         placement = self._services.placement
-        return None if placement is None else placement.of(self.subtopology, tasks)
+        return None if placement is None else placement.locate_tasks(self.subtopology, tasks)
 
     def await_round(self, ends: Offsets) -> OffsetRanges:
         """Return the offset ranges that a batch up to `ends` reads in addition, to complete rounds."""

@@ -26,8 +26,8 @@ from headwater_spark.driver.processor_move.entry_copy import (
     MoveProducer,
     Report,
     Transactions,
+    create_tombstones,
     sent_if_many,
-    tombstones,
 )
 from headwater_spark.driver.reshard.entry_totals import (
     EntryColumns,
@@ -351,7 +351,7 @@ class EntryMove:
         self, records: Transactions, topic: str, partition: int, times: Mapping[bytes, int]
     ) -> None:
         """Write a tombstone for each key."""
-        written, done = tombstones(topic, partition, times), 0
+        written, done = create_tombstones(topic, partition, times), 0
         while part := list(islice(written, _TOMBSTONES_AT_ONCE)):
             _, _, keys, values, at, headers = zip(*part, strict=True)
             records.send(OutputColumns([TopicColumns(topic, [(keys, values, at, headers)], partition)]))

@@ -127,7 +127,7 @@ def reshard_application(
     except KeyboardInterrupt as error:
         if not run.has_begun:
             raise
-        raise ProblemsError([problems.interrupted(application)]) from error
+        raise ProblemsError([problems.reshard_interrupted(application)]) from error
 
 
 @attrs.define

@@ -135,7 +135,9 @@ class SubtopologyProgram:
             case PartitionRule.INNER_KEY:
                 return InnerKeyPartition(self.counts, self._window_bytes(sink))
         name = chosen.partitioner or ""
-        made: Value = self.load(name)() if ":" in name else partitioning.configured(name, self.application)
+        made: Value = (
+            self.load(name)() if ":" in name else partitioning.configured_partitioner(name, self.application)
+        )
         if isinstance(made, LinearHash):
             return partitioning.by_linear_hash(made, self.counts, self._window_bytes(sink))
         if chosen.rule is PartitionRule.STATIC:
