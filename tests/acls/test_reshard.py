@@ -21,7 +21,7 @@ from headwater.spec import load_text
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.launch import command
 from headwater_spark.driver.processor_move.entry_copy import report_no_progress
-from headwater_spark.driver.reshard.permissions import denied_on_topics
+from headwater_spark.driver.reshard.request_failures import denied_on_topics
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
 from headwater_spark.driver.reshard.state_copy import copy_state
 from tests.acls.conftest import APPLICATION

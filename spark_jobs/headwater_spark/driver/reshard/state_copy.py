@@ -42,12 +42,12 @@ from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.entry_totals import check_totals
 from headwater_spark.driver.reshard.execution import expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.permissions import (
+from headwater_spark.driver.reshard.request_failures import (
+    copy_request_failed,
     denied_on_group,
     denied_on_topics,
     read_topic_operations,
 )
-from headwater_spark.driver.reshard.request_failures import copy_request_failed
 from headwater_spark.engine.records import OffsetRanges, OutputRecord, TopicPartition
 from headwater_spark.worker.interpreter import cheap_collections
 
