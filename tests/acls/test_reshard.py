@@ -20,8 +20,8 @@ from headwater.planner.acls import Purpose, headwater_needs
 from headwater.spec import load_text
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.launch import command
-from headwater_spark.driver.processor_move.entry_copy import unreported
-from headwater_spark.driver.reshard.permissions import denied_on_topics
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
+from headwater_spark.driver.reshard.request_failures import denied_on_topics
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
 from headwater_spark.driver.reshard.state_copy import copy_state
 from tests.acls.conftest import APPLICATION
@@ -55,7 +55,7 @@ def _needs(app: StoppedApplication) -> set[Permission]:
 def _refusal(app: StoppedApplication, connection: Connection, *, checks_only: bool = False) -> Problem:
     options = ReshardOptions(partitions={app.source: 5}, checks_only=checks_only)
     with pytest.raises(ProblemsError) as raised:
-        reshard_application(_document(app), connection, options, unreported)
+        reshard_application(_document(app), connection, options, report_no_progress)
     (problem,) = raised.value.problems
     return problem
 
@@ -67,7 +67,7 @@ def test_state_moves_with_the_listed_permissions(
     secured_cluster.set_acls(_PRINCIPAL, _needs(app))
     begin = secured_cluster.log_length
     options = ReshardOptions(partitions={app.source: 5})
-    reshard_application(_document(app), secured_cluster.connection(APPLICATION), options, unreported)
+    reshard_application(_document(app), secured_cluster.connection(APPLICATION), options, report_no_progress)
     assert secured_cluster.denials(begin, app.id) == set()
     app.check(before, waiting)
 
@@ -112,7 +112,7 @@ def test_a_missing_permission_is_named_before_anything_changes_and_its_command_g
         assert problem.expected.startswith(f"permission {operation} on ")
         secured_cluster.grant(problem.fix, _PRINCIPAL, kafka_distribution)
     options = ReshardOptions(partitions={app.source: 5})
-    reshard_application(_document(app), connection, options, unreported)
+    reshard_application(_document(app), connection, options, report_no_progress)
     app.check(before, waiting)
 
 
@@ -139,7 +139,7 @@ def test_the_commands_that_the_advice_prints_grant_all_permissions(
         )
         subprocess.run(line, check=True)
     options = ReshardOptions(partitions={app.source: 5})
-    reshard_application(_document(app), connection, options, unreported)
+    reshard_application(_document(app), connection, options, report_no_progress)
     app.check(before, waiting)
 
 
@@ -152,7 +152,9 @@ def test_a_permission_that_reading_the_cluster_needs_is_found_in_the_list_of_a_r
     )
     options = ReshardOptions(partitions={app.source: 5})
     with pytest.raises(ProblemsError) as raised:
-        reshard_application(_document(app), secured_cluster.connection(APPLICATION), options, unreported)
+        reshard_application(
+            _document(app), secured_cluster.connection(APPLICATION), options, report_no_progress
+        )
     names = {app.source, *app.internal.values()}  # all have the prefix of internal topics
     assert {problem.topic for problem in raised.value.problems} == names
     for problem in raised.value.problems:
@@ -179,7 +181,7 @@ def test_a_copy_names_a_missing_permission_for_the_group_and_the_old_topic(
         granted = {each for each in needs if (each.kind, each.operation) != (kind, operation)}
         secured_cluster.set_acls(_PRINCIPAL, granted)
         with pytest.raises(ProblemsError) as raised:
-            copy_state(_document(app, "renamed"), connection, [(old, new)], unreported)
+            copy_state(_document(app, "renamed"), connection, [(old, new)], report_no_progress)
         (problem,) = raised.value.problems
         assert problem.expected == f"permission {operation} on {name}"
         assert new not in app.topics.names()

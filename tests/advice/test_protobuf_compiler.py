@@ -33,7 +33,7 @@ def test_a_document_runs_after_protoc_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str
 ) -> None:
     (tmp_path / "note.proto").write_text(_PROTO)
-    monkeypatch.setattr("headwater_spark.driver.preflight.registry", lambda _config: _Registry())
+    monkeypatch.setattr("headwater_spark.driver.preflight.configured_registry", lambda _config: _Registry())
     compile_schema.cache_clear()
     steps = [{"stream": {"topic": "notes", "serdes": {"value": format_}}}, {"to": "copies"}]
     text = json.dumps({"application": {"id": "shop"}, "topology": steps})

@@ -1,3 +1,5 @@
+"""The order in which Java iterates over sets, and its hash codes, compared with recorded ones."""
+
 import json
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+"""Regular expressions of Java: which topics match, and patterns that are refused because of their cost."""
+
 import json
 import time
 from contextlib import suppress

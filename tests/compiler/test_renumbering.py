@@ -1,3 +1,5 @@
+"""Names with an index that changed because operators were added: which old and new names are pairs."""
+
 from collections.abc import Iterable
 
 from headwater.compiler.renumbering import Renumbering, origins, renumbering_problems, renumberings

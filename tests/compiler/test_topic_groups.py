@@ -1,3 +1,5 @@
+"""Which nodes are one sub-topology, and the ids of sub-topologies."""
+
 from headwater.compiler.topic_groups import node_groups
 from headwater.model.nodes import (
     ChangelogKind,

@@ -1,3 +1,5 @@
+"""An endpoint with a client for it, and the log as a test reads it."""
+
 import json
 from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPConnection

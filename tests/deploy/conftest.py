@@ -1,3 +1,5 @@
+"""The programs that check deployments, the metrics that exist, and the files that get into an image."""
+
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

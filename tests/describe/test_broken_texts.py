@@ -1,3 +1,5 @@
+"""Texts of `Topology#describe()` that are damaged, cut or hostile: each is a problem with its line."""
+
 import time
 
 import pytest

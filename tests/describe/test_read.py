@@ -1,3 +1,5 @@
+"""Texts of `Topology#describe()` are read as topologies, and written back as they were."""
+
 import attrs
 import pytest
 

@@ -1,3 +1,5 @@
+"""Topologies are written as `Topology#describe()` of Kafka Streams writes them."""
+
 import time
 
 import pytest

@@ -1,3 +1,5 @@
+"""A stack with an application of its own, on the shared broker or on one of its own."""
+
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 

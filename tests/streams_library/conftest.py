@@ -1,3 +1,5 @@
+"""JVMs with Kafka Streams applications that use the library, one for each version of a module."""
+
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path

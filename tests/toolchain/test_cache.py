@@ -1,3 +1,5 @@
+"""The cache of downloads and builds: an entry is complete or missing, whatever is killed meanwhile."""
+
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

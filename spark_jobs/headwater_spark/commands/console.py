@@ -23,6 +23,7 @@ conf_option = click.option(
 )
 _CODE = ("spark.jars", "spark.submit.pyFiles", "spark.files", "spark.archives")
 _REPORT_SECONDS = 2.0
+_DEFAULT_TIMEOUT_SECONDS = 60
 
 
 def parse_conf(conf: Sequence[str]) -> Mapping[str, str]:
@@ -104,9 +105,6 @@ class Progress:
                 seconds = max(0.0, (now - self._began) / done * (total - done))
                 left = f", {seconds_phrase(seconds)} left"
             print_line(f"{self._application}: {what}: {done:,} of {total:,}{left}", err=True)
-
-
-_DEFAULT_TIMEOUT_SECONDS = 60
 
 
 @attrs.frozen(kw_only=True)

@@ -67,7 +67,7 @@ class PartitionerProgram:
         self._timeout_seconds = timeout_seconds
         self._is_late = False
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
-        self._started: _Started | None = None
+        self._started: _JavaProcess | None = None
         self._failure: PartitionerEndedError | None = None
 
     def partitions(self, topic: str, keys: Sequence[bytes], counts: Sequence[int]) -> Sequence[Sequence[int]]:
@@ -96,11 +96,11 @@ class PartitionerProgram:
             return self._answer(self._start(), request, size)
         return self._answer(self._started, request, size)
 
-    def _start(self) -> "_Started":
+    def _start(self) -> "_JavaProcess":
         """Start the JVM, and wait until it has created the partitioner; a failure is final."""
         if self._failure is None:
             try:
-                self._started = started = _Started.of(self._command, self._folder, self._lines)
+                self._started = started = _JavaProcess.start(self._command, self._folder, self._lines)
                 self._answer(started, b"", 0)
             except PartitionerError as error:
                 self._failure = PartitionerEndedError(self._name, error.reason)
@@ -110,7 +110,7 @@ class PartitionerProgram:
                 return started
         raise self._failure
 
-    def _answer(self, started: "_Started", request: bytes, size: int) -> bytes:
+    def _answer(self, started: "_JavaProcess", request: bytes, size: int) -> bytes:
         timer = Timer(self._timeout_seconds, self._kill)
         timer.daemon = True
         timer.start()
@@ -135,7 +135,7 @@ class PartitionerProgram:
         if self._started is not None:
             kill_group(self._started.process)
 
-    def _reason(self, started: "_Started") -> str:
+    def _reason(self, started: "_JavaProcess") -> str:
         with suppress(subprocess.TimeoutExpired):
             started.process.wait(_END_SECONDS)
         started.reader.join(_END_SECONDS)
@@ -152,7 +152,7 @@ class PartitionerProgram:
 
 
 @attrs.frozen
-class _Started:
+class _JavaProcess:
     """The process of a JVM, its pipes, and the thread that reads what it prints."""
 
     process: subprocess.Popen[bytes]
@@ -162,7 +162,7 @@ class _Started:
     reader: Thread
 
     @classmethod
-    def of(cls, command: Sequence[str], folder: Path, lines: deque[str]) -> "_Started":
+    def start(cls, command: Sequence[str], folder: Path, lines: deque[str]) -> "_JavaProcess":
         """Start the process with the file of its answers as the last argument; raises `OSError`."""
         answers, writer = os.pipe()
         try:

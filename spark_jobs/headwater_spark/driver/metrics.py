@@ -21,6 +21,7 @@ from headwater_spark.driver.states import ClientState, ThreadState
 from headwater_spark.driver.threads.stream_threads import StreamThreads, client_id
 from headwater_spark.stream_threads import ProcessorsStatus, ThreadMetadata
 
+_log = structlog.get_logger(__name__)
 _COUNTERS = {
     "recordsRead": ("headwater_runtime_records_read", "Records read from source topics."),
     "recordsWritten": ("headwater_runtime_records_written", "Records sent to sinks and changelogs."),
@@ -228,9 +229,6 @@ def _state_metric(status: Mapping[str, Any]) -> Metric:
     for state in ClientState:
         gauge.add_metric([status["application"], state.value], float(state.value == status["state"]))
     return gauge
-
-
-_log = structlog.get_logger(__name__)
 
 
 class StartingApplication:

@@ -13,11 +13,10 @@ from headwater.kafka import Connection
 from headwater.model.offset_metadata import MoveMark, decode_mark, decode_processor
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater_spark.driver.layout import OffsetReset, ResetKind
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, Offsets, TopicPartition
 from headwater_spark.worker import clients
 
 _log = structlog.get_logger(__name__)
-Offsets = Mapping[TopicPartition, int]
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 _STABLE_TIMEOUT_SECONDS = 5.0
 _COMMIT_SECONDS = 5.0
@@ -44,8 +43,8 @@ class GroupOffsets:
 
     def __init__(self, connection: Connection, group: str) -> None:
         self._group = group
-        self._consumer = clients.consumer(connection, group)
-        self._uncommitted_reader = clients.consumer(
+        self._consumer = clients.create_consumer(connection, group)
+        self._uncommitted_reader = clients.create_consumer(
             connection, group, {"isolation.level": "read_uncommitted"}
         )
 
@@ -56,13 +55,13 @@ class GroupOffsets:
     def last_committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Return the offsets that were committed last, without offsets of open transactions.
 
-        That of a killed client stays open for up to a minute, or until its tasks run again.
+        The transaction of a killed client stays open for up to a minute, or until its tasks run again.
         """
         return self._committed(self._uncommitted_reader, partitions)
 
     def processors(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return partition → the processor that has processed it; unprocessed partitions are missing."""
-        found = clients.committed(self._uncommitted_reader, partitions)
+        found = clients.read_committed(self._uncommitted_reader, partitions)
         owners = {
             (each.topic, each.partition): decode_processor(each.metadata or "", each.partition)
             for each in found
@@ -71,43 +70,34 @@ class GroupOffsets:
 
     def metadata(self, partitions: Iterable[TopicPartition]) -> Sequence[str]:
         """Return the texts that were committed with the offsets; empty ones where none is."""
-        return [each.metadata or "" for each in clients.committed(self._uncommitted_reader, partitions)]
+        return [each.metadata or "" for each in clients.read_committed(self._uncommitted_reader, partitions)]
 
-    def commits(
-        self, partitions: Sequence[TopicPartition], seconds: float = _COMMIT_SECONDS
-    ) -> Mapping[TopicPartition, tuple[int, str]]:
+    def commits(self, partitions: Sequence[TopicPartition], seconds: float = _COMMIT_SECONDS) -> Commits:
         """Return partition → committed offset and its metadata; partitions without an offset are missing.
 
-        Offsets of open transactions are not returned: the transaction of a killed client stays
-        open for up to a minute, or until its tasks run again. Waits `seconds` at most; raises
-        `KafkaException`.
+        Offsets of open transactions are not returned (`last_committed`). Waits `seconds` at most.
         """
         reader = self._uncommitted_reader
-        found = clients.committed(reader, partitions, seconds) if partitions else ()
+        found = clients.read_committed(reader, partitions, seconds) if partitions else ()
         return {
             (each.topic, each.partition): (each.offset, each.metadata or "")
             for each in found
             if each.offset >= 0
         }
 
-    def commit_again(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
-        """Commit offsets with their metadata, as tasks have committed them before (`clients.commit`)."""
+    def commit_again(self, commits: Commits) -> None:
+        """Commit offsets with their metadata, as tasks have committed them before."""
         partitions = [
             KafkaTopicPartition(*partition, offset, text) for partition, (offset, text) in commits.items()
         ]
         if partitions:
-            clients.commit(self._consumer, partitions, _COMMIT_SECONDS, "commit offsets again")
+            clients.commit_offsets(self._consumer, partitions, _COMMIT_SECONDS, "commit offsets again")
 
     def move_mark(self, partitions: Iterable[TopicPartition]) -> MoveMark | None:
         """Return the mark of a move of the state that is not complete."""
-        found = clients.committed(self._uncommitted_reader, partitions)
+        found = clients.read_committed(self._uncommitted_reader, partitions)
         marks = (decode_mark(each.metadata or "") for each in found)
         return next((mark for mark in marks if mark is not None), None)
-
-    @staticmethod
-    def _committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> Offsets:
-        found = clients.committed(reader, partitions)
-        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def end_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the end offsets of committed records (the last stable offsets)."""
@@ -192,6 +182,14 @@ class GroupOffsets:
         self._commit(chosen)
         return self._existing({**known, **chosen})
 
+    def reset_to_earliest(self, partitions: Sequence[TopicPartition]) -> None:
+        """Commit the first offsets, without metadata: the committed ones belong to deleted topics."""
+        self._commit(self.first_offsets(partitions))
+
+    def close(self) -> None:
+        self._consumer.close()
+        self._uncommitted_reader.close()
+
     def _existing(self, offsets: Offsets) -> Offsets:
         """Return `offsets`, or the first ones that exist; log a warning where records were lost."""
         first = self.first_offsets([*offsets])
@@ -206,13 +204,10 @@ class GroupOffsets:
                 )
         return {partition: max(offset, first[partition]) for partition, offset in offsets.items()}
 
-    def reset_to_earliest(self, partitions: Sequence[TopicPartition]) -> None:
-        """Commit the first offsets, without metadata: the committed ones belong to deleted topics."""
-        self._commit(self.first_offsets(partitions))
-
-    def close(self) -> None:
-        self._consumer.close()
-        self._uncommitted_reader.close()
+    @staticmethod
+    def _committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> Offsets:
+        found = clients.read_committed(reader, partitions)
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def _commit(self, offsets: Offsets) -> None:
         if offsets:
@@ -236,7 +231,7 @@ class RecordPurger:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._admin = AdminClient(clients.settings(connection), logger=clients.client_logger())
+        self._admin = AdminClient(clients.client_settings(connection), logger=clients.client_logger())
         self._purged: dict[TopicPartition, int] = {}
 
     def forget(self, topics: Collection[str]) -> None:

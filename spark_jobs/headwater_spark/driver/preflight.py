@@ -39,11 +39,16 @@ from headwater_spark.engine.program.user_code import (
 from headwater_spark.engine.serdes import (
     CompilerUnavailableError,
     RegistryUnavailableError,
+    schema_subject,
     schema_type,
-    subject,
 )
 from headwater_spark.worker.protobuf_schemas import compile_schema
-from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, log_unread_fields, registry
+from headwater_spark.worker.schema_registry import (
+    URL,
+    RegisteredSchemas,
+    configured_registry,
+    log_unread_fields,
+)
 from headwater_spark.worker.state_folders import create_private_folder
 
 _log = structlog.get_logger(__name__)
@@ -297,8 +302,8 @@ def _latest_schemas(formats: Iterable[str], application: Application) -> dict[st
     schemas, problems = {}, []
     for name in formats:
         try:
-            source = registry(application.config)
-            found = None if source is None else source.latest(subject(name) or "", schema_type(name))
+            source = configured_registry(application.config)
+            found = None if source is None else source.latest(schema_subject(name) or "", schema_type(name))
             reason = "no registry is configured" if source is None else "the registry has no such subject"
         except CompilerUnavailableError as error:
             problems.append(compiler_missing(name, str(error), application))

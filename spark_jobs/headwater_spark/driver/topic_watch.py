@@ -13,13 +13,13 @@ from headwater.model.problems import Problem, ProblemsError, errors
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.watch import InputWatch
-from headwater_spark.driver.offsets import Backlog, GroupOffsets, Offsets, RecordPurger
+from headwater_spark.driver.offsets import Backlog, GroupOffsets, RecordPurger
 from headwater_spark.driver.queries.progress import ProgressWatch
 from headwater_spark.driver.queries.query import SubtopologyQuery
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.driver.topics.topic_check import TopicCheck, UnevenExpansion
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Offsets, TopicPartition
 
 _log = structlog.get_logger(__name__)
 _INTERVAL_SECONDS = 1.0

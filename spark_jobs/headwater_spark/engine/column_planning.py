@@ -58,12 +58,14 @@ def column_plan(task: TaskContext) -> ColumnPlan | None:
     ):
         return None
     try:
-        return _Planning(task).plan()
+        return _ColumnPlanner(task).plan()
     except NotInColumnsError:
         return None
 
 
-class _Planning:
+class _ColumnPlanner:
+    """Builds the operators of a program over columns, or finds that one has none."""
+
     def __init__(self, task: TaskContext) -> None:
         self._task = task
         self._nodes = task.program.nodes

@@ -132,7 +132,7 @@ def _raise_unhandled(cause: Exception, text: str) -> None:
 def _describe_record(record: InputRecord, failure: str, cause: Exception) -> str:
     topic, partition, offset = record[:3]
     location = f"record of {topic}, partition {partition}, offset {offset}"
-    return printable(f"{location}: {failure}: {describe_cause(cause)}")
+    return escape_surrogates(f"{location}: {failure}: {describe_cause(cause)}")
 
 
 def describe_cause(cause: BaseException) -> str:
@@ -174,7 +174,7 @@ def _error_headers(record: InputRecord, cause: Exception) -> Headers:
     topic, partition, offset = record[:3]
     values = {
         "exception": type(cause).__qualname__,
-        "message": printable(str(cause)),
+        "message": escape_surrogates(str(cause)),
         "topic": topic,
         "partition": str(partition),
         "offset": str(offset),
@@ -182,7 +182,7 @@ def _error_headers(record: InputRecord, cause: Exception) -> Headers:
     return tuple((_ERRORS + name, text.encode()) for name, text in values.items())
 
 
-def printable(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """Return `text` with escapes for halves of surrogate pairs, which have no UTF-8."""
     return text.encode(errors="backslashreplace").decode()
 

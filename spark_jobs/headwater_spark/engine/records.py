@@ -4,7 +4,7 @@ Keys and values are Python values (`str`, `int`, `float`, `bytes`, `bool`, `None
 `Windowed`); the engine never changes them in place. Timestamps are in milliseconds.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 Value = Any
@@ -12,6 +12,15 @@ Value = Any
 
 TopicPartition = tuple[str, int]
 """(topic, partition)"""
+
+Offsets = Mapping[TopicPartition, int]
+"""Topic partition → offset."""
+
+OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
+"""Topic partition → (first offset, offset after the last)."""
+
+Commits = Mapping[TopicPartition, tuple[int, str]]
+"""Topic partition → (next offset to read, text of the offset metadata)."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 """Header names and values in order, duplicates included; `()` = no headers."""

@@ -32,7 +32,7 @@ class HeadReader:
     extracts_timestamp: bool
 
 
-def source(node: SourceNode, forward: Process, task: TaskContext) -> ProcessInput:
+def build_source(node: SourceNode, forward: Process, task: TaskContext) -> ProcessInput:
     """Return the function that deserializes an input record and forwards it.
 
     It drops records with a negative timestamp (`LogAndSkipOnInvalidTimestamp`, `RecordQueue`).
@@ -132,7 +132,7 @@ def _with_extracted_timestamp(
     return read
 
 
-def sink(node: SinkNode, task: TaskContext) -> Process:
+def build_sink(node: SinkNode, task: TaskContext) -> Process:
     """Return the function that serializes a record and appends it to the task's output."""
     key_serde, value_serde = serdes_of(node.writes, task.program)
     write_key, write_value = key_serde.serialize, value_serde.serialize

@@ -33,7 +33,7 @@ from headwater_spark.engine.records import UNSET, HeadRecord, InputRecord, Outpu
 from headwater_spark.engine.sources_and_sinks import ProcessInput
 from headwater_spark.engine.stores.backend import BatchedState
 from headwater_spark.engine.task_context import LoggerOf, TaskContext, no_logger
-from headwater_spark.engine.wiring import connect
+from headwater_spark.engine.wiring import connect_nodes
 from headwater_spark.processors import PunctuationType
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Task:
         self.program = program
         self.state = state
         self.context = TaskContext(program, partition, state, global_stores or {}, logger, refusal=refusal)
-        self._graph = connect(self.context)
+        self._graph = connect_nodes(self.context)
         self._process_by_topic: dict[str, ProcessInput] = {}
         self._process_head_by_topic: dict[str, ProcessHead] = {}
         self.column_counter: ColumnCounter | None = key_column_counter(self.context) or window_column_counter(

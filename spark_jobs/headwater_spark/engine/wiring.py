@@ -16,10 +16,10 @@ from headwater_spark.engine.serdes import reads_anything
 from headwater_spark.engine.sources_and_sinks import (
     HeadReader,
     ProcessInput,
+    build_sink,
+    build_source,
     head_reader,
     serdes_of,
-    sink,
-    source,
 )
 from headwater_spark.engine.task_context import TaskContext
 
@@ -41,7 +41,7 @@ class NodeGraph:
     """Set if the input may be in columns with numbered keys (`KeyedColumns`)."""
 
 
-def connect(task: TaskContext) -> NodeGraph:
+def connect_nodes(task: TaskContext) -> NodeGraph:
     """Build the nodes of the task's program, children before parents."""
     nodes = task.program.nodes
     frames = _SPARE_FRAMES + _FRAMES_PER_NODE * len(nodes)  # a record goes through the graph depth first
@@ -55,11 +55,11 @@ def connect(task: TaskContext) -> NodeGraph:
         forward = _forward_to(tuple(children.values()))
         match node:
             case SinkNode():
-                built[node.name] = sink(node, task)
+                built[node.name] = build_sink(node, task)
             case ProcessorNode():
                 built[node.name] = _create_operator(node, children, forward, task)
             case SourceNode():
-                sources[node.name] = source(node, forward, task)
+                sources[node.name] = build_source(node, forward, task)
                 reader = head_reader(node, forward, task)
                 if reader is not None:
                     readers[node.name] = reader

@@ -23,7 +23,7 @@ _METHODS = ("executors", "place")
 _SOURCE = Path(__file__).with_name("PlacedRows.java")
 
 
-def location(executor: str, host: str) -> str:
+def executor_location(executor: str, host: str) -> str:
     """Return the name of an executor as a preferred location (`ExecutorCacheTaskLocation`)."""
     return f"executor_{host}_{executor}"
 
@@ -48,7 +48,7 @@ class RowPlacement(OptionalParts):
 
         Args:
             rows: A DataFrame that is read once. Its plan is made here.
-            locations: The location of each partition, as `location` returns it; empty = any executor.
+            locations: The location of each partition (`executor_location`); empty = any executor.
             by_input_partition: `locations` are the locations of the Kafka partitions that `rows` read, each
                 in a Spark partition of its own.
 

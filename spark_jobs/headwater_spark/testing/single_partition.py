@@ -28,8 +28,8 @@ from headwater_spark.engine.serdes import (
     CompilerUnavailableError,
     SchemaOf,
     no_registry,
+    schema_subject,
     schema_type,
-    subject,
 )
 from headwater_spark.engine.sources_and_sinks import serdes_of
 from headwater_spark.engine.task import Task
@@ -76,7 +76,7 @@ class Sinks:
         written = {topic for _, _, topic in self.sinks}
         if None not in written and topic not in written | self.bytes_topics:
             topics = self.bytes_topics | {each for each in written if each is not None}
-            raise KeyError(f"the topology does not write {topic}; {listed('it writes', topics)}")
+            raise KeyError(f"the topology does not write {topic}; {list_names('it writes', topics)}")
 
     def to_record(self, record: OutputRecord) -> Record:
         topic, _, key, value, timestamp, headers = record
@@ -109,7 +109,7 @@ def _formats(program: SubtopologyProgram, sink: SinkNode) -> tuple[Format, Forma
     return program.defaults.resolve(key, "key"), program.defaults.resolve(value, "value")
 
 
-def listed(what: str, names: Iterable[str]) -> str:
+def list_names(what: str, names: Iterable[str]) -> str:
     return f"{what}: {', '.join(sorted(names)) or 'none'}"
 
 
@@ -206,7 +206,7 @@ class SinglePartitionRunner:
         found = self._find_reader(topic)
         if found is None:
             topics = {each for program in self.programs for each in program.sources}
-            raise KeyError(f"the topology does not read {topic}; {listed('it reads', topics)}")
+            raise KeyError(f"the topology does not read {topic}; {list_names('it reads', topics)}")
         return found
 
     @property
@@ -288,7 +288,7 @@ class GivenSchemas:
         return schemas
 
     def _schema(self, number: int, name: str, application: Application) -> str | Problem:
-        named = subject(name) or ""
+        named = schema_subject(name) or ""
         if named not in self.texts:
             return _schema_not_given(named, self.texts, application)
         text = self.texts[named]

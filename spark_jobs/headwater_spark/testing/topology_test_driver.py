@@ -22,7 +22,7 @@ from headwater_spark.testing.single_partition import (
     Sinks,
     build_single_partition_programs,
     find_no_schema,
-    listed,
+    list_names,
 )
 from headwater_spark.testing.topics import TestInputTopic, TestOutputTopic
 
@@ -244,7 +244,7 @@ class TopologyTestDriver:
         """
         stores = self._runner.stores
         if name not in stores:
-            raise KeyError(f"the topology has no store {name}; {listed('its stores', stores)}")
+            raise KeyError(f"the topology has no store {name}; {list_names('its stores', stores)}")
         return stores[name]
 
     def close(self) -> None:

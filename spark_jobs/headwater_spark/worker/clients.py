@@ -15,7 +15,7 @@ from headwater.kafka import Connection
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.group_offsets import with_exact_texts
 from headwater.kafka.kafka_errors import COORDINATOR_MOVING
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import OffsetRanges, TopicPartition
 
 REQUEST_SECONDS = 30.0
 EARLIEST, LATEST = -2, -1
@@ -24,7 +24,7 @@ _UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - the library
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 
 
-def settings(connection: Connection, **named: Any) -> dict[str, Any]:  # noqa: ANN401 - librdkafka's settings
+def client_settings(connection: Connection, **named: Any) -> dict[str, Any]:  # noqa: ANN401 - librdkafka's settings
     """Return librdkafka's settings; in keywords `_` stands for `.` (`client_id` for `client.id`)."""
     return {
         **connection.confluent(),
@@ -33,11 +33,13 @@ def settings(connection: Connection, **named: Any) -> dict[str, Any]:  # noqa: A
     }
 
 
-def consumer(connection: Connection, group: str, overrides: Mapping[str, Any] | None = None) -> Consumer:
+def create_consumer(
+    connection: Connection, group: str, overrides: Mapping[str, Any] | None = None
+) -> Consumer:
     """Return a consumer that reads committed records only. It does not join its group or auto-commit."""
     return Consumer(
         {
-            **settings(connection, group_id=group, client_id=f"{group}-runtime"),
+            **client_settings(connection, group_id=group, client_id=f"{group}-runtime"),
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "isolation.level": "read_committed",
@@ -47,8 +49,8 @@ def consumer(connection: Connection, group: str, overrides: Mapping[str, Any] | 
     )
 
 
-def producer(connection: Connection, overrides: Mapping[str, Any]) -> Producer:
-    return Producer({**settings(connection), **overrides}, logger=client_logger())
+def create_producer(connection: Connection, overrides: Mapping[str, Any]) -> Producer:
+    return Producer({**client_settings(connection), **overrides}, logger=client_logger())
 
 
 @lru_cache(maxsize=1)
@@ -80,7 +82,7 @@ retry_transient = retry(
 
 
 @retry_transient
-def committed(
+def read_committed(
     reader: Consumer, partitions: Iterable[TopicPartition], seconds: float = REQUEST_SECONDS
 ) -> list[KafkaTopicPartition]:
     """Return the committed offsets of the consumer's group, with their metadata; raises `KafkaException`.
@@ -92,7 +94,7 @@ def committed(
     return with_exact_texts(found)
 
 
-def commit(consumer: Consumer, offsets: list[KafkaTopicPartition], seconds: float, what: str) -> None:
+def commit_offsets(consumer: Consumer, offsets: list[KafkaTopicPartition], seconds: float, what: str) -> None:
     """Commit offsets with their metadata; `what` names the request.
 
     Raises:
@@ -114,9 +116,7 @@ def is_timed_out(error: KafkaException) -> bool:
     return error.args[0].code() in (_TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT)
 
 
-def bounds(
-    reader: Consumer, partitions: Iterable[TopicPartition]
-) -> Mapping[TopicPartition, tuple[int, int]]:
+def read_bounds(reader: Consumer, partitions: Iterable[TopicPartition]) -> OffsetRanges:
     """Return partition → its first offset, and the one after the last record that `reader` may read.
 
     All partitions are read at once; raises `KafkaException`.

@@ -65,7 +65,7 @@ def _with_header(topic: TopicColumns, header: tuple[str, bytes]) -> TopicColumns
     return attrs.evolve(topic, parts=parts)
 
 
-def interleaved(
+def interleave_records(
     records: Sequence[InputRecord], shared_topics: frozenset[str], *, keep_headers: bool = False
 ) -> Sequence[InputRecord]:
     """Return `records`; records of `shared_topics` are merged by task, and their header is removed.
@@ -149,7 +149,7 @@ def in_processing_order(
     shared = [record for record in records if record[0] in shared_topics]
     if not shared or len(set(map(writer_of, shared))) > MAX_WRITERS:
         return records
-    return interleaved(records, shared_topics, keep_headers=True)
+    return interleave_records(records, shared_topics, keep_headers=True)
 
 
 def without_task_headers(

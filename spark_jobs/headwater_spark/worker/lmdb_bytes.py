@@ -41,7 +41,7 @@ def is_long(key: bytes) -> bool:
     return len(key) > _MAX_SHORT
 
 
-def write(transaction: lmdb.Transaction, databases: Databases, key: bytes, value: bytes | None) -> None:
+def write_entry(transaction: lmdb.Transaction, databases: Databases, key: bytes, value: bytes | None) -> None:
     """Put a value, or delete it (None). `databases.long` must be set if the key is long."""
     if is_long(key):
         stored_key, handle = _long_key(key), databases.long

@@ -20,7 +20,7 @@ import lmdb
 from headwater_spark.engine.stores.backend import Batch, BatchedState, MemoryBackend, Prepared
 from headwater_spark.engine.stores.interfaces import SortedReads
 from headwater_spark.engine.stores.overlay import Changes
-from headwater_spark.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot, is_long, write
+from headwater_spark.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot, is_long, write_entry
 from headwater_spark.worker.state_folders import create_private_folder, is_disk_full, named_disk_failures
 
 _BATCH = b"batch"
@@ -185,7 +185,7 @@ class LmdbBackend:
             for store, entries in changes.items():
                 databases = self._databases[store]
                 for key in sorted(entries):
-                    write(transaction, databases, key, entries[key])
+                    write_entry(transaction, databases, key, entries[key])
             transaction.put(_BATCH, _encode_metadata(batch), db=self._meta)
 
     def _write_growing(self, changes: Changes, batch: Batch) -> None:

@@ -8,7 +8,7 @@ import attrs
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import StateVersion
 from headwater_spark.engine.program import SubtopologyProgram
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Offsets, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.task_state import task_name_of
 
@@ -49,7 +49,7 @@ class BatchRequest:
     layout_version: int = 0
     state_folder: Path
     partition_counts: Mapping[str, int]
-    end_offsets: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+    end_offsets: Offsets = attrs.field(factory=dict)
     versions: Mapping[int, StateVersion] = attrs.field(factory=dict)
     versions_at: float = 0.0
     proof_seconds: float = 5.0
@@ -147,7 +147,7 @@ class BatchResult:
     read_bytes: tuple[tuple[str, int, int], ...] = attrs.field(default=(), eq=False)
 
     @property
-    def first_held_back(self) -> Mapping[TopicPartition, int]:
+    def first_held_back(self) -> Offsets:
         """Topic partition → first offset that was not processed."""
         return {(topic, partition): offset for topic, partition, offset in self.held_back}
 

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.kafka import Connection
-from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
+from headwater_spark.engine.records import Headers, InputRecord, Offsets, TopicPartition
 from headwater_spark.worker import clients
 
 _RECORDS_AT_ONCE = 10_000
@@ -91,7 +91,7 @@ class PartitionReader:
     """
 
     def __init__(self, connection: Connection, group: str) -> None:
-        self._consumer = clients.consumer(connection, group, _SETTINGS)
+        self._consumer = clients.create_consumer(connection, group, _SETTINGS)
 
     def read(self, topic: str, partition: int, range_: OffsetRange) -> Iterator[RecordChunk]:
         """Yield the records of the range; offsets that retention or compaction removed are skipped.
@@ -148,17 +148,17 @@ class PartitionFollower:
     """
 
     def __init__(self, connection: Connection, group: str) -> None:
-        self._consumer = clients.consumer(connection, group, _SETTINGS)
-        self._positions: Mapping[TopicPartition, int] = {}
+        self._consumer = clients.create_consumer(connection, group, _SETTINGS)
+        self._positions: Offsets = {}
         """Assigned partition → the offset after the last record that was returned."""
 
-    def read(self, starts: Mapping[TopicPartition, int]) -> Iterator[tuple[TopicPartition, RecordChunk]]:
+    def read(self, starts: Offsets) -> Iterator[tuple[TopicPartition, RecordChunk]]:
         """Yield the records from `starts` up to the present ends at least, each partition in its order.
 
         Offsets that retention or compaction removed are skipped. Raises `KafkaException`, also if nothing
         arrives for `clients.REQUEST_SECONDS`.
         """
-        bounds = clients.bounds(self._consumer, starts)
+        bounds = clients.read_bounds(self._consumer, starts)
         positions = {each: max(start, bounds[each][0]) for each, start in starts.items()}
         ends = {each: end for each, (_, end) in bounds.items()}
         if positions != self._positions:
@@ -177,9 +177,7 @@ class PartitionFollower:
     def close(self) -> None:
         self._consumer.close()
 
-    def _consume(
-        self, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
-    ) -> Mapping[TopicPartition, list[Message]]:
+    def _consume(self, positions: Offsets, ends: Offsets) -> Mapping[TopicPartition, list[Message]]:
         """Return the next messages; do not wait for more of them once all partitions are read."""
         found: dict[TopicPartition, list[Message]] = defaultdict(list)
         number, deadline = 0, time.monotonic() + _CHUNK_SECONDS

@@ -27,7 +27,7 @@ from headwater_spark.engine.columns import can_count_columns
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.engine.window_columns import Numbers
-from headwater_spark.worker.interleaving import TASK_HEADER, interleaved
+from headwater_spark.worker.interleaving import TASK_HEADER, interleave_records
 from headwater_spark.worker.task_input import (
     COLUMNS,
     ColumnInput,
@@ -72,7 +72,7 @@ def process_input(
                 return outputs
     if columns is not None and task.is_columnar:
         return task.process_partitions(columns.partition_columns(), (), now)[0]
-    return task.process(interleaved(fresh.records(), shared_topics), now)
+    return task.process(interleave_records(fresh.records(), shared_topics), now)
 
 
 def planned_columns(fresh: TaskInput, shared_topics: frozenset[str]) -> ColumnInput | PartitionedInput | None:

@@ -97,7 +97,7 @@ class SchemaRegistry:
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if self.authorization is not None:
             headers["Authorization"] = self.authorization
-        request = urllib.request.Request(url, headers=headers)  # noqa: S310 - `registry` checked the scheme
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310 - `configured_registry` checked the scheme
         with urllib.request.build_opener(_NoRedirects).open(request, timeout=_TIMEOUT_SECONDS) as answer:
             content = answer.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
@@ -138,7 +138,9 @@ def log_unread_fields(unread: UnreadFields) -> None:
     )
 
 
-def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> SchemaRegistry | None:
+def configured_registry(
+    config: Mapping[str, str], environment: Mapping[str, str] = os.environ
+) -> SchemaRegistry | None:
     """Return the registry of an application; None = no address is set.
 
     Raises:
@@ -170,7 +172,7 @@ def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.envi
 @lru_cache(maxsize=16)
 def _schemas_of(url: str | None) -> SchemaOf:
     """Return a client for this process that requests each schema once, also a schema that cannot be used."""
-    source = registry({} if url is None else {URL: url})
+    source = configured_registry({} if url is None else {URL: url})
     if source is None:
         return no_registry
     known: dict[int, str] = {}

@@ -21,7 +21,7 @@ writes a record and renews it; other clients wait as long as it does (`driver.ac
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import lru_cache
 
 import attrs
@@ -30,7 +30,7 @@ from confluent_kafka import Consumer, KafkaException
 from headwater.kafka import Connection
 from headwater.model.client_record import ClientRecord, client_group, decode_record
 from headwater.model.offset_metadata import OffsetMetadata
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Offsets
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
 
@@ -54,7 +54,7 @@ def read_records(
     reader: Consumer, topics: Collection[str], seconds: float = _READ_SECONDS
 ) -> dict[str, ClientRecord]:
     """Return topic → the record of an active client, where there is one; raises `KafkaException`."""
-    found = clients.committed(reader, [(topic, 0) for topic in topics], seconds)
+    found = clients.read_committed(reader, [(topic, 0) for topic in topics], seconds)
     records = {each.topic: decode_record(each.metadata or "") for each in found}
     return {topic: record for topic, record in records.items() if record is not None}
 
@@ -74,7 +74,7 @@ def _check_active(request: BatchRequest) -> None:
 
 @lru_cache(maxsize=8)
 def _record_reader(connection: Connection, group: str) -> Consumer:
-    return clients.consumer(connection, group)
+    return clients.create_consumer(connection, group)
 
 
 class OutdatedStateError(Exception):
@@ -89,7 +89,7 @@ class CommittedState:
     """What is committed for a task: its latest offset metadata, and the offsets of its input partitions."""
 
     metadata: OffsetMetadata
-    offsets: Mapping[TopicPartition, int]
+    offsets: Offsets
 
 
 class StateProof:

@@ -27,8 +27,8 @@ from headwater_spark.engine.error_handlers import (
     ErrorHandlers,
     RefusedRecordError,
     describe_cause,
+    escape_surrogates,
     no_refusal,
-    printable,
 )
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
@@ -41,7 +41,7 @@ from headwater_spark.engine.task import Task
 from headwater_spark.worker.interleaving import (
     ProcessedPart,
     in_processing_order,
-    interleaved,
+    interleave_records,
     processed_part,
     with_task_header,
     without_read,
@@ -90,7 +90,7 @@ class NativeTask:
             and input_.topic_partition[0] not in shared_topics
         ):
             return OutputColumns([TopicColumns(topic, input_.columns())])
-        return self._outputs(in_timestamp_order(interleaved(input_.records(), shared_topics)))
+        return self._outputs(in_timestamp_order(interleave_records(input_.records(), shared_topics)))
 
     def process_group(
         self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], _: int
@@ -383,7 +383,7 @@ def _node_logger(node: str) -> Callable[..., None]:
     log: Callable[..., None] = structlog.get_logger(node).info
 
     def log_printable(event: str, **fields: object) -> None:
-        texts = {name: printable(value) for name, value in fields.items() if isinstance(value, str)}
-        log(printable(event), **(fields | texts))
+        texts = {name: escape_surrogates(value) for name, value in fields.items() if isinstance(value, str)}
+        log(escape_surrogates(event), **(fields | texts))
 
     return log_printable

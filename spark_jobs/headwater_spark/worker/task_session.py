@@ -26,17 +26,12 @@ from headwater.model.offset_metadata import (
     latest_metadata,
     unread_reason,
 )
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
 from headwater_spark.worker.state_proof import CommittedState, StateProof, boot_seconds
-from headwater_spark.worker.transaction import (
-    AtLeastOnceProducer,
-    Commits,
-    TaskProducer,
-    TransactionalProducer,
-)
+from headwater_spark.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
 
 _PROOF_SECONDS = 5.0
 """A proof that takes longer fails: with exactly once, a transaction of another process may be open."""
@@ -164,7 +159,7 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     producer = _open_producer(request, partition, single=single)
     started = boot_seconds()
     # Read only now: with exactly once, an earlier owner of the task cannot commit any more.
-    committed = clients.committed(reader, request.input_partitions(partition))
+    committed = clients.read_committed(reader, request.input_partitions(partition))
     for found in committed:
         reason = unread_reason(found.metadata or "")
         if reason is not None and not request.may_lose_state:
@@ -192,7 +187,7 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
         partition,
         lambda: CommittedState(session.metadata, session.offsets),
         lambda: _committed_state(
-            clients.committed(reader, request.input_partitions(partition), _PROOF_SECONDS)
+            clients.read_committed(reader, request.input_partitions(partition), _PROOF_SECONDS)
         ),
         at=started,
     )
@@ -219,4 +214,4 @@ def _open_producer(request: BatchRequest, partition: int, *, single: bool) -> "T
 
 @lru_cache(maxsize=8)
 def _offset_reader(connection: Connection, group: str) -> Consumer:
-    return clients.consumer(connection, group)
+    return clients.create_consumer(connection, group)

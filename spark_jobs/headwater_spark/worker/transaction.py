@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.kafka import Connection
-from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, OutputRecord
 from headwater_spark.worker import clients
 from headwater_spark.worker.record_sender import (
     DeliveryReports,
@@ -19,8 +19,6 @@ from headwater_spark.worker.record_sender import (
     producer_settings,
 )
 
-Commits = Mapping[TopicPartition, tuple[int, str]]
-"""Topic partition → (next offset to read, text of the offset metadata)"""
 _GRACE_SECONDS = 5.0
 _ABORT_SECONDS = 5.0
 """An abort that takes longer is left to the next producer with the transactional id, or to the brokers."""
@@ -77,7 +75,7 @@ class TransactionalProducer:
     ) -> None:
         self._reader = reader
         self._reports = DeliveryReports()
-        self._producer = clients.producer(
+        self._producer = clients.create_producer(
             connection,
             {
                 **producer_settings(single=single),
@@ -199,7 +197,7 @@ class AtLeastOnceProducer:
         """Called when all records are delivered, before offsets are committed."""
         self._reader = reader
         self._reports = DeliveryReports()
-        self._producer = clients.producer(
+        self._producer = clients.create_producer(
             connection,
             {
                 **producer_settings(single=single),
@@ -222,7 +220,7 @@ class AtLeastOnceProducer:
         self.before_commit()
         # A request that is answered too late has no effect that a later one keeps.
         seconds = clients.REQUEST_SECONDS + _GRACE_SECONDS
-        clients.commit(self._reader, _kafka_partitions(commits), seconds, "commit offsets")
+        clients.commit_offsets(self._reader, _kafka_partitions(commits), seconds, "commit offsets")
 
     def _deliver(self) -> None:
         """Wait until all records are delivered; raise `KafkaException` if none is for a request's time."""

@@ -15,7 +15,7 @@ from headwater.model.offset_metadata import (
     latest_metadata,
 )
 from headwater_spark.driver.processor_move.checks import check_entries, check_input
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
 from headwater_spark.driver.processor_move.state_move import StateMove
 from headwater_spark.engine.partitioners.hashing import default_partition, linear_partition
@@ -44,9 +44,9 @@ def execute(cluster: MemoryCluster, move: Move) -> None:
     if move.next_step(observed, cluster.counts(move.changelogs)) is MoveStep.DONE:
         return
     if not any(decode_mark(each.text) for each in observed.values()):
-        check_input(move, cluster, observed, unreported)
-        check_entries(move, cluster, observed, unreported)
-    StateMove(move, cluster, observed, unreported).run()
+        check_input(move, cluster, observed, report_no_progress)
+        check_entries(move, cluster, observed, report_no_progress)
+    StateMove(move, cluster, observed, report_no_progress).run()
 
 
 class RefusedError(Exception):

@@ -9,8 +9,7 @@ from types import ModuleType
 from headwater_spark.driver.processor_move import state_move
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.engine.records import OutputRecord
-from headwater_spark.worker.transaction import Commits
+from headwater_spark.engine.records import Commits, OutputRecord
 
 
 def die_after(operations: int, module: ModuleType = state_move) -> None:

@@ -10,7 +10,7 @@ from headwater.model.offset_metadata import OffsetMetadata, decode
 from headwater.model.problems import errors
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.checks import check_entries, check_input
-from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
+from headwater_spark.driver.processor_move.entry_copy import EntryCopy, report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed, Move, MovedPart
 from headwater_spark.driver.processor_move.state_move import StateMove
 from headwater_spark.engine.partitioners.hashing import default_partition
@@ -171,7 +171,7 @@ class Joining:
         move = self._move()
         if self._copy is None:
             self.cluster.expand(dict.fromkeys(move.changelogs, move.after))
-            self._copy = EntryCopy(move, self.cluster, unreported)
+            self._copy = EntryCopy(move, self.cluster, report_no_progress)
         with self.cluster.producer(move.producer_name) as producer:
             producer.commit(dict.fromkeys(move.announcements, (0, move.announcement)))
             self._copy.advance(producer)
@@ -184,9 +184,9 @@ class Joining:
         """
         move = self._move()
         observed = self.cluster.committed(move.partitions)
-        check_input(move, self.cluster, observed, unreported)
-        check_entries(move, self.cluster, observed, unreported)
-        StateMove(move, self.cluster, observed, unreported, self._copy).run()
+        check_input(move, self.cluster, observed, report_no_progress)
+        check_entries(move, self.cluster, observed, report_no_progress)
+        StateMove(move, self.cluster, observed, report_no_progress, self._copy).run()
         self.processors, self._copy, old = move.after, None, self._tasks if keep else {}
         self.declare(old)
 

@@ -7,9 +7,8 @@ import attrs
 from confluent_kafka import KafkaError, KafkaException
 
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, InputRecord, OutputRecord, TopicPartition
 from headwater_spark.worker.partition_reader import RecordChunk
-from headwater_spark.worker.transaction import Commits
 from tests.runtime.record_chunks import chunk_of
 
 

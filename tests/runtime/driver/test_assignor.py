@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_spark.driver.placement.assignor import Assignment, Executor, TaskId, assign, group_tasks
+from headwater_spark.driver.placement.assignor import Assignment, Executor, TaskId, assign_tasks, group_tasks
 
 _NOWHERE: Mapping[TaskId, frozenset[str]] = {}
 
@@ -34,7 +34,7 @@ _COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 7), min_size=1
 @given(_COUNTS, st.integers(1, 5))
 def test_each_sub_topology_and_the_sum_are_balanced(counts: Mapping[str, int], number: int) -> None:
     executors = _executors(number)
-    assigned = assign(_tasks(counts), executors, {}, _NOWHERE)
+    assigned = assign_tasks(_tasks(counts), executors, {}, _NOWHERE)
     assert set(assigned) == set(_tasks(counts))
     for name, count in counts.items():
         assert max(_counts(assigned, name)) <= -(-count // number)
@@ -45,8 +45,8 @@ def test_each_sub_topology_and_the_sum_are_balanced(counts: Mapping[str, int], n
 
 @given(_COUNTS, st.integers(1, 5))
 def test_no_task_moves_while_the_executors_are_the_same(counts: Mapping[str, int], number: int) -> None:
-    before = assign(_tasks(counts), _executors(number), {}, _NOWHERE)
-    assert assign(_tasks(counts), _executors(number), before, _NOWHERE) == before
+    before = assign_tasks(_tasks(counts), _executors(number), {}, _NOWHERE)
+    assert assign_tasks(_tasks(counts), _executors(number), before, _NOWHERE) == before
 
 
 @given(_COUNTS, st.integers(2, 5), st.data())
@@ -54,10 +54,10 @@ def test_only_the_tasks_of_a_lost_executor_move(
     counts: Mapping[str, int], number: int, data: st.DataObject
 ) -> None:
     executors = _executors(number)
-    before = assign(_tasks(counts), executors, {}, _NOWHERE)
+    before = assign_tasks(_tasks(counts), executors, {}, _NOWHERE)
     lost = data.draw(st.sampled_from(executors))
     left = [each for each in executors if each != lost]
-    after = assign(_tasks(counts), left, before, _NOWHERE)
+    after = assign_tasks(_tasks(counts), left, before, _NOWHERE)
     own = {task for task, owner in before.items() if owner == lost}
     assert own <= _moved(before, after)
     # Balance may require that a task of each sub-topology makes room.
@@ -66,8 +66,8 @@ def test_only_the_tasks_of_a_lost_executor_move(
 
 def test_a_new_executor_gets_its_share_and_no_other_task_moves() -> None:
     tasks = _tasks({"a": 6, "b": 6})
-    before = assign(tasks, _executors(2), {}, _NOWHERE)
-    after = assign(tasks, _executors(3), before, _NOWHERE)
+    before = assign_tasks(tasks, _executors(2), {}, _NOWHERE)
+    after = assign_tasks(tasks, _executors(3), before, _NOWHERE)
     moved = _moved(before, after)
     assert len(moved) == 4
     assert {after[task].id for task in moved} == {"2"}
@@ -76,25 +76,25 @@ def test_a_new_executor_gets_its_share_and_no_other_task_moves() -> None:
 
 def test_sub_topologies_with_one_task_are_spread() -> None:
     tasks = _tasks(dict.fromkeys("abcd", 1))
-    before = assign(tasks, _executors(1), {}, _NOWHERE)
-    after = assign(tasks, _executors(2), before, _NOWHERE)
+    before = assign_tasks(tasks, _executors(1), {}, _NOWHERE)
+    after = assign_tasks(tasks, _executors(2), before, _NOWHERE)
     assert sorted(Counter(owner.id for owner in after.values()).values()) == [2, 2]
 
 
 def test_executors_get_tasks_by_their_cores() -> None:
     executors = [Executor("0", "a", 1), Executor("1", "b", 3)]
-    assigned = assign(_tasks({"a": 8}), executors, {}, _NOWHERE)
+    assigned = assign_tasks(_tasks({"a": 8}), executors, {}, _NOWHERE)
     assert Counter(owner.id for owner in assigned.values()) == {"0": 2, "1": 6}
 
 
 def test_an_executor_that_returns_gets_the_tasks_whose_state_its_host_has() -> None:
     tasks = _tasks({"a": 4})
-    first = assign(tasks, _executors(2), {}, _NOWHERE)
+    first = assign_tasks(tasks, _executors(2), {}, _NOWHERE)
     hosts = {task: frozenset({owner.host}) for task, owner in first.items()}
-    alone = assign(tasks, _executors(1), first, hosts)
+    alone = assign_tasks(tasks, _executors(1), first, hosts)
     hosts = {task: hosts[task] | {owner.host} for task, owner in alone.items()}
     returned = [*_executors(1), Executor("7", "host1")]
-    after = assign(tasks, returned, alone, hosts)
+    after = assign_tasks(tasks, returned, alone, hosts)
     assert {task for task, owner in after.items() if owner.id == "7"} == {
         task for task, owner in first.items() if owner.host == "host1"
     }
@@ -102,12 +102,12 @@ def test_an_executor_that_returns_gets_the_tasks_whose_state_its_host_has() -> N
 
 def test_an_executor_id_on_another_host_is_another_executor() -> None:
     before = {("a", 0): Executor("0", "old"), ("a", 1): Executor("1", "host1")}
-    after = assign(_tasks({"a": 2}), _executors(2), before, _NOWHERE)
+    after = assign_tasks(_tasks({"a": 2}), _executors(2), before, _NOWHERE)
     assert after[("a", 0)] == Executor("0", "host0")
 
 
 def test_nothing_is_assigned_without_executors() -> None:
-    assert assign(_tasks({"a": 2}), [], {}, _NOWHERE) == {}
+    assert assign_tasks(_tasks({"a": 2}), [], {}, _NOWHERE) == {}
 
 
 def test_spark_partitions_contain_tasks_of_one_owner_where_possible() -> None:

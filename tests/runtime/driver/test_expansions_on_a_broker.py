@@ -26,12 +26,11 @@ from headwater_spark.driver.processor_move.entry_copy import EntryCopy, MoveProd
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.state_move import move_state, processor_status
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
-from headwater_spark.engine.records import OutputRecord
+from headwater_spark.engine.records import Commits, OutputRecord
 from headwater_spark.engine.serdes.internal_topics import names_processor
 from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker import task_batch
 from headwater_spark.worker.task_session import MoveIncompleteError
-from headwater_spark.worker.transaction import Commits
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.expanding_client import ExpandingClient, Query
 from tests.runtime.driver.joining_sparkless import JoiningSparkless

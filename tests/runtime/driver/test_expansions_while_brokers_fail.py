@@ -17,9 +17,8 @@ from headwater_spark.driver.processor_expansion import expansion_status
 from headwater_spark.driver.processor_move import state_move
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.engine.records import OutputRecord
+from headwater_spark.engine.records import Commits, OutputRecord
 from headwater_spark.stream_threads import ExpansionPhase
-from headwater_spark.worker.transaction import Commits
 from tests.runtime.driver.expanding_client import ExpandingClient
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics

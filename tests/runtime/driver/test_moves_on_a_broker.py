@@ -17,7 +17,7 @@ from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move import kafka_cluster
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.state_move import move_state, processor_status
 from headwater_spark.worker.task_session import MoveIncompleteError, OtherNumberError
@@ -31,7 +31,7 @@ def _move_and_die(text: str, servers: str, operations: int) -> None:
     """Move the state in a process of its own, which dies after some operations."""
     die_after(operations)
     document = load_text(text, "app.yaml").documents[0]
-    move_state(document, Connection(bootstrap_servers=(servers,)), unreported)
+    move_state(document, Connection(bootstrap_servers=(servers,)), report_no_progress)
 
 
 def _kill_moves(app: Sparkless, processors: int, operations: Iterable[int]) -> Iterator[MoveMark | None]:
@@ -86,7 +86,7 @@ def test_a_transaction_that_was_committed_a_moment_ago_is_awaited(
 
 def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as raised:
-        move_state(app.document(8), app.connection, unreported)
+        move_state(app.document(8), app.connection, report_no_progress)
     assert {problem.code for problem in raised.value.problems} == {ProblemCode.PROCESSOR_COUNT}
     assert raised.value.problems[0].summary == f"{app.id} has fewer partitions than 8 processors."
     file = tmp_path / "app.yaml"
@@ -137,7 +137,7 @@ def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path)
 
 def test_processors_are_removed_and_added_again(app: Sparkless) -> None:
     """4 → 3 → 2 → 4 processors, the first move killed. The changelog topics keep 4 partitions."""
-    move_state(app.document(4), app.connection, unreported)
+    move_state(app.document(4), app.connection, report_no_progress)
     app.produce(1)
     app.process(4)
     marked = []
@@ -152,7 +152,7 @@ def test_processors_are_removed_and_added_again(app: Sparkless) -> None:
     for before, after in ((3, 2), (2, 4)):
         app.produce(1)
         app.process(before)
-        result = move_state(app.document(after), app.connection, unreported)
+        result = move_state(app.document(after), app.connection, report_no_progress)
         assert (result.before, result.after, len(app.entries("counts"))) == (before, after, 4)
     app.check_moved(4)
 
@@ -160,20 +160,20 @@ def test_processors_are_removed_and_added_again(app: Sparkless) -> None:
 def test_processors_are_added_one_by_one(app: Sparkless) -> None:
     """2 → 3 → 4 for 4 partitions, and 5 for 8."""
     for processors in (3, 4):
-        result = move_state(app.document(processors), app.connection, unreported)
+        result = move_state(app.document(processors), app.connection, report_no_progress)
         assert (result.before, result.after) == (processors - 1, processors)
         app.produce(1)
         app.process(processors)
     app.expand(8)
     app.produce(2)
     app.process(4)
-    assert move_state(app.document(5), app.connection, unreported).before == 4
+    assert move_state(app.document(5), app.connection, report_no_progress).before == 4
     app.check_moved(5)
 
 
 def test_a_count_that_fits_to_another_initial_number_is_refused_at_the_start(app: Sparkless) -> None:
     """12 partitions of 4 processors are 3 that were doubled twice, or 4 that were not doubled."""
-    move_state(app.document(4), app.connection, unreported)
+    move_state(app.document(4), app.connection, report_no_progress)
     app.produce(1)
     app.process(4)
     app.expand(12)
@@ -181,5 +181,5 @@ def test_a_count_that_fits_to_another_initial_number_is_refused_at_the_start(app
         app.process(4)
     assert {problem.code for problem in raised.value.problems} == {ProblemCode.UNSAFE_EXPANSION}
     with pytest.raises(ProblemsError) as raised:
-        move_state(app.document(6), app.connection, unreported)
+        move_state(app.document(6), app.connection, report_no_progress)
     assert {problem.code for problem in raised.value.problems} == {ProblemCode.STATE_NOT_MOVABLE}

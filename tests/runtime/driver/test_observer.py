@@ -33,7 +33,7 @@ class _Broker:
 def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Broker]:
     broker = _Broker()
     monkeypatch.setattr(membership, "read_records", broker.read)
-    monkeypatch.setattr(clients, "consumer", lambda *_: broker)
+    monkeypatch.setattr(clients, "create_consumer", lambda *_: broker)
     yield broker
     broker.answers.set()
 

@@ -27,7 +27,7 @@ from headwater.model.offset_metadata import (
 )
 from headwater.model.problems import ProblemsError
 from headwater_spark.driver.processor_move import entry_copy
-from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
+from headwater_spark.driver.processor_move.entry_copy import EntryCopy, report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed, Move, MoveStep
 from headwater_spark.driver.processor_move.state_move import StateMove
 from headwater_spark.worker.partition_reader import RecordChunk
@@ -151,7 +151,7 @@ class Moves(RuleBasedStateMachine):
         with cluster.producer(move.producer_name) as producer:
             producer.commit(dict.fromkeys(move.announcements, (0, move.announcement)))
         cluster.expand({CHANGELOG: move.after})
-        copy = EntryCopy(move, cluster, unreported)
+        copy = EntryCopy(move, cluster, report_no_progress)
         with cluster.producer(move.producer_name) as producer:
             copy.advance(producer)
             for key, is_deleted in changes:
@@ -161,7 +161,7 @@ class Moves(RuleBasedStateMachine):
                     if is_deleted:
                         self.app.delete(key)
                 copy.advance(producer)
-        StateMove(move, cluster, cluster.committed(move.partitions), unreported, copy).run()
+        StateMove(move, cluster, cluster.committed(move.partitions), report_no_progress, copy).run()
 
     @precondition(lambda self: self.app.counts and not self.app.is_moving())
     @rule(data=st.data(), most=st.integers(0, 5))
@@ -339,7 +339,7 @@ def test_a_client_that_commits_meanwhile_is_noticed() -> None:
     app.produce(KEYS[0])
     app.process()
     with pytest.raises(ProblemsError, match="app is running"):
-        StateMove(move, app.cluster, observed, unreported).run()
+        StateMove(move, app.cluster, observed, report_no_progress).run()
     execute(app.cluster, move)
 
 
@@ -392,7 +392,7 @@ def test_a_key_that_was_deleted_after_an_expansion_was_killed_does_not_return() 
     cluster.expand({CHANGELOG: move.after})
     with cluster.producer(move.producer_name) as producer:
         producer.commit(dict.fromkeys(move.announcements, (0, move.announcement)))
-        EntryCopy(move, cluster, unreported).advance(producer)
+        EntryCopy(move, cluster, report_no_progress).advance(producer)
     copied = set(app.state(2)) | set(app.state(3))
     assert copied
     for key in copied:
@@ -424,14 +424,14 @@ def test_no_transaction_stays_open_while_much_is_read(monkeypatch: pytest.Monkey
 
     cluster.expand({CHANGELOG: move.after})
     with cluster.producer(move.producer_name) as producer:
-        EntryCopy(move, cluster, unreported).advance(producer)  # of a move that was killed
+        EntryCopy(move, cluster, report_no_progress).advance(producer)  # of a move that was killed
     for _ in range(20):
         app.process_each_key()
     cluster.chunk_records = 1
     monkeypatch.setattr(MemoryCluster, "read", slow_read)
     monkeypatch.setattr(entry_copy, "time", SimpleNamespace(monotonic=lambda: now))
-    copy = EntryCopy(move, cluster, unreported)
+    copy = EntryCopy(move, cluster, report_no_progress)
     with cluster.producer(move.producer_name) as producer:
         copy.advance(producer)
-        EntryCopy(move, cluster, unreported).clear(producer)
+        EntryCopy(move, cluster, report_no_progress).clear(producer)
     assert max(ages) <= 24

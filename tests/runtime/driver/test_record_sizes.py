@@ -13,7 +13,7 @@ from headwater_spark.driver.input.record_sizes import (
     RecordSampler,
     RecordSizes,
 )
-from headwater_spark.driver.input.step_planner import Offsets
+from headwater_spark.engine.records import Offsets
 from tests.runtime.spark.kafka_topics import Topics
 
 _A0, _A1, _B0 = ("a", 0), ("a", 1), ("b", 0)

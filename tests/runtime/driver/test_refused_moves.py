@@ -7,8 +7,13 @@ import pytest
 
 from headwater.model.offset_metadata import DELETING_KEY, OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
-from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input, unprocessed
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.checks import (
+    InputCheck,
+    check_entries,
+    check_input,
+    count_unprocessed,
+)
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed, Move
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.scaling.moved_stores import MovedStore
@@ -93,7 +98,7 @@ def test_records_without_a_key_belong_to_no_processor(partition: int) -> None:
     app, move = doubled()
     app.cluster.write([(INPUT, partition, None, b"", 1, ())])
     committed = app.cluster.committed(move.partitions)
-    check_input(move, app.cluster, committed, unreported)
+    check_input(move, app.cluster, committed, report_no_progress)
     assert not InputCheck(move, app.cluster).problems(committed)
 
 
@@ -153,10 +158,10 @@ def test_entries_that_a_task_has_yet_to_delete_are_not_misplaced() -> None:
     for partition in (0, 2):
         committed = app.cluster.offsets[INPUT, partition]
         app.cluster.offsets[INPUT, partition] = attrs.evolve(committed, text=deleting.encode(partition))
-    check_entries(move, app.cluster, app.cluster.committed(move.partitions), unreported)
+    check_entries(move, app.cluster, app.cluster.committed(move.partitions), report_no_progress)
     app.cluster.write([(CHANGELOG, 1, own, b"1", 1, ())])
     with pytest.raises(ProblemsError, match=f"Partition 1 of {CHANGELOG} .* belongs to processor 0"):
-        check_entries(move, app.cluster, app.cluster.committed(move.partitions), unreported)
+        check_entries(move, app.cluster, app.cluster.committed(move.partitions), report_no_progress)
 
 
 def test_each_misplaced_entry_is_found_with_one_key_in_memory() -> None:
@@ -168,7 +173,7 @@ def test_each_misplaced_entry_is_found_with_one_key_in_memory() -> None:
         app.cluster.write([(CHANGELOG, 0, key, None, 1, ()) for key in others if key != kept])
         committed = app.cluster.committed(move.partitions)
         with nullcontext() if kept is None else pytest.raises(ProblemsError, match="belongs to processor 1"):
-            check_entries(move, app.cluster, committed, unreported, most_keys=1)
+            check_entries(move, app.cluster, committed, report_no_progress, most_keys=1)
 
 
 def test_partitions_of_other_processors_are_refused() -> None:
@@ -190,7 +195,7 @@ def test_unprocessed_subscriptions_are_refused_if_they_name_a_processor() -> Non
         key = KEYS[number]
         app.cluster.write([(INPUT, default_partition(key, 4), key, serde.serialize(subscription), 1, ())])
         if number == 0:
-            check_input(move, app.cluster, app.cluster.committed(move.partitions), unreported)
+            check_input(move, app.cluster, app.cluster.committed(move.partitions), report_no_progress)
     assert refusal(app, move).endswith("has subscriptions that name a processor.")
 
 
@@ -203,7 +208,7 @@ def test_processed_subscriptions_may_name_a_processor() -> None:
     app.cluster.write([(INPUT, 3, key, subscription, 1, ())])
     [(_, end)] = app.cluster.bounds([(INPUT, 3)]).values()
     app.cluster.offsets[INPUT, 3] = attrs.evolve(app.cluster.offsets[INPUT, 3], offset=end)
-    check_input(move, app.cluster, app.cluster.committed(move.partitions), unreported)
+    check_input(move, app.cluster, app.cluster.committed(move.partitions), report_no_progress)
     app.cluster.offsets[INPUT, 3] = attrs.evolve(app.cluster.offsets[INPUT, 3], offset=end - 1)
     assert refusal(app, move).endswith("has subscriptions that name a processor.")
 
@@ -211,13 +216,13 @@ def test_processed_subscriptions_may_name_a_processor() -> None:
 def test_records_that_were_deleted_do_not_count_as_unprocessed() -> None:
     """The cut of an expansion waits while many are unprocessed: it would wait until the next record."""
     app, move = doubled()
-    assert unprocessed(move, app.cluster) == 0
+    assert count_unprocessed(move, app.cluster) == 0
     app.produce(KEYS[0])
     partition = default_partition(KEYS[0], 4)
     del app.cluster.topics[INPUT][partition][:-1]
     for committed in (Committed(), Committed(0)):
         app.cluster.offsets[INPUT, partition] = committed
-        assert unprocessed(move, app.cluster) == 1
+        assert count_unprocessed(move, app.cluster) == 1
 
 
 def test_the_check_of_the_input_reports_records() -> None:

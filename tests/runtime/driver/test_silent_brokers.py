@@ -34,7 +34,7 @@ class _SilentConsumer:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[KafkaMoveCluster]:
-    monkeypatch.setattr(clients, "consumer", lambda *_: _SilentConsumer())
+    monkeypatch.setattr(clients, "create_consumer", lambda *_: _SilentConsumer())
     monkeypatch.setattr(clients, "REQUEST_SECONDS", 0.2)
     with closing(KafkaMoveCluster(_CONNECTION, "app")) as found:
         yield found

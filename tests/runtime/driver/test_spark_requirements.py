@@ -11,7 +11,7 @@ from headwater.kafka import Connection
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater_spark.driver.preflight import check_session
 from headwater_spark.driver.run.options import RunOptions
-from headwater_spark.driver.run.start import start
+from headwater_spark.driver.run.start import start_application
 from headwater_spark.driver.spark_session.requirements import session_problems, start_problems
 from headwater_spark.driver.spark_session.session import SessionSettings
 
@@ -75,7 +75,7 @@ def test_the_command_refuses_spark_connect_before_it_starts_a_jvm(
         master="sc://host",
     )
     with pytest.raises(ProblemsError, match="Spark Connect"):
-        start(options)
+        start_application(options)
 
 
 @pytest.mark.parametrize("master", ["local[2]", _CLUSTER, "local-cluster[2,1,1024]"])

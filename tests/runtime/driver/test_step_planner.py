@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.model.offset_metadata import OffsetMetadata, ReadPositions, decode_positions
-from headwater_spark.driver.input.step_planner import DISABLED, PartitionReleases, StepPlanner, divided
+from headwater_spark.driver.input.step_planner import DISABLED, PartitionReleases, StepPlanner, divide_records
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
-from headwater_spark.engine.records import InputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, InputRecord, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker.interleaving import (
     in_processing_order,
@@ -20,7 +20,6 @@ from headwater_spark.worker.interleaving import (
     without_task_headers,
 )
 from headwater_spark.worker.task_session import TaskSession
-from headwater_spark.worker.transaction import Commits
 
 A, B, OTHER = ("a", 0), ("b", 0), ("a", 1)
 SHARED = ("shared", 0)
@@ -156,7 +155,7 @@ def test_shares_keep_the_limit_and_leave_no_partition_out(
     available: dict[TopicPartition, int], limit: int, data: st.DataObject
 ) -> None:
     weights = {each: data.draw(st.integers(1, 1000)) for each in available}
-    shares = divided(available, weights, limit)
+    shares = divide_records(available, weights, limit)
     assert shares.keys() == available.keys()
     assert all(1 <= shares[each] <= number for each, number in available.items())
     assert sum(shares.values()) <= max(limit, 0) + len(available)

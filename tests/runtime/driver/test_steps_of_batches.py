@@ -9,10 +9,10 @@ import pytest
 
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.input.record_sizes import BYTES_AT_ONCE, RecordSizes
-from headwater_spark.driver.input.step_planner import Offsets, StepPlanner
+from headwater_spark.driver.input.step_planner import StepPlanner
 from headwater_spark.driver.queries.batch import BatchProcessor
 from headwater_spark.driver.queries.batch_steps import BatchSteps
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Offsets, TopicPartition
 
 if TYPE_CHECKING:
     from headwater_spark.driver.queries.specs import QuerySpec

@@ -40,9 +40,9 @@ def _cluster(*executors: str) -> tuple[_Rows, _Clock, TaskPlacement]:
 
 def test_nothing_is_placed_without_executors() -> None:
     rows, clock, placement = _cluster()
-    assert placement.of("0", 2) is None
+    assert placement.locate_tasks("0", 2) is None
     rows.found, clock.now = [("1", "host1", 1)], 1.0
-    placed = placement.of("0", 2)
+    placed = placement.locate_tasks("0", 2)
     assert placed is not None
     assert placed.locations == ("executor_host1_1",) * 2
 
@@ -51,23 +51,23 @@ def test_executors_are_read_at_most_twice_a_second() -> None:
     rows, clock, placement = _cluster("1")
     for _ in range(10):
         clock.now += 0.1
-        placement.of("0", 2)
+        placement.locate_tasks("0", 2)
     assert rows.reads == 2
 
 
 def test_tasks_stay_and_moves_are_logged() -> None:
     rows, clock, placement = _cluster("1", "2")
-    first = placement.of("0", 2)
-    other = placement.of("1", 1)
+    first = placement.locate_tasks("0", 2)
+    other = placement.locate_tasks("1", 1)
     assert first is not None
     assert sorted(first.locations) == ["executor_host1_1", "executor_host2_2"]
     clock.now = 1.0
     with capture_logs() as logs:
-        assert placement.of("0", 2) == first
-        assert placement.of("1", 1) == other
+        assert placement.locate_tasks("0", 2) == first
+        assert placement.locate_tasks("1", 1) == other
         assert not logs
         rows.found, clock.now = rows.found[:1], 2.0
-        moved = placement.of("0", 2)
+        moved = placement.locate_tasks("0", 2)
     assert moved is not None
     assert set(moved.locations) == {"executor_host1_1"}
     (log,) = logs
@@ -79,7 +79,7 @@ def test_tasks_stay_and_moves_are_logged() -> None:
 def test_fewer_threads_than_tasks_of_one_executor_are_placed_there() -> None:
     """Spark reads several input partitions in a Spark partition then, so these have no number of a task."""
     rows, _, placement = _cluster("1")
-    placed = placement.of("0", 4)
+    placed = placement.locate_tasks("0", 4)
     assert placed is not None
     assert not placed.is_spread
     results: Any = object()
@@ -89,7 +89,7 @@ def test_fewer_threads_than_tasks_of_one_executor_are_placed_there() -> None:
 
 def test_results_are_placed_by_task_by_input_or_by_group() -> None:
     rows, _, placement = _cluster("1", "2")
-    placed, results = placement.of("0", 4), object()
+    placed, results = placement.locate_tasks("0", 4), object()
     assert placed is not None
     frame: Any = results
     assert placed.place(frame, 4, shuffled=True) is results

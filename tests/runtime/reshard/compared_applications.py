@@ -15,7 +15,7 @@ from headwater.kafka import Connection
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard.start import ReshardOptions, ReshardResult, reshard_application
 from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.oracle.running_application import running_application
@@ -277,7 +277,7 @@ class Compared:
         counts = {f"{self.moved}.{topic}": count for topic, count in self.after.items()}
         chosen = attrs.evolve(options or ReshardOptions(), partitions=counts)
         moved = document or self.document(self.moved)
-        return reshard_application(moved, self.connection, chosen, unreported)
+        return reshard_application(moved, self.connection, chosen, report_no_progress)
 
     def entries(self, name: str) -> Entries:
         """Return the entries of all stores, without those that were deleted."""

@@ -16,7 +16,7 @@ import attrs
 
 from headwater.kafka import Connection
 from headwater.model.problems import ProblemsError
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard import spark_job
 from headwater_spark.driver.reshard.entry_move import Share
 from headwater_spark.driver.reshard.plan import Reshard
@@ -46,13 +46,13 @@ class KilledPass:
 def main(folder: Path) -> None:
     settings = SparkSettings(master="local[2,4]", conf={"spark.driver.memory": "512m"})
     connection = Connection(bootstrap_servers=("localhost:1",))
-    with open_spark(settings, _RESHARD, connection, unreported) as passes:
+    with open_spark(settings, _RESHARD, connection, report_no_progress) as passes:
         for writes in (True, False):
             found = _execute(passes, KilledPass(folder / f"killed-{writes}", writes))
             sys.stdout.write(json.dumps(found) + "\n")
     setattr(spark_job, "ship_packages", _kill_jvm)  # noqa: B010 - in this process only
     try:
-        with open_spark(settings, _RESHARD, connection, unreported):
+        with open_spark(settings, _RESHARD, connection, report_no_progress):
             pass
     except ProblemsError as error:
         sys.stdout.write(json.dumps([each.summary for each in error.problems]) + "\n")

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from headwater.model.offset_metadata import OffsetMetadata
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.worker.partition_reader import RecordChunk
-from headwater_spark.worker.transaction import Commits
 from tests.runtime.driver.memory_move import MemoryCluster
 from tests.runtime.record_chunks import chunk_of
 

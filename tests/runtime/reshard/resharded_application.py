@@ -14,7 +14,7 @@ from headwater.model.offset_metadata import encode_processor_metadata
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.checks import check_reshard, find_journal, withdraw_if_unchanged
 from headwater_spark.driver.reshard.entry_checks import check_entries
@@ -143,9 +143,9 @@ class Application:
             self.cluster,
             {},
             journal,
-            unreported,
+            report_no_progress,
             check_stopped=report_stopped,
-            executor=executor or OwnProcess(self.cluster, unreported),
+            executor=executor or OwnProcess(self.cluster, report_no_progress),
         )
         return reshard, execution, journal is not None
 
@@ -154,7 +154,7 @@ class Application:
         if not reshard.transfers:
             return
         if not has_begun:
-            used = executor or OwnProcess(self.cluster, unreported)
+            used = executor or OwnProcess(self.cluster, report_no_progress)
             found = [*check_reshard(reshard, self.cluster), *used.check_entries(reshard)]
             if found:
                 raise ProblemsError(found)
@@ -219,5 +219,5 @@ def operations_until_begun(app: Application) -> int:
 
     app.cluster.before_operation = count
     check_reshard(reshard, app.cluster)
-    check_entries(reshard, app.cluster, unreported)
+    check_entries(reshard, app.cluster, report_no_progress)
     return done + 3 + WRITERS  # the layouts are known; the producers, and both sides of the commit

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import encode_processor_metadata
 from headwater.spec import load_text
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard import start
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
 from headwater_spark.engine.partitioners.hashing import default_partition
@@ -151,4 +151,4 @@ def _reshard_and_die(text: str, servers: str, source: str, operations: int) -> N
     die_after(operations, start)
     (document,) = load_text(text, "app.yaml").documents
     options = ReshardOptions(partitions={source: 5})
-    reshard_application(document, Connection(bootstrap_servers=(servers,)), options, unreported)
+    reshard_application(document, Connection(bootstrap_servers=(servers,)), options, report_no_progress)

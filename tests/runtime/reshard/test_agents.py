@@ -10,7 +10,7 @@ from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
 from tests.agent.running import await_true, running, settings
 from tests.runtime.reshard.stopped_application import StoppedApplication
@@ -60,6 +60,6 @@ def test_an_agent_waits_until_an_interrupted_reshard_is_complete(app: StoppedApp
 
         connection = Connection(bootstrap_servers=(app.servers,))
         (own,) = load_text(app.text(), "app.yaml").documents
-        reshard_application(own, connection, ReshardOptions(partitions={}), unreported)
+        reshard_application(own, connection, ReshardOptions(partitions={}), report_no_progress)
         await_true(lambda: agent.phase(app.id) is Phase.STEADY)
     app.check(before, waiting)

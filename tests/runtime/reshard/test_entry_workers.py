@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headwater.kafka import Connection as KafkaConnection
 from headwater.model.problems import ProblemCode, ProblemsError
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard import entry_passes, entry_totals, entry_workers
 from headwater_spark.driver.reshard.entry_move import EntryMove
 from headwater_spark.driver.reshard.entry_passes import EntryPasses
@@ -89,7 +89,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
 
     def started(cluster: _SharedCluster, number: int) -> EntryWorkers:
         monkeypatch.setattr(entry_workers, "KafkaMoveCluster", lambda *_: cluster)
-        return EntryWorkers(_CONNECTION, "app", number, unreported)
+        return EntryWorkers(_CONNECTION, "app", number, report_no_progress)
 
     return started
 
@@ -132,7 +132,7 @@ def test_shares_do_together_what_one_process_does(start: Start, number: int) -> 
     ends = {each: end for (_, each), (_, end) in alone.bounds((_TOPIC, each) for each in range(3)).items()}
     alone.expand({_TOPIC: 5})
     shared.expand({_TOPIC: 5})
-    one = EntryMove(_TRANSFER, alone, ends, None, unreported)
+    one = EntryMove(_TRANSFER, alone, ends, None, report_no_progress)
     with closing(start(shared, number)) as workers:
         assert workers.check_entries(Reshard("app", (_TRANSFER,), (), {})) == []
         workers.open_producers()
@@ -214,7 +214,7 @@ def test_impossible_numbers_of_processes_are_refused(number: int) -> None:
     with pytest.raises(ValueError, match="must be"):
         ReshardOptions(processes=number)
     with pytest.raises(ValueError, match="1 to 4 can move entries"):
-        EntryWorkers(_CONNECTION, "app", number, unreported)
+        EntryWorkers(_CONNECTION, "app", number, report_no_progress)
 
 
 @pytest.mark.parametrize(
@@ -297,8 +297,8 @@ def _move_alone(cluster: _SharedCluster, number: int) -> None:
     """Move all entries, as several executions would: the second one knows nothing of the first one."""
     ends = {each: end for (_, each), (_, end) in cluster.bounds((_TOPIC, each) for each in range(3)).items()}
     cluster.expand({_TOPIC: 5})
-    copied, cleared = _moved(EntryMove(_TRANSFER, cluster, ends, None, unreported), cluster)
-    again = EntryMove(_TRANSFER, cluster, ends, None, unreported).find_totals()
+    copied, cleared = _moved(EntryMove(_TRANSFER, cluster, ends, None, report_no_progress), cluster)
+    again = EntryMove(_TRANSFER, cluster, ends, None, report_no_progress).find_totals()
     assert list(cleared.partitions) == list(again.partitions) == list(copied.partitions)
     assert sum(each.entries for each in again.partitions) == len(_live(cluster)) == number
     assert not any(again.misplaced)

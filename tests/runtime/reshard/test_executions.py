@@ -15,7 +15,7 @@ from headwater.compiler import compile_document
 from headwater.model.nodes import ChangelogKind, StateStore
 from headwater.model.offset_metadata import decode_time
 from headwater.model.problems import ProblemCode, ProblemsError
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.checks import deleted_topics, find_journal
 from headwater_spark.driver.reshard.copy_plan import TopicCopy
@@ -248,7 +248,7 @@ def test_entries_that_expire_during_an_interruption_do_not_prevent_the_reshard(
         options = ReshardOptions(partitions=inputs((5, 2, 2)))
         reshard = plan_from_cluster(DOCUMENT, app.counts, options, find(), app.cluster)
         ReshardExecution(
-            reshard, app.cluster, {topic: 10 * day}, find(), unreported, check_stopped=report_stopped
+            reshard, app.cluster, {topic: 10 * day}, find(), report_no_progress, check_stopped=report_stopped
         ).run()
 
     def die_in_phase() -> None:

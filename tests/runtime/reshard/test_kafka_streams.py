@@ -9,7 +9,7 @@ import pytest
 
 from headwater.model.problems import ProblemsError
 from headwater.toolchain.broker.local import LocalBroker
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard.start import ReshardOptions
 from headwater_spark.driver.reshard.state_copy import copy_state
 from tests.oracle.exported_documents import loaded
@@ -149,7 +149,7 @@ def test_a_renamed_store_has_the_state_of_the_old_one(
         (f"{moved}-old-totals-changelog", f"{moved}-totals-changelog"),
         (f"{moved}-old-repartition", f"{moved}-by-value-repartition"),
     ]
-    result = copy_state(compared.document(moved), compared.connection, renames, unreported)
+    result = copy_state(compared.document(moved), compared.connection, renames, report_no_progress)
     assert result.records
     written = {name: compared.written(name) for name in compared.names}
     compared.process(second)
@@ -160,4 +160,4 @@ def test_a_renamed_store_has_the_state_of_the_old_one(
         compared.fresh
     )
     with pytest.raises(ProblemsError, match="it has records already"):
-        copy_state(compared.document(moved), compared.connection, renames, unreported)
+        copy_state(compared.document(moved), compared.connection, renames, report_no_progress)

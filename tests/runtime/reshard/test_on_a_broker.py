@@ -26,7 +26,7 @@ from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import launch
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.copy_plan import TopicCopy
 from headwater_spark.driver.reshard.request_failures import kafka_problem
@@ -89,7 +89,7 @@ def test_a_source_topic_that_was_deleted_is_created_and_read_from_its_beginning(
     (document,) = load_text(app.text(), "app.yaml").documents
     connection = Connection(bootstrap_servers=(app.servers,))
     with pytest.raises(ProblemsError) as raised:
-        reshard_application(document, connection, ReshardOptions(partitions={}), unreported)
+        reshard_application(document, connection, ReshardOptions(partitions={}), report_no_progress)
     (problem,) = raised.value.problems
     assert (problem.code, problem.topic) == (ProblemCode.RESHARD_INCOMPLETE, app.source)
     commands = re.findall(r"`kafka-([a-z-]+)\.sh --bootstrap-server BROKER ([^`]+)`", problem.fix)
@@ -100,7 +100,7 @@ def test_a_source_topic_that_was_deleted_is_created_and_read_from_its_beginning(
 
     staying = next(each for each in KEYS if default_partition(each, 2) == default_partition(each, 5))
     app.topics.put(app.source, [(staying, b"new", 1_760_000_000_000)], default_partition(staying, 2))
-    reshard_application(document, connection, ReshardOptions(partitions={}), unreported)
+    reshard_application(document, connection, ReshardOptions(partitions={}), report_no_progress)
     assert {store: app.entries(store) for store in before} == before
     assert app.unprocessed() == waiting
     assert [each.offset for each in app.committed(app.source)] == [0] * 5
@@ -303,7 +303,7 @@ def test_records_that_are_larger_than_a_megabyte_move(app: StoppedApplication) -
     assert before.items() >= values.items()
     (document,) = load_text(app.text(), "app.yaml").documents
     options = ReshardOptions(partitions={app.source: 5})
-    reshard_application(document, Connection(bootstrap_servers=(app.servers,)), options, unreported)
+    reshard_application(document, Connection(bootstrap_servers=(app.servers,)), options, report_no_progress)
     assert app.entries("kept") == before
 
 
@@ -322,9 +322,9 @@ def test_an_application_that_runs_is_checked_and_refused(app: StoppedApplication
     try:
         assert until(lambda: _is_assigned(member), 90)
         with pytest.raises(ProblemsError) as raised:
-            reshard_application(document, connection, options, unreported)
+            reshard_application(document, connection, options, report_no_progress)
         check = attrs.evolve(options, checks_only=True)
-        checked = reshard_application(document, connection, check, unreported)
+        checked = reshard_application(document, connection, check, report_no_progress)
         assert checked.is_running
         assert checked.counts[app.internal["kept-changelog"]] == (2, 5)
         with (
@@ -334,7 +334,7 @@ def test_an_application_that_runs_is_checked_and_refused(app: StoppedApplication
             cluster.commit_offsets({(app.source, 0): (0, "")})
         app.topics.put(app.internal["kept-changelog"], [(KEYS[1], b"value", 1_760_000_000_000)], wrong)
         with pytest.raises(ProblemsError) as misplaced:
-            reshard_application(document, connection, check, unreported)
+            reshard_application(document, connection, check, report_no_progress)
     finally:
         member.close()
     assert [problem.code.value for problem in raised.value.problems] == ["GroupActive"]

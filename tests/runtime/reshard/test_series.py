@@ -14,7 +14,7 @@ from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater.toolchain.broker import Broker
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
 from tests.runtime.reshard.compared_applications import Compared, all_stores, batches, random_steps
 from tests.runtime.spark.kafka_topics import Topics
@@ -39,7 +39,7 @@ def _reshard(text: str, servers: str, counts: Mapping[str, int], processes: int)
     (document,) = load_text(text, "app.yaml").documents
     options = ReshardOptions(partitions=counts, processes=processes)
     try:
-        reshard_application(document, Connection(bootstrap_servers=(servers,)), options, unreported)
+        reshard_application(document, Connection(bootstrap_servers=(servers,)), options, report_no_progress)
     except ProblemsError as error:
         if {problem.code for problem in error.problems} - _TEMPORARY:
             raise

@@ -17,7 +17,7 @@ from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
-from headwater_spark.driver.processor_move.entry_copy import Report, unreported
+from headwater_spark.driver.processor_move.entry_copy import Report, report_no_progress
 from headwater_spark.driver.reshard import share_tasks, spark_job
 from headwater_spark.driver.reshard.entry_move import Share
 from headwater_spark.driver.reshard.plan import Reshard
@@ -61,7 +61,7 @@ def _reshard(
     spark: SparkSession | None = None,
     tasks: int = 3,
     changed: Callable[[RunJob], RunJob] = lambda run: run,
-    report: Report = unreported,
+    report: Report = report_no_progress,
 ) -> None:
     (document,) = load_text(app.text(), "app.yaml").documents
     options = ReshardOptions(

@@ -20,7 +20,7 @@ from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.commands import console
 from headwater_spark.commands.reshard import reshard
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard import spark_job
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, Reshard
 from headwater_spark.driver.reshard.spark_job import SparkSettings, job_runner, open_spark, useful_tasks
@@ -35,12 +35,13 @@ _RESHARD = Reshard("app", (Transfer("t", "t", 3, 150),), (), {})
 _OPENS_SPARK = """
 from headwater.kafka import Connection
 from headwater_spark.commands.console import interrupted_by_sigterm
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.driver.reshard.spark_job import SparkSettings, open_spark
 connection = Connection(bootstrap_servers=("localhost:1",))
 with interrupted_by_sigterm():
-    with open_spark(SparkSettings(master="local[1]"), Reshard("app", (), (), {}), connection, unreported):
+    settings, reshard = SparkSettings(master="local[1]"), Reshard("app", (), (), {})
+    with open_spark(settings, reshard, connection, report_no_progress):
         pass
 """
 
@@ -106,7 +107,10 @@ def test_sigterm_while_spark_starts_leaves_no_jvm_behind() -> None:
 
 
 def _refused(settings: SparkSettings) -> str:
-    with pytest.raises(ProblemsError) as raised, open_spark(settings, _RESHARD, _CONNECTION, unreported):
+    with (
+        pytest.raises(ProblemsError) as raised,
+        open_spark(settings, _RESHARD, _CONNECTION, report_no_progress),
+    ):
         pass
     [problem] = raised.value.problems
     assert problem.code is ProblemCode.NOT_RUNNABLE
@@ -227,7 +231,7 @@ class _EndedContext:
 def test_a_session_that_has_ended_ends_the_reshard_and_a_failed_job_is_repeated() -> None:
     def passes(*, has_ended: bool) -> SparkPasses:
         context: Any = _EndedContext(has_ended=has_ended)
-        return SparkPasses(_CONNECTION, "app", 3, job_runner(context, "app", unreported))
+        return SparkPasses(_CONNECTION, "app", 3, job_runner(context, "app", report_no_progress))
 
     with pytest.raises(KafkaException, match=r"a job of Spark failed: .*no answer of the JVM"):
         passes(has_ended=False).check_entries(_RESHARD)

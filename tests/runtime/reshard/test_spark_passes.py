@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import entry_passes, share_tasks
 from headwater_spark.driver.reshard.checks import find_journal
@@ -398,7 +398,7 @@ def test_copies_of_some_partitions_are_deleted_in_their_own_topic_only() -> None
     """Records of another topic may be copies of any partition."""
     app = _application()
     transfer = attrs.evolve(_TRANSFER, target="app-copies-changelog")
-    move = EntryMove(transfer, app.cluster, {0: 1}, None, unreported)
+    move = EntryMove(transfer, app.cluster, {0: 1}, None, report_no_progress)
     with (
         app.cluster.producer("app") as producer,
         pytest.raises(ValueError, match="app-copies-changelog: copies of some partitions"),

@@ -14,7 +14,7 @@ from headwater.model.cluster_profiles import PROFILES
 from headwater.model.problems import ProblemCode, ProblemsError, errors
 from headwater.model.topology import Setup, TopologyDocument
 from headwater.spec import load_text
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.checks import autoscaling_problems, find_journal, forgotten_offsets
@@ -125,7 +125,7 @@ def test_counts_do_not_fit_until_the_last_step() -> None:
     options = ReshardOptions(partitions={"orders": 4})
     reshard = plan_from_cluster(document, counts(), options, None, cluster)
     cluster.before_operation = note_fitting_counts
-    ReshardExecution(reshard, cluster, {}, None, unreported, check_stopped=report_stopped).run()
+    ReshardExecution(reshard, cluster, {}, None, report_no_progress, check_stopped=report_stopped).run()
     assert set(counts().values()) == {4}
     assert set(fitting) <= {"DONE"}
 
@@ -167,7 +167,7 @@ def test_an_application_that_runs_when_its_topics_are_expanded_is_waited_for() -
         raise ProblemsError([problems.group_active("app", "Stable", 0, has_begun=True)])
 
     with pytest.raises(ProblemsError):
-        ReshardExecution(reshard, app.cluster, {}, None, unreported, check_stopped=is_running).run()
+        ReshardExecution(reshard, app.cluster, {}, None, report_no_progress, check_stopped=is_running).run()
     assert app.live().keys() == expected.keys()
     assert app.counts["orders"] == 2
     app.reshard({})

@@ -19,7 +19,7 @@ from headwater.model.topology import Sink, TopologyDocument
 from headwater.operations.observation import Observation
 from headwater.spec import load_text
 from headwater.spec.policies import load_policies_text
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems, state_copy
 from headwater_spark.driver.reshard.copy_plan import TopicCopy, plan_copies
@@ -81,13 +81,13 @@ def cluster() -> ReshardMemoryCluster:
 
 
 def _copy(cluster: ReshardMemoryCluster, check_stopped: Callable[[], None] = lambda: None) -> None:
-    execution = CopyExecution("app", _copies(), cluster, unreported, check_stopped=check_stopped)
+    execution = CopyExecution("app", _copies(), cluster, report_no_progress, check_stopped=check_stopped)
     execution.run(dict.fromkeys(_OLD.values()))
 
 
 def _used(cluster: ReshardMemoryCluster, retention_ms: int | None = None) -> list[str]:
     retentions = dict.fromkeys(_OLD.values(), retention_ms)
-    return list(used_topics(_copies(), retentions, cluster, unreported))
+    return list(used_topics(_copies(), retentions, cluster, report_no_progress))
 
 
 def test_a_copy_that_is_killed_at_any_operation_can_be_undone_or_completed(
@@ -161,7 +161,7 @@ def two_stores(cluster: ReshardMemoryCluster) -> list[TopicCopy]:
             raise KilledError
 
     cluster.before_operation = kill_after_first_records
-    execution = CopyExecution("app", copies, cluster, unreported, check_stopped=lambda: None)
+    execution = CopyExecution("app", copies, cluster, report_no_progress, check_stopped=lambda: None)
     with pytest.raises(KilledError):
         execution.run({copy.source: None for copy in copies})
     cluster.kill_after(None)
@@ -182,7 +182,7 @@ def test_an_undo_that_has_deleted_one_topic_can_be_completed(
         }
     assert incomplete_copies([second], cluster) == {second.target.name}
     assert list(target_problems([second], cluster)) == []
-    assert used_topics([second], {second.source: None}, cluster, unreported) == []
+    assert used_topics([second], {second.source: None}, cluster, report_no_progress) == []
 
 
 def test_a_topic_that_a_reshard_moves_is_no_incomplete_copy(cluster: ReshardMemoryCluster) -> None:

@@ -11,7 +11,7 @@ from headwater.compiler import compile_document
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.checks import check_reshard, find_journal
 from headwater_spark.driver.reshard.copy_plan import TopicCopy
@@ -55,7 +55,7 @@ def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again(*
             if journal is None:
                 assert check_reshard(reshard, app.cluster) == []
             ReshardExecution(
-                reshard, app.cluster, {}, journal, unreported, check_stopped=report_stopped
+                reshard, app.cluster, {}, journal, report_no_progress, check_stopped=report_stopped
             ).run()
             break
     assert operations > 40
@@ -84,7 +84,9 @@ def test_a_record_that_is_written_during_the_reshard_has_advice_that_completes_i
     journal = find_journal(DOCUMENT, app.counts, app.cluster)
     assert journal is not None
     reshard = plan_from_cluster(DOCUMENT, app.counts, options, journal, app.cluster)
-    ReshardExecution(reshard, app.cluster, {}, journal, unreported, check_stopped=report_stopped).run()
+    ReshardExecution(
+        reshard, app.cluster, {}, journal, report_no_progress, check_stopped=report_stopped
+    ).run()
     assert app.counts["orders"] == 5
     assert app.unprocessed("orders") == waiting
 
@@ -111,7 +113,7 @@ class OneStore:
         options = ReshardOptions(partitions={"orders": 4}, rewritten=rewritten)
         reshard = plan_from_cluster(self.document, self.counts, options, self.journal, self.cluster)
         execution = ReshardExecution(
-            reshard, self.cluster, {}, self.journal, unreported, check_stopped=report_stopped
+            reshard, self.cluster, {}, self.journal, report_no_progress, check_stopped=report_stopped
         )
         execution.run()
 

@@ -10,7 +10,7 @@ from headwater.compiler import compile_document
 from headwater.model.nodes import ChangelogKind, StateStore
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.checks import check_reshard, find_journal, unchecked_partitioners
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
@@ -60,11 +60,11 @@ def _reshard(
     reshard = plan_from_cluster(_DOCUMENT, counts, options, journal, cluster)
     if journal is None:
         found = [*check_reshard(reshard, cluster), *unchecked_partitioners(reshard, cluster, unchecked)]
-        found += check_entries(reshard, cluster, unreported)
+        found += check_entries(reshard, cluster, report_no_progress)
         if found:
             raise ProblemsError(found)
     if reshard.transfers:
-        ReshardExecution(reshard, cluster, {}, journal, unreported, check_stopped=lambda: None).run()
+        ReshardExecution(reshard, cluster, {}, journal, report_no_progress, check_stopped=lambda: None).run()
 
 
 def _entries(cluster: ReshardMemoryCluster) -> Mapping[bytes | None, int]:

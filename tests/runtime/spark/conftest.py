@@ -1,3 +1,5 @@
+"""The cluster of an application on Spark, and what is printed when its test fails."""
+
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sql
 from structlog.testing import capture_logs
 
 from headwater.kafka import Connection
-from headwater_spark.driver.input.sources import KafkaSource, read_ranges, tick
+from headwater_spark.driver.input.sources import KafkaSource, create_tick, read_ranges
 from headwater_spark.driver.queries import row_distribution
 from headwater_spark.spark_internals import input_partitions
 from headwater_spark.spark_internals.input_partitions import RowGroups
@@ -120,7 +120,7 @@ def test_rows_that_do_not_only_come_from_kafka_are_not_grouped(cluster: Cluster)
     others = RowGroups()
     with capture_logs() as logs:
         for _ in range(2):
-            assert others.grouped(rows.unionByName(tick(cluster.spark)), [0, 1, 2], 3) is None
+            assert others.grouped(rows.unionByName(create_tick(cluster.spark)), [0, 1, 2], 3) is None
     assert not others.is_possible
     (log,) = logs
     assert log["event"] == "input partitions not grouped: Spark shuffles rows"

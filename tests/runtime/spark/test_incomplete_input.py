@@ -71,8 +71,8 @@ def _rows(spark: SparkSession, topic: str, *, unreadable: int) -> DataFrame:
 
 
 def _committed(request: BatchRequest) -> int:
-    with closing(clients.consumer(request.connection, request.group)) as reader:
-        [found] = clients.retry_transient(clients.committed)(reader, [(f"in-{request.group}", 0)])
+    with closing(clients.create_consumer(request.connection, request.group)) as reader:
+        [found] = clients.retry_transient(clients.read_committed)(reader, [(f"in-{request.group}", 0)])
         return int(found.offset)
 
 

@@ -20,9 +20,9 @@ from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.failures import RestartPolicy
-from headwater_spark.driver.offsets import Offsets
 from headwater_spark.driver.queries.specs import QueryBatches
 from headwater_spark.driver.states import ClientState
+from headwater_spark.engine.records import Offsets
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from tests.runtime.spark.applications import do_not_notice_each_other
 from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing, new_growing

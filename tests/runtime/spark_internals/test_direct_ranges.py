@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from structlog.testing import capture_logs
 
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.input.sources import KafkaSource, read_ranges, read_stream, tick
+from headwater_spark.driver.input.sources import KafkaSource, create_tick, read_ranges, read_stream
 from headwater_spark.spark_internals.packing import RecordPacking
 from headwater_spark.spark_internals.python_tasks import map_in_arrow, prepare_arrow_function
 from headwater_spark.worker.task_rows import FIELDS, SCHEMA
@@ -121,7 +121,7 @@ def test_ranges_are_planned_if_the_batch_does_not_show_how_to_read_them(
     assert _read_direct(packing, both, ranges) is None, "several RDDs"
     with capture_logs() as logs:
         for _ in range(2):
-            assert _read_direct(packing, tick(spark), ranges) is None
+            assert _read_direct(packing, create_tick(spark), ranges) is None
     (log,) = (each for each in logs if each["log_level"] == "warning")
     assert log["event"] == "Spark SQL plans each step of a batch: its ranges are not read directly"
     assert _read_direct(packing, rows, ranges) is None, "not tried again"

@@ -16,7 +16,7 @@ from headwater.toolchain.broker import local
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.input.sources import KafkaSource, read_ranges, read_stream
 from headwater_spark.spark_internals.input_partitions import RowGroups
-from headwater_spark.spark_internals.placement import RowPlacement, location
+from headwater_spark.spark_internals.placement import RowPlacement, executor_location
 from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 _PARTITIONS, _READ = 4, (1, 2, 3)
 """Partition 0 has no records, so the numbers of Spark's partitions are others."""
 _GROUPS = (0, 1, 0, 1)
-_LOCATIONS = [location(str(each), "host") for each in range(_PARTITIONS)]
+_LOCATIONS = [executor_location(str(each), "host") for each in range(_PARTITIONS)]
 _SECONDS = 120.0
 Check = Callable[[DataFrame], None]
 

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from headwater.toolchain.broker import local
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.input.sources import KafkaSource, read_ranges, read_stream, tick
+from headwater_spark.driver.input.sources import KafkaSource, create_tick, read_ranges, read_stream
 from headwater_spark.spark_internals import packing
 from headwater_spark.spark_internals.packing import RecordPacking
 from headwater_spark.spark_internals.python_tasks import map_in_arrow, prepare_arrow_function
@@ -266,7 +266,7 @@ def test_rows_that_do_not_only_come_from_kafka_are_not_packed(
     others = RecordPacking(SCHEMA)
     with capture_logs() as logs:
         for _ in range(2):
-            assert others.packed(rows.unionByName(tick(spark)), None, 2, reads_values=True) is None
+            assert others.packed(rows.unionByName(create_tick(spark)), None, 2, reads_values=True) is None
     assert not others.is_possible
     (log,) = logs
     assert log["event"] == "records not packed: Spark passes them on row by row"

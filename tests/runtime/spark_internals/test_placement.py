@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
 from headwater_spark.spark_internals.jvm import java_gateway
-from headwater_spark.spark_internals.placement import RowPlacement, location
+from headwater_spark.spark_internals.placement import RowPlacement, executor_location
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +18,7 @@ def test_placed_rows_are_the_same(spark: SparkSession) -> None:
     assert placement.is_possible
     assert placement.executors() == [], "the driver gets no tasks of a cluster"
     rows = spark.range(0, 20, 1, 4).selectExpr("id", "CAST(id AS STRING) AS text")
-    locations = [location("1", "host"), "", location("2", "other")]
+    locations = [executor_location("1", "host"), "", executor_location("2", "other")]
     placed = placement.placed(rows, locations, by_input_partition=False)
     with capture_logs() as logs:
         assert placed.collect() == rows.collect()

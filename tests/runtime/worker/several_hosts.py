@@ -204,9 +204,9 @@ class Hosts:
 
     def committed(self) -> int:
         """Return the committed offset of the source."""
-        reader = clients.consumer(self.request.connection, self.request.group)
+        reader = clients.create_consumer(self.request.connection, self.request.group)
         try:
-            (found,) = clients.committed(reader, [(self.source, 0)])
+            (found,) = clients.read_committed(reader, [(self.source, 0)])
         finally:
             reader.close()
         return found.offset

@@ -40,7 +40,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 
 def _record(hosts: Hosts, record: ClientRecord) -> None:
     group = client_group(hosts.request.application)
-    with closing(clients.consumer(hosts.request.connection, group)) as consumer:
+    with closing(clients.create_consumer(hosts.request.connection, group)) as consumer:
         offset = TopicPartition(hosts.source, 0, 0, record.encode())
         consumer.commit(offsets=[offset], asynchronous=False)
 

@@ -52,7 +52,7 @@ def open_producer(monkeypatch: pytest.MonkeyPatch) -> Callable[[KafkaError], Tra
         def producer(_: Connection, settings: Mapping[str, Any]) -> LateProducer:
             return LateProducer(settings["on_delivery"], error)
 
-        monkeypatch.setattr(clients, "producer", producer)
+        monkeypatch.setattr(clients, "create_producer", producer)
         reader: Any = None
         return TransactionalProducer(Connection(bootstrap_servers=("unused:9092",)), "app-0-0", reader)
 

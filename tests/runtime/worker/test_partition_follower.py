@@ -27,7 +27,7 @@ class _Partitions:
         self.topics = Topics(servers)
         self.topics.create({topic: 2})
         self.topic = topic
-        self.reader = clients.consumer(connection, topic)
+        self.reader = clients.create_consumer(connection, topic)
         self.producer = TransactionalProducer(connection, topic, self.reader)
         self.follower = PartitionFollower(connection, topic)
         self.positions = {(topic, 0): 0, (topic, 1): 0}
@@ -71,7 +71,7 @@ def test_each_committed_record_is_read_once(partitions: _Partitions) -> None:
     partitions.abort(1, b"aborted")
     partitions.write(1, b"d")
     assert partitions.read() == {1: [b"d"]}
-    bounds = clients.bounds(partitions.reader, partitions.positions)
+    bounds = clients.read_bounds(partitions.reader, partitions.positions)
     assert {each: end for each, (_, end) in bounds.items()} == partitions.positions
 
 

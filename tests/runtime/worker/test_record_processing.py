@@ -10,7 +10,7 @@ from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import Headers, InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.task import Task
 from headwater_spark.worker import record_processing
-from headwater_spark.worker.interleaving import interleaved, with_task_header
+from headwater_spark.worker.interleaving import interleave_records, with_task_header
 from headwater_spark.worker.local_state import MemoryState
 from headwater_spark.worker.record_processing import merged_columns, process_input
 from headwater_spark.worker.task_input import ColumnInput, PartitionedInput, RecordInput, TaskInput
@@ -219,7 +219,7 @@ def test_columns_are_merged_like_records(rows: list[_Row], at_once: int) -> None
     merged = _merged(records, at_once)
     assert merged is not None
     assert merged.has_columns
-    assert merged.records() == interleaved(records, SHARED)
+    assert merged.records() == interleave_records(records, SHARED)
 
 
 @given(_RECORDS, _RECORDS)
@@ -232,7 +232,7 @@ def test_each_shared_partition_is_merged(
     merged = merged_columns(PartitionedInput([*map(columns, parts), columns(table)]), SHARED)
     assert isinstance(merged, PartitionedInput)
     found = [part.records() for part in merged.parts]
-    assert found == [*(interleaved(part, SHARED) for part in parts), table]
+    assert found == [*(interleave_records(part, SHARED) for part in parts), table]
 
 
 def test_columns_are_kept_for_a_later_attempt() -> None:

@@ -285,7 +285,7 @@ def read(
         assert settings["enable.partition.eof"] is True, "the end of a partition is an event"
         return consumer
 
-    monkeypatch.setattr(clients, "consumer", open_consumer)
+    monkeypatch.setattr(clients, "create_consumer", open_consumer)
     reader = PartitionReader(CONNECTION, "app")
     chunks = list(reader.read("changelog", 2, range_))
     reader.close()

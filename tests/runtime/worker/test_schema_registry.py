@@ -25,7 +25,7 @@ from headwater_spark.worker.schema_registry import (
     URL,
     RegisteredSchemas,
     SchemaRegistry,
-    registry,
+    configured_registry,
 )
 from tests.runtime.replay import BatchReplay, runnable_programs
 
@@ -202,7 +202,7 @@ def test_the_next_address_is_tried_when_one_does_not_answer(server: Server) -> N
 def test_credentials_are_read_from_the_environment(
     server: Server, environment: dict[str, str], sent: str | None
 ) -> None:
-    found = registry({URL: server.url + "/"}, {**environment, "SCHEMA_REGISTRY_URL": server.url})
+    found = configured_registry({URL: server.url + "/"}, {**environment, "SCHEMA_REGISTRY_URL": server.url})
     assert found is not None
     assert found.schema(3) == SCHEMA
     assert server.requests == [("/schemas/ids/3", sent)]
@@ -212,7 +212,7 @@ def test_credentials_are_read_from_the_environment(
 
 @pytest.mark.parametrize("token", ["s3cret\nmore", "s3cret\N{EURO SIGN}"])
 def test_credentials_that_cannot_be_sent_are_not_shown(server: Server, token: str) -> None:
-    found = registry({}, {"SCHEMA_REGISTRY_TOKEN": token, "SCHEMA_REGISTRY_URL": server.url})
+    found = configured_registry({}, {"SCHEMA_REGISTRY_TOKEN": token, "SCHEMA_REGISTRY_URL": server.url})
     assert found is not None
     with pytest.raises(RegistryUnavailableError, match="credentials have a character") as failed:
         found.schema(3)
@@ -220,13 +220,13 @@ def test_credentials_that_cannot_be_sent_are_not_shown(server: Server, token: st
 
 
 def test_the_address_is_read_from_the_config_or_the_environment() -> None:
-    assert registry({}, {}) is None
-    found = registry({}, {"SCHEMA_REGISTRY_URL": "https://one:8081, https://two:8081/"})
+    assert configured_registry({}, {}) is None
+    found = configured_registry({}, {"SCHEMA_REGISTRY_URL": "https://one:8081, https://two:8081/"})
     assert found is not None
     assert found.urls == ("https://one:8081", "https://two:8081")
     for wrong in ("one:8081", "file:///etc/passwd", "https://me:secret@one"):
         with pytest.raises(ValueError, match=r"http|credentials") as refused:
-            registry({URL: wrong}, {})
+            configured_registry({URL: wrong}, {})
         assert "secret" not in str(refused.value)
 
 
@@ -238,10 +238,12 @@ def test_credentials_are_not_sent_to_a_host_that_only_a_document_names(
     environment = {variable: "me:s3cret", "SCHEMA_REGISTRY_URL": configured}
     for url in (server.url, f"https://registry.example,{server.url}", "http://registry.example"):
         with pytest.raises(ValueError, match="are not for") as refused:
-            registry({URL: url}, environment)
+            configured_registry({URL: url}, environment)
         assert "s3cret" not in str(refused.value)
     assert server.requests == []
-    assert registry({URL: server.url}, {"SCHEMA_REGISTRY_URL": configured}) == SchemaRegistry((server.url,))
+    assert configured_registry({URL: server.url}, {"SCHEMA_REGISTRY_URL": configured}) == SchemaRegistry(
+        (server.url,)
+    )
 
 
 @pytest.mark.parametrize("variable", ["SCHEMA_REGISTRY_USER_INFO", "SCHEMA_REGISTRY_TOKEN"])
@@ -249,15 +251,15 @@ def test_credentials_are_not_sent_without_tls(server: Server, variable: str) -> 
     addresses = f"https://one.example,http://two.example:8081,{server.url}"
     environment = {variable: "me:s3cret", "SCHEMA_REGISTRY_URL": addresses}
     with pytest.raises(ValueError, match=r"without TLS: use https:// for http://two.example:8081$"):
-        registry({}, environment)
-    assert registry({}, {"SCHEMA_REGISTRY_URL": addresses}) is not None
+        configured_registry({}, environment)
+    assert configured_registry({}, {"SCHEMA_REGISTRY_URL": addresses}) is not None
     # On this machine no other one can read them.
-    assert registry({}, {**environment, "SCHEMA_REGISTRY_URL": server.url}) is not None
+    assert configured_registry({}, {**environment, "SCHEMA_REGISTRY_URL": server.url}) is not None
 
 
 def test_an_address_with_the_default_port_is_the_same() -> None:
     environment = {"SCHEMA_REGISTRY_TOKEN": "s3cret", "SCHEMA_REGISTRY_URL": "https://Registry.example:443/"}
-    assert registry({URL: "https://registry.example/apis"}, environment) is not None
+    assert configured_registry({URL: "https://registry.example/apis"}, environment) is not None
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])

@@ -73,14 +73,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of partitions in each request for committed offsets."""
     found: list[int] = []
-    read = clients.committed
+    read = clients.read_committed
 
     def committed(reader: Any, partitions: Any, *seconds: float) -> Any:  # noqa: ANN401 - as in the library
         asked = list(partitions)
         found.append(len(asked))
         return read(reader, asked, *seconds)
 
-    monkeypatch.setattr(clients, "committed", committed)
+    monkeypatch.setattr(clients, "read_committed", committed)
     return found
 
 

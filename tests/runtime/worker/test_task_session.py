@@ -19,7 +19,7 @@ from headwater.model.offset_metadata import (
     decode_positions,
     decode_processor,
 )
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker import clients, task_session
 from headwater_spark.worker.task_session import (
@@ -30,7 +30,6 @@ from headwater_spark.worker.task_session import (
     UnreadableMetadataError,
     open_session,
 )
-from headwater_spark.worker.transaction import Commits
 from tests.runtime.worker.memory_broker import COUNTS, batch_request
 
 A, B = ("a", 2), ("b", 2)
@@ -159,7 +158,7 @@ def test_offset_metadata_has_the_initial_number_between_two_doublings(
         producer = Producer()
         monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
         monkeypatch.setattr(task_session, "_open_producer", lambda *_, made=producer, **__: made)
-        monkeypatch.setattr(clients, "committed", lambda *_: [])
+        monkeypatch.setattr(clients, "read_committed", lambda *_: [])
         request: Any = Request(processors=Processors.of(processors, 4))
         metadata = OffsetMetadata(4, {"clock": 1})
         open_session(request, 0).commit({A: 5}, {}, metadata)
@@ -177,14 +176,14 @@ def test_a_session_commits_the_number_of_processors_and_opens_with_no_other(
     producer = Producer()
     monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
     monkeypatch.setattr(task_session, "_open_producer", lambda *_, **__: producer)
-    monkeypatch.setattr(clients, "committed", lambda *_: [])
+    monkeypatch.setattr(clients, "read_committed", lambda *_: [])
     two: Any = Request(processors=Processors.of(2, None, is_recorded=True))
     metadata = OffsetMetadata(4, {"clock": 1})
     open_session(two, 0).commit({A: 5}, {}, metadata)
     ((_, text),) = producer.commits[0].values()
     assert decode(text) == metadata
     assert decode_count(["", text]) == 2
-    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition(*A, 5, text)])
+    monkeypatch.setattr(clients, "read_committed", lambda *_: [KafkaTopicPartition(*A, 5, text)])
     assert open_session(two, 0).offsets == {A: 5}
     for other in (None, Processors(4, 4)):
         request: Any = Request(processors=other)
@@ -199,7 +198,7 @@ def test_a_session_does_not_replace_a_text_of_a_later_version(monkeypatch: pytes
     later = base64.b64encode(b"\x04" + bytes(12)).decode()
     monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
     monkeypatch.setattr(task_session, "_open_producer", lambda *_, **__: "producer")
-    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, later)])
+    monkeypatch.setattr(clients, "read_committed", lambda *_: [KafkaTopicPartition("a", 2, 5, later)])
     request: Any = Request()
     with pytest.raises(UnreadableMetadataError, match=r"partition 2 of a .* is in a format of a later"):
         open_session(request, 0)
@@ -215,7 +214,7 @@ def test_a_session_does_not_open_with_a_partition_of_another_processor(
 ) -> None:
     monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
     monkeypatch.setattr(task_session, "_open_producer", lambda *_, **__: "producer")
-    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, text)])
+    monkeypatch.setattr(clients, "read_committed", lambda *_: [KafkaTopicPartition("a", 2, 5, text)])
     request: Any = Request(may_lose_state=True)
     assert open_session(request, 0).offsets == {("a", 2): 5}
     request = Request()
@@ -232,7 +231,7 @@ def test_a_session_does_not_open_while_the_state_moves(
     text = OffsetMetadata(3).encode(0, {}, 0, MoveMark(phase, 2, 4))
     monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
     monkeypatch.setattr(task_session, "_open_producer", lambda *_, **__: "producer")
-    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, text)])
+    monkeypatch.setattr(clients, "read_committed", lambda *_: [KafkaTopicPartition("a", 2, 5, text)])
     request: Any = Request(may_lose_state=True)
     with pytest.raises(MoveIncompleteError, match="partition 2 of a is not read"):
         open_session(request, 0)
@@ -256,7 +255,7 @@ def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(task_session, "_offset_reader", lambda connection, group: f"{connection} {group}")
     monkeypatch.setattr(task_session, "_open_producer", open_producer)
-    monkeypatch.setattr(clients, "committed", committed)
+    monkeypatch.setattr(clients, "read_committed", committed)
     request: Any = Request()
     found = open_session(request, 2, single=True)
     assert calls == [("app-0-2", True), ("connection app", [A, B, ("c", 2)])]
@@ -269,7 +268,7 @@ def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.Monke
         times={A: 30, B: 20, ("c", 2): -1},
         task=2,
     )
-    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 0)])
+    monkeypatch.setattr(clients, "read_committed", lambda *_: [KafkaTopicPartition("a", 2, 0)])
     first = open_session(request, 2)
     assert (first.metadata, first.offsets, first.positions) == (OffsetMetadata(), {A: 0}, {})
     assert calls[-1] == ("app-0-2", False)

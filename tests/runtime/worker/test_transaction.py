@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from headwater.kafka import Connection
 from headwater.toolchain.broker import local
 from headwater_spark.engine.partitioners.static import TaskMigrated
-from headwater_spark.engine.records import OutputRecord
+from headwater_spark.engine.records import Commits, OutputRecord
 from headwater_spark.worker import clients, record_sender, transaction
 from headwater_spark.worker.record_sender import RecordsRefusedError
 from headwater_spark.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
@@ -48,11 +48,11 @@ class Cluster:
         producer = TransactionalProducer if self.exactly_once else AtLeastOnceProducer
         return producer(self.connection, self.id, self.reader, single=single)
 
-    def commits(self, offset: int) -> transaction.Commits:
+    def commits(self, offset: int) -> Commits:
         return {(f"in-{self.id}", 0): (offset, _METADATA)}
 
     def committed(self) -> tuple[int, str | None] | None:
-        (found,) = clients.committed(self.reader, [(f"in-{self.id}", 0)])
+        (found,) = clients.read_committed(self.reader, [(f"in-{self.id}", 0)])
         return None if found.offset < 0 else (found.offset, found.metadata)
 
     def values(self, topic: str) -> list[bytes | None]:
@@ -69,7 +69,7 @@ def cluster(
 ) -> Iterator[Cluster]:
     id_ = unique("producer")
     connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
-    reader = clients.consumer(connection, id_)
+    reader = clients.create_consumer(connection, id_)
     made = Cluster(Topics(kafka.bootstrap_servers), connection, id_, reader, exactly_once=request.param)
     made.topics.create({made.sink: 1, f"in-{id_}": 1})
     made.topics.create({made.small_sink: 1}, {"max.message.bytes": "500"})

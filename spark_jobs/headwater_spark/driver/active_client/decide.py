@@ -1,4 +1,4 @@
-"""PURE. When a client becomes active, and until when its workers may trust that it is.
+"""When a client becomes active, and until when its workers may trust that it is.
 
     no record, or the last client has stopped       become active
     the last client had locked the same checkpoint  become active: the lock proves that it has died

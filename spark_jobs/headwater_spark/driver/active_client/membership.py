@@ -323,7 +323,7 @@ class ActiveClient:
         """Return the record of the last term, and use its topic; with a pattern, topics are added."""
         with self._lock:
             if self._consumer is None:
-                self._consumer = clients.consumer(self._connection, client_group(self._application))
+                self._consumer = clients.create_consumer(self._connection, client_group(self._application))
             found = read_records(self._consumer, topics)
         internal = f"{self._application}-"
         first = min(topics, key=lambda topic: (topic.startswith(internal), topic))
@@ -338,7 +338,7 @@ class ActiveClient:
         """
         self._offset = _end_offset(consumer, self.topic) or self._offset
         requested = KafkaTopicPartition(self.topic, 0, self._offset, record.encode())
-        clients.commit(consumer, [requested], _WRITE_SECONDS, "write the record of the active client")
+        clients.commit_offsets(consumer, [requested], _WRITE_SECONDS, "write the record of the active client")
 
 
 def _pause_before_read(left: float, most: float) -> float:

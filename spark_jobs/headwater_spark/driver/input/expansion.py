@@ -10,8 +10,8 @@ from headwater.model.offset_metadata import MoveMark
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater_spark.driver.input.step_planner import PartitionReleases
 from headwater_spark.driver.layout import Layout
-from headwater_spark.driver.offsets import GroupOffsets, Offsets
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.driver.offsets import GroupOffsets
+from headwater_spark.engine.records import Offsets, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 
 _CHECK_SECONDS = 1.0

@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.kafka import Connection
 from headwater_spark.driver.captured_failures import failure_reason
-from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets
+from headwater_spark.engine.records import OffsetRanges, Offsets
 from headwater_spark.worker import clients
 
 BYTES_AT_ONCE = 256 * 1024 * 1024
@@ -68,7 +68,7 @@ class RecordSizes:
 
     def records_at_once(self, ranges: OffsetRanges) -> int:
         """Return how many of the records in `ranges` may be processed at once."""
-        number = _count(ranges)
+        number = sum(end - first for first, end in ranges.values())
         if number > self._few:
             self._learn_unknown({each: first for each, (first, end) in ranges.items() if first < end})
         size = self.known_size(ranges)
@@ -93,10 +93,6 @@ class RecordSizes:
             self._averages = {**dict.fromkeys((topic for topic, _ in unknown), 0.0), **self._averages}
 
 
-def _count(ranges: OffsetRanges) -> int:
-    return sum(end - first for first, end in ranges.values())
-
-
 @attrs.frozen
 class RecordSampler:
     """Reads the first records from offsets on, in a consumer of its own."""
@@ -117,7 +113,7 @@ class RecordSampler:
         }
         found: dict[tuple[str, int], tuple[int, int]] = {}
         try:
-            with closing(clients.consumer(self.connection, self.group, settings)) as consumer:
+            with closing(clients.create_consumer(self.connection, self.group, settings)) as consumer:
                 consumer.assign([KafkaTopicPartition(*each, at) for each, at in positions.items()])
                 open_, deadline = set(positions), time.monotonic() + _SAMPLE_SECONDS
                 while open_ and time.monotonic() < deadline:

@@ -19,11 +19,7 @@ from confluent_kafka import KafkaException
 from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import TopicKind
 from headwater_spark.driver.captured_failures import failure_reason
-from headwater_spark.engine.records import TopicPartition
-
-Offsets = Mapping[TopicPartition, int]
-OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
-"""Topic partition → (first offset, offset after the last)."""
+from headwater_spark.engine.records import OffsetRanges, Offsets, TopicPartition
 
 _log = structlog.get_logger(__name__)
 _MAX_ROUNDS = 1000

@@ -12,8 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from headwater.kafka import Connection
-from headwater_spark.driver.offsets import Offsets
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import OffsetRanges, Offsets, TopicPartition
 from headwater_spark.spark_internals.input_signals import InputSignal
 from headwater_spark.spark_internals.jvm import HadoopFolder
 from headwater_spark.worker.task_input import COLUMNS
@@ -47,8 +46,8 @@ class KafkaSource:
     connection: Connection
     topics: tuple[str, ...]
     patterns: tuple[str, ...] = ()
-    start_offsets: Mapping[TopicPartition, int]
-    overtaken: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+    start_offsets: Offsets
+    overtaken: Offsets = attrs.field(factory=dict)
     exactly_once: bool = True
     records_at_once: int | None = RECORDS_AT_ONCE
     consumer_group: str | None = None
@@ -89,9 +88,7 @@ def read_stream(spark: SparkSession, source: KafkaSource, signal: InputSignal | 
     return _with_columns(stream)
 
 
-def read_ranges(
-    spark: SparkSession, source: KafkaSource, ranges: Mapping[TopicPartition, tuple[int, int]]
-) -> DataFrame:
+def read_ranges(spark: SparkSession, source: KafkaSource, ranges: OffsetRanges) -> DataFrame:
     """Return the rows of topic partition → (first offset, offset after the last), as `read_stream` does."""
     options = {name: value for name, value in source.options().items() if not name.startswith("subscribe")}
     assigned: dict[str, list[int]] = {}
@@ -117,7 +114,7 @@ def with_ticks(spark: SparkSession, stream: DataFrame) -> DataFrame:
     return stream.unionByName(_tick_rows(ticks))
 
 
-def tick(spark: SparkSession) -> DataFrame:
+def create_tick(spark: SparkSession) -> DataFrame:
     """Return a single tick."""
     return _tick_rows(spark.range(1))
 
@@ -138,7 +135,7 @@ def _tick_rows(rows: DataFrame, task: Column | None = None) -> DataFrame:
     return rows.select(*(fields[name].alias(name) for name in COLUMNS))
 
 
-def batch_end_offsets(checkpoint: str, batch: int) -> Mapping[TopicPartition, int]:
+def batch_end_offsets(checkpoint: str, batch: int) -> Offsets:
     """Return the offsets after a batch, from the offset log of its checkpoint; empty for a remote checkpoint.
 
     A batch of a transactional topic ends after the transaction marker, which no consumer sees. Committing the
@@ -152,7 +149,7 @@ def batch_end_offsets(checkpoint: str, batch: int) -> Mapping[TopicPartition, in
     return _parse_offsets(text)
 
 
-def _parse_offsets(text: str) -> Mapping[TopicPartition, int]:
+def _parse_offsets(text: str) -> Offsets:
     """Return the offsets in a file of a checkpoint's offset log; raises `ValueError`."""
     ends: dict[TopicPartition, int] = {}
     for line in text.splitlines()[
@@ -164,7 +161,7 @@ def _parse_offsets(text: str) -> Mapping[TopicPartition, int]:
     return ends
 
 
-def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
+def _offsets_json(offsets: Offsets) -> str:
     topics: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         topics.setdefault(topic, {})[str(partition)] = offset

@@ -15,12 +15,8 @@ from collections.abc import Callable, Collection, Mapping
 
 import attrs
 
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import OffsetRanges, Offsets, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
-
-Offsets = Mapping[TopicPartition, int]
-OffsetRanges = Mapping[TopicPartition, tuple[int, int]]
-"""Topic partition → (first offset, offset after the last)."""
 
 DISABLED = -1
 """The value of `max.task.idle.ms` with which tasks never wait, not even for records that are in Kafka."""
@@ -88,7 +84,7 @@ class StepPlanner:
             if not any(self._is_waited_for(each, now_ms) for each in inputs):
                 available |= {each: ends[each] - self.position(each) for each in inputs}
         available = {each: number for each, number in available.items() if number > 0}
-        shares = divided(available, self._weights(available, limit), limit)
+        shares = divide_records(available, self._weights(available, limit), limit)
         small_rest = _SMALL_REST if most is None else min(_SMALL_REST, most // _SMALL_REST)
         ranges: dict[TopicPartition, tuple[int, int]] = {}
         for each, share in shares.items():
@@ -148,7 +144,7 @@ class StepPlanner:
         return {each: max(least, self._advanced.get(each, 0)) for each in available}
 
 
-def divided(
+def divide_records(
     available: Mapping[TopicPartition, int], weights: Mapping[TopicPartition, int], limit: int
 ) -> Mapping[TopicPartition, int]:
     """Return the share of each partition of `limit` records, by weight; at least 1, at most what it has."""

@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater_spark.driver.captured_failures import failure_reason
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Offsets, TopicPartition
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS, _UPDATE_SECONDS = 0.1, 0.5
@@ -107,7 +107,7 @@ class Input(Protocol):
         """Return the present partitions."""
         ...
 
-    def end_offsets(self) -> Mapping[TopicPartition, int]:
+    def end_offsets(self) -> Offsets:
         """Return the present end offsets of the partitions; raises `KafkaException`."""
         ...
 

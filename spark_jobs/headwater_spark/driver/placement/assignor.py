@@ -26,7 +26,7 @@ class Executor:
 Assignment = Mapping[TaskId, Executor]
 
 
-def assign(
+def assign_tasks(
     tasks: Iterable[TaskId],
     executors: Iterable[Executor],
     previous: Assignment,
@@ -39,7 +39,7 @@ def assign(
     by_id = {executor.id: executor for executor in sorted(executors)}
     if not by_id:
         return {}
-    assigning = _Assigning(tuple(by_id.values()), hosts)
+    assigning = _AssignmentBuilder(tuple(by_id.values()), hosts)
     wanted = sorted(tasks)
     for task in wanted:
         kept = previous.get(task)
@@ -67,7 +67,9 @@ def group_tasks(owners: Sequence[str], limit: int) -> tuple[int, ...]:
 
 
 @attrs.define
-class _Assigning:
+class _AssignmentBuilder:
+    """The assignment as it is built: tasks are given to executors, then balanced."""
+
     executors: tuple[Executor, ...]
     hosts: Mapping[TaskId, frozenset[str]]
     owners: dict[TaskId, Executor] = attrs.field(factory=dict)

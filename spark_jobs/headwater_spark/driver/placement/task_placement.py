@@ -9,8 +9,8 @@ import attrs
 import structlog
 from pyspark.sql import DataFrame
 
-from headwater_spark.driver.placement.assignor import Assignment, Executor, TaskId, assign, group_tasks
-from headwater_spark.spark_internals.placement import location
+from headwater_spark.driver.placement.assignor import Assignment, Executor, TaskId, assign_tasks, group_tasks
+from headwater_spark.spark_internals.placement import executor_location
 
 _log = structlog.get_logger(__name__)
 _READ_SECONDS = 0.5
@@ -76,7 +76,7 @@ class TaskPlacement:
         self._assignment: Assignment = {}
         self._hosts: dict[TaskId, frozenset[str]] = {}
 
-    def of(self, subtopology: str, tasks: int) -> PlacedTasks | None:
+    def locate_tasks(self, subtopology: str, tasks: int) -> PlacedTasks | None:
         """Return where the tasks of a sub-topology are; None if Spark has no executors yet."""
         with self._lock:
             executors = self._current_executors()
@@ -88,7 +88,8 @@ class TaskPlacement:
         if None in owners:
             return None
         return PlacedTasks(
-            tuple(location(owner.id, owner.host) for owner in owners if owner is not None), self._rows
+            tuple(executor_location(owner.id, owner.host) for owner in owners if owner is not None),
+            self._rows,
         )
 
     def _current_executors(self) -> tuple[Executor, ...]:
@@ -103,7 +104,7 @@ class TaskPlacement:
     def _assign(self) -> None:
         tasks = [(name, task) for name, count in self._tasks.items() for task in range(count)]
         before = self._assignment
-        self._assignment = assign(tasks, self._executors, before, self._hosts)
+        self._assignment = assign_tasks(tasks, self._executors, before, self._hosts)
         for task, owner in self._assignment.items():
             self._hosts[task] = self._hosts.get(task, frozenset()) | {owner.host}
         _report_moves(tasks, before, self._assignment)

@@ -34,21 +34,30 @@ from headwater_spark.driver.processor_expansion.held_queries import (
     all_held,
 )
 from headwater_spark.driver.processor_expansion.warm_up import WarmUp, WarmUpJobs, is_behind
-from headwater_spark.driver.processor_move import attempts
 from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input
-from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
+from headwater_spark.driver.processor_move.entry_copy import EntryCopy, report_no_progress
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.driver.processor_move.problems import kafka_failed
-from headwater_spark.driver.processor_move.state_move import StateMove, open_application
-from headwater_spark.driver.queries.known_commits import Commits
+from headwater_spark.driver.processor_move.state_move import (
+    ExpandedElsewhereError,
+    OtherAttemptError,
+    StateMove,
+    announce_attempt,
+    check_attempt,
+    describe_failure,
+    expanded_elsewhere,
+    has_other_attempt,
+    open_application,
+    pause_seconds,
+)
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.driver.topics.present_processors import with_processors
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.settings import acceptable_recovery_lag
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import can_delete_later
 from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.interpreter import cheap_collections, short_switch_interval
@@ -127,7 +136,7 @@ class ProcessorExpansion:
                 if not any(decode_mark(each.text) for each in observed.values()):
                     return False
                 _log.warning("completing an expansion of processors", target=target)
-                StateMove(move, cluster, observed, unreported).run()
+                StateMove(move, cluster, observed, report_no_progress).run()
                 self._topics.use_processors(target)
                 return True
         except KafkaException as error:
@@ -157,16 +166,16 @@ class ProcessorExpansion:
                 return
             except _InputGrownError:
                 _log.warning("expansion of processors begins again: partitions were added", target=target)
-            except attempts.ExpandedElsewhereError as error:
+            except ExpandedElsewhereError as error:
                 self._on_errors(error.problems)
                 return
             except ProblemsError as error:
                 stopping.wait(self._status.note_failure(error.problems))
-            except (attempts.OtherAttemptError, KafkaException) as error:
-                failure = attempts.describe_failure(self._topics.document.application.id, error)
+            except (OtherAttemptError, KafkaException) as error:
+                failure = describe_failure(self._topics.document.application.id, error)
                 stopping.wait(self._status.note_failure([failure]))
-                if attempts.has_other_attempt(error):
-                    stopping.wait(attempts.pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
+                if has_other_attempt(error):
+                    stopping.wait(pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
 
     def _expand(self, target: int) -> None:
         _log.info("expansion of processors", target=target, phase=self.status.phase.value)
@@ -222,7 +231,7 @@ class ProcessorExpansion:
     def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
         """Announce the expansion, again at each start: from here on, it is not canceled."""
         with self._layout_changes:
-            attempts.announce_attempt(move, cluster)
+            announce_attempt(move, cluster)
             self._topics.target_processors = move.after
 
     def _warm_up(self, move: Move, programs: Sequence[SubtopologyProgram]) -> WarmUp:
@@ -255,9 +264,9 @@ class ProcessorExpansion:
         before: int | None = None
         waiting = UnprocessedRecords(move, cluster, self._status.note_delay)
         # Before the producer is opened, too: it would fence the other client for nothing.
-        attempts.check_attempt(move, cluster)
+        check_attempt(move, cluster)
         with cluster.producer(move.producer_name) as producer:
-            attempts.check_attempt(move, cluster)
+            check_attempt(move, cluster)
             while True:
                 copy.advance(producer)
                 remaining = copy.remaining()
@@ -290,7 +299,7 @@ class ProcessorExpansion:
                 if found := check.problems(observed):
                     self._status.begin(ExpansionPhase.CATCH_UP, found)
                     return False
-                first = partial(StateMove(move, cluster, observed, unreported, copy).run, producer)
+                first = partial(StateMove(move, cluster, observed, report_no_progress, copy).run, producer)
                 self._move(first, move, cluster)
                 self._topics.use_processors(move.after)
                 committed = self._use_layout(move, cluster)
@@ -323,7 +332,7 @@ class ProcessorExpansion:
             # What a failed one has copied may not be committed: the next one copies again.
             if not executions:
                 observed = cluster.committed(move.partitions, stable=False)
-                executions.append(StateMove(move, cluster, observed, unreported).run)
+                executions.append(StateMove(move, cluster, observed, report_no_progress).run)
             executions.pop()()
 
         self._repeat(execute, move)
@@ -362,7 +371,7 @@ class ProcessorExpansion:
         with open_application(document, self._connection, self._programs) as (state, cluster, _):
             found = state.move()
             if found is None and self._topics.target_processors is not None:
-                raise attempts.expanded_elsewhere(application.id)
+                raise expanded_elsewhere(application.id)
             if found is None:
                 raise ProblemsError([problems.already_expanded(application.id, target)])
             move = attrs.evolve(

@@ -18,10 +18,10 @@ import attrs
 
 from headwater.model.problems import Problem
 from headwater_spark.driver.processor_expansion import problems
-from headwater_spark.driver.processor_move.checks import unprocessed
+from headwater_spark.driver.processor_move.checks import count_unprocessed
 from headwater_spark.driver.processor_move.entry_copy import MoveCluster
 from headwater_spark.driver.processor_move.moves import Move
-from headwater_spark.driver.queries.known_commits import Commits
+from headwater_spark.engine.records import Commits
 
 _HOLD_SECONDS = 1.0
 """How often a wait for a batch checks whether the application stops."""
@@ -161,7 +161,7 @@ class UnprocessedRecords:
 
     def are_few(self) -> bool:
         """Return whether the cut may begin; raises `KafkaException`."""
-        if unprocessed(self._move, self._cluster) <= _MOST_UNPROCESSED:
+        if count_unprocessed(self._move, self._cluster) <= _MOST_UNPROCESSED:
             return True
         if self._since is None:
             self._since = time.monotonic()

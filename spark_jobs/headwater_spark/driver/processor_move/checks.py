@@ -169,7 +169,7 @@ class InputCheck:
         return [problem for each, (at, problem) in self._wrong.items() if at >= offsets.get(each, 0)]
 
 
-def unprocessed(move: Move, cluster: MoveCluster) -> int:
+def count_unprocessed(move: Move, cluster: MoveCluster) -> int:
     """Return the number of records that were not processed yet."""
     committed = cluster.committed(move.partitions)
     bounds = cluster.bounds(committed)

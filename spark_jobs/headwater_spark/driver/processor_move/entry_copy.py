@@ -12,11 +12,10 @@ from typing import Any, Generic, Protocol, TypeVar
 from zlib import crc32
 
 from headwater_spark.driver.processor_move.moves import Committed, Move
-from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, OffsetRanges, Offsets, OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.scaling.transfers import entry_owners
 from headwater_spark.worker.partition_reader import RecordChunk
-from headwater_spark.worker.transaction import Commits
 
 _Value = TypeVar("_Value")
 _HASHES = 2**32
@@ -29,7 +28,7 @@ _MAX_TOMBSTONES = 100_000
 _MAX_KEYS_IN_MEMORY = 1_000_000
 
 
-def unreported(_what: str, _done: int, _total: int) -> None:
+def report_no_progress(_what: str, _done: int, _total: int) -> None:
     """Report nothing."""
 
 
@@ -43,7 +42,7 @@ class MoveProducer(Protocol):
 class Follower(Protocol):
     """Reads several partitions at the same time, and later what is newer (`PartitionFollower`)."""
 
-    def read(self, starts: Mapping[TopicPartition, int]) -> Iterator[tuple[TopicPartition, RecordChunk]]:
+    def read(self, starts: Offsets) -> Iterator[tuple[TopicPartition, RecordChunk]]:
         """Yield the committed records from `starts` up to the present ends at least."""
         ...
 
@@ -56,11 +55,11 @@ class MoveCluster(Protocol):
     ) -> Mapping[TopicPartition, Committed]:
         """Return what is committed; with `stable`, wait for the end of transactions that commit offsets.
 
-        That of a client that was killed ends when its producer is opened here.
+        The transaction of a killed client ends when its producer is opened here.
         """
         ...
 
-    def bounds(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
+    def bounds(self, partitions: Iterable[TopicPartition]) -> OffsetRanges:
         """Return partition → its first offset, and the one after the last committed record."""
         ...
 
@@ -177,7 +176,7 @@ class EntryCopy:
             self._delete_by_reading(records, list(self._move.sources), _has_moved)
         else:
             for (topic, partition), times in self._moved.items():
-                records.send(tombstones(topic, partition, times))
+                records.send(create_tombstones(topic, partition, times))
         records.commit()
 
     def _copies(self, store: MovedStore, processor: int, chunk: RecordChunk) -> Iterator[OutputRecord]:
@@ -226,7 +225,7 @@ class EntryCopy:
                             times.pop(key, None)
                     times = sent_if_many(records, topic, partition, times)
                     records.commit_if_due()
-                records.send(tombstones(topic, partition, times))
+                records.send(create_tombstones(topic, partition, times))
         records.commit()
 
     def _delete_by_reading(
@@ -251,7 +250,7 @@ class EntryCopy:
                 records.commit_if_due()
                 done += len(chunk)
                 self._report("deleting copied entries", done, total)
-            records.send(tombstones(store.changelog, processor, times))
+            records.send(create_tombstones(store.changelog, processor, times))
 
 
 def _has_moved(before: int, processor: int, after: int) -> bool:
@@ -259,7 +258,7 @@ def _has_moved(before: int, processor: int, after: int) -> bool:
     return before == processor != after
 
 
-def tombstones(topic: str, partition: int, times: Mapping[bytes, int]) -> Iterator[OutputRecord]:
+def create_tombstones(topic: str, partition: int, times: Mapping[bytes, int]) -> Iterator[OutputRecord]:
     return ((topic, partition, key, None, at, ()) for key, at in times.items())
 
 
@@ -269,7 +268,7 @@ def sent_if_many(
     """Send tombstones if there are many; return what remains. Later entries of their keys get another one."""
     if len(times) < _MAX_TOMBSTONES:
         return times
-    records.send(tombstones(topic, partition, times))
+    records.send(create_tombstones(topic, partition, times))
     return {}
 
 

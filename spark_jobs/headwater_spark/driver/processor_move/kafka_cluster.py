@@ -22,7 +22,7 @@ from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.processor_move.problems import kafka_failed
 from headwater_spark.engine.columns import OutputColumns
 from headwater_spark.engine.partitioners.static import TaskMigrated
-from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, OffsetRanges, OutputRecord, TopicPartition
 from headwater_spark.worker import clients
 from headwater_spark.worker.partition_reader import (
     OffsetRange,
@@ -30,7 +30,7 @@ from headwater_spark.worker.partition_reader import (
     PartitionReader,
     RecordChunk,
 )
-from headwater_spark.worker.transaction import Commits, TransactionalProducer
+from headwater_spark.worker.transaction import TransactionalProducer
 
 _EXPANSION_SECONDS = 60.0
 _VISIBLE_SECONDS = 10.0
@@ -69,9 +69,11 @@ class KafkaMoveCluster:
         self._failed = failed
         self._connection = connection
         self._application = application
-        self._consumer = clients.consumer(connection, application)
+        self._consumer = clients.create_consumer(connection, application)
         self._reader = self._new_reader()
-        self._unstable = clients.consumer(connection, application, {"isolation.level": "read_uncommitted"})
+        self._unstable = clients.create_consumer(
+            connection, application, {"isolation.level": "read_uncommitted"}
+        )
         self._prepared: dict[str, TransactionalProducer] = {}
         self._followers: list[PartitionFollower] = []
         self._topic: str | None = None
@@ -81,7 +83,8 @@ class KafkaMoveCluster:
         self, partitions: Iterable[TopicPartition], *, stable: bool = True
     ) -> Mapping[TopicPartition, Committed]:
         return _read_committed(
-            self._application, clients.committed(self._consumer if stable else self._unstable, partitions)
+            self._application,
+            clients.read_committed(self._consumer if stable else self._unstable, partitions),
         )
 
     def committed_after_stop(
@@ -95,22 +98,22 @@ class KafkaMoveCluster:
         requested = list(partitions)
         try:
             return _read_committed(
-                self._application, clients.committed(self._consumer, requested, _COMPLETION_SECONDS)
+                self._application, clients.read_committed(self._consumer, requested, _COMPLETION_SECONDS)
             )
         except KafkaException as error:
             if not clients.is_timed_out(error):
                 raise
             return self.committed(requested, stable=False)
 
-    def bounds(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
-        found = clients.bounds(self._consumer, partitions)
+    def bounds(self, partitions: Iterable[TopicPartition]) -> OffsetRanges:
+        found = clients.read_bounds(self._consumer, partitions)
         self._topic = next((topic for topic, _ in found), self._topic)
         return found
 
     def open_transactions(self, partitions: Iterable[TopicPartition]) -> Sequence[TopicPartition]:
         requested = list(partitions)
         committed, written = (
-            clients.bounds(consumer, requested) for consumer in (self._consumer, self._unstable)
+            clients.read_bounds(consumer, requested) for consumer in (self._consumer, self._unstable)
         )
         return [each for each in requested if committed[each][1] < written[each][1]]
 

@@ -10,13 +10,12 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 
-from headwater_spark.driver.input.step_planner import Offsets
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.batch_steps import BatchSteps
-from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
+from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_runner import BatchStoppedError, TaskRunner
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, Offsets, TopicPartition
 
 _POLL_SECONDS = 0.05
 _REPAIR_SECONDS = 5.0
@@ -75,6 +74,28 @@ class BatchProcessor:
         self._steps.use_new_consumer_group()
         self._begin_at(positions, overtaken)
         self._runner.function.commits.learn(committed)
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        """Process and commit a batch.
+
+        Every task processes its part, then the first failure is raised. When the batch is repeated, tasks
+        skip the records that they have committed.
+
+        Raises:
+            TaskMigrated: A record's partition does not exist yet.
+            PoisonRecordError: A record cannot be processed, and the exception handlers fail.
+            BatchStoppedError: The query is being stopped.
+        """
+        self._batch = batch
+        is_complete = is_rest = False
+        while not is_complete:
+            while not self._may_begin.wait(_POLL_SECONDS) and not self._stopping.is_set():
+                pass
+            with self._running:
+                if self._stopping.is_set():
+                    raise BatchStoppedError
+                is_complete = self._steps.process(rows, batch, is_rest=is_rest)
+            is_rest = True
 
     def stop(self) -> None:
         """End the running batch before its next step; process no other one."""
@@ -160,25 +181,3 @@ class BatchProcessor:
     def _begin_at(self, positions: Offsets, overtaken: Offsets = MappingProxyType({})) -> None:
         self._runner.begin_at(positions, overtaken)
         self._steps.begin_at(positions)
-
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        """Process and commit a batch.
-
-        Every task processes its part, then the first failure is raised. When the batch is repeated, tasks
-        skip the records that they have committed.
-
-        Raises:
-            TaskMigrated: A record's partition does not exist yet.
-            PoisonRecordError: A record cannot be processed, and the exception handlers fail.
-            BatchStoppedError: The query is being stopped.
-        """
-        self._batch = batch
-        is_complete = is_rest = False
-        while not is_complete:
-            while not self._may_begin.wait(_POLL_SECONDS) and not self._stopping.is_set():
-                pass
-            with self._running:
-                if self._stopping.is_set():
-                    raise BatchStoppedError
-                is_complete = self._steps.process(rows, batch, is_rest=is_rest)
-            is_rest = True

@@ -14,10 +14,11 @@ import attrs
 from pyspark.sql import DataFrame
 
 from headwater_spark.driver.input.expansion import InputExpansion
-from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
+from headwater_spark.driver.input.step_planner import StepPlanner
 from headwater_spark.driver.queries.row_distribution import InputRows, select_task_rows
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_runner import BatchStoppedError, TaskRunner
+from headwater_spark.engine.records import OffsetRanges, Offsets
 from headwater_spark.spark_internals.input_partitions import InputRanges
 
 _TICK_MS = 1000

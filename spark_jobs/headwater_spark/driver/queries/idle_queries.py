@@ -11,10 +11,10 @@ from confluent_kafka import KafkaException
 
 from headwater.kafka import Connection
 from headwater_spark.driver.input.watch import InputWatch
-from headwater_spark.driver.offsets import GroupOffsets, Offsets
+from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.states import ClientState
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Offsets, TopicPartition
 from headwater_spark.spark_internals.input_signals import InputSignal, InputSignals
 from headwater_spark.worker import clients
 
@@ -52,7 +52,9 @@ def create_input_watch(connection: Connection, group: str, *, exactly_once: bool
     """Return a watch of the records that Spark sees; it has no queries."""
     isolation = "read_committed" if exactly_once else "read_uncommitted"
     return InputWatch(
-        lambda settings: clients.consumer(connection, group, {**settings, "isolation.level": isolation})
+        lambda settings: clients.create_consumer(
+            connection, group, {**settings, "isolation.level": isolation}
+        )
     )
 
 

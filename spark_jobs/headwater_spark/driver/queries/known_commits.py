@@ -18,7 +18,7 @@ from headwater.model.offset_metadata import LINEAGE_KEY, decode
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.offsets import GroupOffsets
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.worker.messages import BatchResult
 from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
 
@@ -27,7 +27,6 @@ _CHECK_SECONDS = 5.0
 
 Commit = tuple[int, str]
 """An offset and its metadata."""
-Commits = Mapping[TopicPartition, Commit]
 
 
 class KnownCommits:

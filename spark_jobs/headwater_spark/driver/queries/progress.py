@@ -19,7 +19,7 @@ from headwater_spark.driver.queries.stall import (
     waits_for_jvm,
 )
 from headwater_spark.driver.states import QueryState
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Offsets
 from headwater_spark.worker.messages import BatchResult
 from headwater_spark.worker.task_activity import TaskActivity
 
@@ -76,7 +76,7 @@ class Progress:
             progress.read += read
             progress.recent.append((time.monotonic(), read))
 
-    def begin_batch(self, query: str, number: int, end_offsets: Mapping[TopicPartition, int]) -> None:
+    def begin_batch(self, query: str, number: int, end_offsets: Offsets) -> None:
         """Record that a batch runs; `end_offsets` are those after it, empty if unknown."""
         with self._lock:
             progress = self._queries.setdefault(query, _QueryProgress())
@@ -117,7 +117,7 @@ class Progress:
             if (progress := self._queries.get(query)) is not None and progress.next_read_to:
                 progress.read_to = progress.next_read_to
 
-    def set_read_to(self, query: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def set_read_to(self, query: str, offsets: Offsets) -> None:
         """Record up to where Spark has read, where the checkpoint cannot be read."""
         with self._lock:
             self._queries.setdefault(query, _QueryProgress()).read_to = offsets
@@ -131,7 +131,7 @@ class Progress:
         with self._lock:
             return self._queries.get(query, _QueryProgress()).running
 
-    def read_to(self, query: str) -> Mapping[TopicPartition, int]:
+    def read_to(self, query: str) -> Offsets:
         """Return the offsets after the last finished batch; partitions where they are unknown are missing."""
         with self._lock:
             return self._queries.get(query, _QueryProgress()).read_to
@@ -178,8 +178,8 @@ class _QueryProgress:
     stream_time: int = -1
     batches: int = 0
     running: RunningBatch | None = None
-    next_read_to: Mapping[TopicPartition, int] = attrs.field(factory=dict)
-    read_to: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+    next_read_to: Offsets = attrs.field(factory=dict)
+    read_to: Offsets = attrs.field(factory=dict)
     recent: deque[tuple[float, int]] = attrs.field(factory=deque)
 
     def rate(self, now: float) -> float:

@@ -18,12 +18,11 @@ from headwater_spark.driver.failures import Failure, failed_thread, query_failed
 from headwater_spark.driver.input.sources import Checkpoint, read_stream, with_ticks
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.batch import BatchProcessor
-from headwater_spark.driver.queries.known_commits import Commits
 from headwater_spark.driver.queries.row_distribution import select_task_rows
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_runner import BatchStoppedError
 from headwater_spark.driver.states import QueryState
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, Offsets, TopicPartition
 from headwater_spark.spark_internals.input_signals import InputSignal
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class SubtopologyQuery:
         return progress["sources"][0]["endOffset"] if progress else None
 
     @property
-    def read_to(self) -> Mapping[TopicPartition, int]:
+    def read_to(self) -> Offsets:
         """Topic partition → offset after the last batch, as Spark reports it."""
         ends: dict[TopicPartition, int] = {}
         for source in (self.progress or {"sources": ()})["sources"]:

@@ -14,17 +14,17 @@ from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from headwater_spark.driver.input.record_sizes import RecordSampler, RecordSizes
 from headwater_spark.driver.input.rounds import RepartitionRounds
-from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets, read_ranges, tick
-from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
+from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets, create_tick, read_ranges
+from headwater_spark.driver.input.step_planner import StepPlanner
 from headwater_spark.driver.layout import Layout
-from headwater_spark.driver.offsets import GroupOffsets, Offsets
+from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.placement.task_placement import TaskPlacement
-from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
+from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
 from headwater_spark.engine.program.settings import max_task_idle_ms
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, OffsetRanges, Offsets, TopicPartition
 from headwater_spark.worker import clients
 from headwater_spark.worker.state_proof import PROOF_SECONDS
 
@@ -171,7 +171,7 @@ class QueryInput:
 
     def read_tick(self) -> DataFrame:
         """Return the row that advances the wall-clock time."""
-        return tick(self.services.spark)
+        return create_tick(self.services.spark)
 
     def create_step_planner(self) -> StepPlanner:
         """Return the planner of the steps of large batches."""

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from headwater_spark.driver.input.sources import ROW_SCHEMA, task_ticks
-from headwater_spark.driver.input.step_planner import OffsetRanges
 from headwater_spark.driver.placement.task_placement import PlacedTasks
 from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.driver.queries.specs import QuerySpec
+from headwater_spark.engine.records import OffsetRanges
 from headwater_spark.spark_internals.input_partitions import RowGroups
 from headwater_spark.spark_internals.packing import Evaluation, RecordPacking
 from headwater_spark.worker.messages import BatchRequest

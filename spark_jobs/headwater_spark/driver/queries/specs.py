@@ -12,9 +12,7 @@ import attrs
 import structlog
 
 from headwater_spark.driver.failures import Failure
-from headwater_spark.driver.input.step_planner import OffsetRanges
 from headwater_spark.driver.layout import Layout, Programs
-from headwater_spark.driver.offsets import Offsets
 from headwater_spark.driver.placement.task_placement import PlacedTasks
 from headwater_spark.driver.queries.progress import Progress
 from headwater_spark.driver.queries.query_input import QueryInput, QueryServices
@@ -22,6 +20,7 @@ from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.threads.stream_threads import TakenThreads
 from headwater_spark.driver.topics.topic_check import TopicCheck
 from headwater_spark.engine.program import SubtopologyProgram
+from headwater_spark.engine.records import OffsetRanges, Offsets
 from headwater_spark.engine.wiring import ignores_values
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 
@@ -100,7 +99,7 @@ class QueryBatches:
     def place_tasks(self, tasks: int) -> PlacedTasks | None:
         """Return where the tasks of the batch run; None: wherever Spark has a free core."""
         placement = self._services.placement
-        return None if placement is None else placement.of(self.subtopology, tasks)
+        return None if placement is None else placement.locate_tasks(self.subtopology, tasks)
 
     def await_round(self, ends: Offsets) -> OffsetRanges:
         """Return the offset ranges that a batch up to `ends` reads in addition, to complete rounds."""

@@ -19,7 +19,7 @@ from headwater.model.offset_metadata import StateVersion
 from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.states import THREAD_NOTE
 from headwater_spark.engine.partitioners.static import TaskMigrated
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Offsets
 from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.spark_internals.python_tasks import (
     BATCH_PROPERTY,
@@ -39,7 +39,6 @@ _END_OFFSETS_KEY = "headwater.ends"
 _VERSIONS_KEY = "headwater.versions"
 _THREADS_KEY = "headwater.threads"
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-EndOffsets = Mapping[TopicPartition, int]
 Versions = Mapping[int, StateVersion]
 
 
@@ -171,7 +170,7 @@ def encode_end_offsets(request: BatchRequest, batch: int) -> str:
     return json.dumps([request.application, request.subtopology, batch, ends])
 
 
-def decode_end_offsets(text: str | None, request: BatchRequest, batch: str | None) -> EndOffsets:
+def decode_end_offsets(text: str | None, request: BatchRequest, batch: str | None) -> Offsets:
     """Return the end offsets, or none if they belong to another batch.
 
     Without them the committed offsets may lie before transaction markers, which only affects the lag.

@@ -26,8 +26,8 @@ from headwater_spark.driver.processor_move.entry_copy import (
     MoveProducer,
     Report,
     Transactions,
+    create_tombstones,
     sent_if_many,
-    tombstones,
 )
 from headwater_spark.driver.reshard.entry_totals import (
     EntryColumns,
@@ -39,10 +39,9 @@ from headwater_spark.driver.reshard.entry_totals import (
     summed_totals,
 )
 from headwater_spark.engine.columns import OutputColumns, TopicColumns
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.engine.scaling.transfers import NO_OWNER, Transfer
 from headwater_spark.worker.partition_reader import RecordChunk
-from headwater_spark.worker.transaction import Commits
 
 _MAX_KEYS_IN_MEMORY = 1_000_000
 _MAX_HASHES_IN_MEMORY = 16_000_000
@@ -352,7 +351,7 @@ class EntryMove:
         self, records: Transactions, topic: str, partition: int, times: Mapping[bytes, int]
     ) -> None:
         """Write a tombstone for each key."""
-        written, done = tombstones(topic, partition, times), 0
+        written, done = create_tombstones(topic, partition, times), 0
         while part := list(islice(written, _TOMBSTONES_AT_ONCE)):
             _, _, keys, values, at, headers = zip(*part, strict=True)
             records.send(OutputColumns([TopicColumns(topic, [(keys, values, at, headers)], partition)]))

@@ -14,7 +14,7 @@ from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata,
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_totals import DIGEST_VERSION, EntryTotals
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS
-from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.records import Commits, Offsets, TopicPartition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
 
 _PHASE = "headwater.reshard.phase"
@@ -59,7 +59,7 @@ class Journal:
     """
 
     counts: Mapping[str, tuple[int, int]]
-    ends: Mapping[TopicPartition, int]
+    ends: Offsets
     phases: Mapping[str, Phase]
     totals: Mapping[str, tuple[EntryTotals, ...]] = attrs.field(factory=dict)
     layouts: Mapping[str, str] = attrs.field(factory=dict)
@@ -77,7 +77,7 @@ class Journal:
         """The topic whose first partition has what belongs to all topics."""
         return min(self.phases)
 
-    def commits(self, topic: str) -> Mapping[TopicPartition, tuple[int, str]]:
+    def commits(self, topic: str) -> Commits:
         """Return what to commit for the partitions of a topic."""
         before, after = self.counts.get(topic, (0, 0))
         totals = self.totals.get(topic, ())
@@ -91,12 +91,12 @@ class Journal:
         }
 
     @property
-    def all_commits(self) -> Mapping[TopicPartition, tuple[int, str]]:
+    def all_commits(self) -> Commits:
         """What to commit for the partitions of all topics."""
         return {each: commit for topic in self.phases for each, commit in self.commits(topic).items()}
 
     @property
-    def removal(self) -> Mapping[TopicPartition, tuple[int, str]]:
+    def removal(self) -> Commits:
         """What to commit to remove the journal; brokers forget these offsets later."""
         return {partition: (offset, "") for partition, (offset, _) in self.all_commits.items()}
 

@@ -133,7 +133,7 @@ def worker_names(application: str, number: int) -> Sequence[str]:
 
 def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tuple[Problem, ...]]:
     """Return the reshard for `request.compiled`, which has the new counts, and all that prevents it."""
-    planner = _Planner(request, find_layout)
+    planner = _ReshardPlanner(request, find_layout)
     found = tuple(planner.problems())
     parts = [] if found else [planner.part(part) for part in planner.stateful()]
     wrong = [problem for _, _, each in parts for problem in each]
@@ -150,7 +150,9 @@ def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tu
     return reshard, (*found, *wrong)
 
 
-class _Planner:
+class _ReshardPlanner:
+    """What a request means for one application: its problems, inputs and state to move."""
+
     def __init__(self, request: Request, find_layout: FindLayout) -> None:
         self._request = request
         self._find_layout = find_layout

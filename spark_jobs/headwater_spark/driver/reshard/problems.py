@@ -275,7 +275,7 @@ def kafka_failed(application: str, reason: str) -> Problem:
     )
 
 
-def interrupted(application: str) -> Problem:
+def reshard_interrupted(application: str) -> Problem:
     """Return the problem of a reshard that a signal has interrupted after it had begun."""
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE,

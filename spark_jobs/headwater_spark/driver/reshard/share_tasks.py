@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headwater.kafka import Connection
 from headwater.model.problems import Problem, ProblemsError
-from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.entry_move import EntryMove, Share
@@ -101,7 +101,7 @@ class CheckPass:
 
     def execute(self, share: Share) -> Sequence[Problem]:
         with _open_cluster(self.connection, self.reshard.application) as cluster:
-            return check_entries(self.reshard, cluster, unreported, share)
+            return check_entries(self.reshard, cluster, report_no_progress, share)
 
 
 @attrs.frozen(kw_only=True)
@@ -130,7 +130,13 @@ class MovePass:
         with _open_cluster(self.connection, self.application) as cluster:
             await_partitions(cluster, self.transfer.target, self.transfer.after)
             move = EntryMove(
-                self.transfer, cluster, self.ends, self.limit, unreported, share=share, executes_all=False
+                self.transfer,
+                cluster,
+                self.ends,
+                self.limit,
+                report_no_progress,
+                share=share,
+                executes_all=False,
             )
             if not self.writes:
                 return move.find_totals()

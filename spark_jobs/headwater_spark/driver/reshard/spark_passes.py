@@ -15,7 +15,7 @@ from attrs.validators import ge, le
 
 from headwater.kafka import Connection
 from headwater.model.problems import Problem
-from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report, unreported
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report, report_no_progress
 from headwater_spark.driver.reshard.entry_move import Share
 from headwater_spark.driver.reshard.entry_passes import (
     EntryPasses,
@@ -65,7 +65,7 @@ class SparkPasses:
     _application: str
     writers: int = attrs.field(validator=[ge(1), le(MOST_WRITERS)])
     _run_job: RunJob
-    _report: Report = unreported
+    _report: Report = report_no_progress
 
     def check_entries(self, reshard: Reshard) -> Sequence[Problem]:
         transfers = tuple(map(sent_transfer, reshard.transfers))

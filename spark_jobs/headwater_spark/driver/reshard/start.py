@@ -45,14 +45,14 @@ from headwater_spark.driver.reshard.entry_passes import OwnProcess, PassExecutor
 from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Journal
-from headwater_spark.driver.reshard.permissions import (
+from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_reshard
+from headwater_spark.driver.reshard.request_failures import (
     TopicOperations,
     denied_on_group,
     denied_on_topics,
+    kafka_problem,
     read_topic_operations,
 )
-from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_reshard
-from headwater_spark.driver.reshard.request_failures import kafka_problem
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
@@ -127,7 +127,7 @@ def reshard_application(
     except KeyboardInterrupt as error:
         if not run.has_begun:
             raise
-        raise ProblemsError([problems.interrupted(application)]) from error
+        raise ProblemsError([problems.reshard_interrupted(application)]) from error
 
 
 @attrs.define

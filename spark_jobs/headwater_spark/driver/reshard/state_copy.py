@@ -42,13 +42,13 @@ from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.entry_totals import check_totals
 from headwater_spark.driver.reshard.execution import expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.permissions import (
+from headwater_spark.driver.reshard.request_failures import (
+    copy_request_failed,
     denied_on_group,
     denied_on_topics,
     read_topic_operations,
 )
-from headwater_spark.driver.reshard.request_failures import copy_request_failed
-from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.records import OffsetRanges, OutputRecord, TopicPartition
 from headwater_spark.worker.interpreter import cheap_collections
 
 _MAX_RECORDS = 200_000
@@ -332,7 +332,7 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
             )
 
 
-def has_deleted_records(bounds: Mapping[TopicPartition, tuple[int, int]]) -> bool:
+def has_deleted_records(bounds: OffsetRanges) -> bool:
     """Return whether records of a repartition topic were deleted: an application has processed them."""
     return any(first > 0 for first, _ in bounds.values())
 

@@ -12,7 +12,7 @@ from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.input_changes import InputChange
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.engine.partitioners.hashing import default_partition
-from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.engine.records import Commits, InputRecord, OffsetRanges, OutputRecord, TopicPartition
 from headwater_spark.engine.serdes.internal_topics import (
     left_key_of,
     named_partition,
@@ -41,7 +41,7 @@ class UnprocessedRecords:
     _reshard: Reshard
     _cluster: ReshardCluster
     _committed: Mapping[TopicPartition, Committed]
-    _bounds: Mapping[TopicPartition, tuple[int, int]] = attrs.field(init=False)
+    _bounds: OffsetRanges = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._bounds = self._cluster.bounds(self._reshard.input_partitions)
@@ -85,7 +85,7 @@ class UnprocessedRecords:
                     target = record[1] if record[4] is None else next(remaining)
                     yield self._moved(change, record, target)
 
-    def commits(self, *, added: bool) -> Mapping[TopicPartition, tuple[int, str]]:
+    def commits(self, *, added: bool) -> Commits:
         """Return the offsets to commit: of all partitions that exist, or of source partitions without one.
 
         Without a committed offset, `auto.offset.reset` would decide where an added partition is read. Topics

@@ -77,7 +77,7 @@ def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: AN
     """
     with runtime_installed():
         from headwater_spark.driver.run.options import RunOptions  # noqa: PLC0415 - imports PySpark
-        from headwater_spark.driver.run.start import start  # noqa: PLC0415 - imports PySpark
+        from headwater_spark.driver.run.start import start_application  # noqa: PLC0415 - imports PySpark
     fields = {
         "file": options["document"],
         "connection": options["cluster"].connection(),
@@ -94,4 +94,4 @@ def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: AN
         "until_idle": options["until_idle"],
         "policy_files": options["policy_files"],
     }
-    return 0 if start(RunOptions(**fields | more)) else 1
+    return 0 if start_application(RunOptions(**fields | more)) else 1

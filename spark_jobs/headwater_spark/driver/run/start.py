@@ -26,7 +26,7 @@ from headwater_spark.driver.threads.stream_threads import configured_client_id
 _log = structlog.get_logger(__name__)
 
 
-def start(options: RunOptions) -> bool:
+def start_application(options: RunOptions) -> bool:
     """Run an application until it is stopped; return whether it ended without an error.
 
     Raises `ProblemsError` if it cannot start, or stopped because of an error; `click.ClickException` where a

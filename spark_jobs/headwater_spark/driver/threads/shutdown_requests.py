@@ -48,7 +48,7 @@ class ShutdownRequests:
         if not self._is_possible:
             return
         self._topics = tuple(sorted(topics))
-        self._consumer = clients.consumer(self._connection, shutdown_group(self._application))
+        self._consumer = clients.create_consumer(self._connection, shutdown_group(self._application))
         try:
             self._known = self._read(self._consumer)
         except KafkaException as error:
@@ -93,7 +93,7 @@ class ShutdownRequests:
 
     def _read(self, consumer: Consumer, seconds: float = clients.REQUEST_SECONDS) -> Mapping[str, str]:
         """Return topic → the latest request."""
-        found = clients.committed(consumer, [(topic, 0) for topic in self._topics], seconds)
+        found = clients.read_committed(consumer, [(topic, 0) for topic in self._topics], seconds)
         return {each.topic: each.metadata or "" for each in found}
 
     def _unreadable(self, found: str) -> Problem:

@@ -75,7 +75,7 @@ def to_whole(value: Value) -> Value:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def narrower(name: str, bits: int) -> Callable[[Value], Value]:
+def narrower_cast(name: str, bits: int) -> Callable[[Value], Value]:
     """Return the cast to INT, SMALLINT or TINYINT."""
     limit = 1 << (bits - 1)
 
@@ -177,9 +177,9 @@ def _no_cast(value: Value, to: str) -> Value:
 CASTS: Mapping[str, Callable[[Value], Value]] = {
     "TEXT": to_text,
     "BIGINT": to_whole,
-    "INT": narrower("INT", 32),
-    "SMALLINT": narrower("SMALLINT", 16),
-    "TINYINT": narrower("TINYINT", 8),
+    "INT": narrower_cast("INT", 32),
+    "SMALLINT": narrower_cast("SMALLINT", 16),
+    "TINYINT": narrower_cast("TINYINT", 8),
     "DOUBLE": to_double,
     "FLOAT": to_double,
     "BOOLEAN": to_boolean,

@@ -62,7 +62,7 @@ class _Expressions(Spark):
 _DIALECT = _Expressions()
 
 
-def parse(text: str) -> exp.Expr:
+def parse_expression(text: str) -> exp.Expr:
     """Return the syntax tree of one expression.
 
     Raises:
@@ -85,7 +85,7 @@ def parse(text: str) -> exp.Expr:
     return trees[0]
 
 
-def position(node: exp.Expr) -> tuple[int, int]:
+def find_position(node: exp.Expr) -> tuple[int, int]:
     """Return line and column of the start of a node, as far as sqlglot knows them."""
     for each in node.walk():
         if "line" in each.meta:
@@ -142,12 +142,12 @@ def _too_much(found: str, expected: str) -> ExpressionError:
     )
 
 
-def shortened(text: str, longest: int = 60) -> str:
+def shorten_text(text: str, longest: int = 60) -> str:
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def _show_text(text: str) -> str:
-    return shortened(text.strip())
+    return shorten_text(text.strip())
 
 
 class Generator:
@@ -174,7 +174,7 @@ class Generator:
         return self.fault(node, f"`{_head(node)}` is not supported")
 
     def fault(self, node: exp.Expr, summary: str, expected: str = "", fix: str = "") -> str:
-        line, column = position(node)
+        line, column = find_position(node)
         fault = Fault(summary, _quote_node(node), line=line, column=column)
         if expected:
             fault = Fault(
@@ -253,7 +253,7 @@ def _quote_node(node: exp.Expr) -> str:
         text = node.sql(dialect="spark")
     except (ValueError, RecursionError):
         text = type(node).__name__
-    return shortened(text)
+    return shorten_text(text)
 
 
 _METADATA = {"topic": 0, "partition": 1, "offset": 2, "timestamp": 3, "headers": 6}
@@ -290,7 +290,7 @@ def compile_expression(text: str, names: Sequence[str], types: Mapping[str, str]
     Raises:
         ExpressionError: The expression is not valid; the error has all faults.
     """
-    tree = parse(text)
+    tree = parse_expression(text)
     variables = {name: f"v{position}" for position, name in enumerate(names)}
     metadata = {name: f"a{at}" for name, at in _METADATA.items() if name not in variables}
     scope = variables | metadata

@@ -139,7 +139,7 @@ def _null_test(*, negated: bool) -> Form:
 # lambdas
 
 
-def transform(members: Value, function: Callable[..., Value]) -> Value:
+def transform_members(members: Value, function: Callable[..., Value]) -> Value:
     return [function(member) for member in array(members, "transform")]
 
 
@@ -147,16 +147,16 @@ def transform_indexed(members: Value, function: Callable[..., Value]) -> Value:
     return [function(member, index) for index, member in enumerate(array(members, "transform"))]
 
 
-def filtered(members: Value, function: Callable[..., Value]) -> Value:
+def filter_members(members: Value, function: Callable[..., Value]) -> Value:
     return [member for member in array(members, "filter") if truth(function(member)) is True]
 
 
-def filtered_indexed(members: Value, function: Callable[..., Value]) -> Value:
+def filter_indexed(members: Value, function: Callable[..., Value]) -> Value:
     kept = enumerate(array(members, "filter"))
     return [member for index, member in kept if truth(function(member, index)) is True]
 
 
-def exists(members: Value, function: Callable[..., Value]) -> Value:
+def any_member(members: Value, function: Callable[..., Value]) -> Value:
     """Return null if no predicate is true and one is null."""
     found = False
     for member in array(members, "exists"):
@@ -167,7 +167,7 @@ def exists(members: Value, function: Callable[..., Value]) -> Value:
     return None if found else False
 
 
-def for_all(members: Value, function: Callable[..., Value]) -> Value:
+def all_members(members: Value, function: Callable[..., Value]) -> Value:
     unknown = False
     for member in array(members, "forall"):
         answer = truth(function(member))
@@ -177,27 +177,27 @@ def for_all(members: Value, function: Callable[..., Value]) -> Value:
     return None if unknown else True
 
 
-def folded(members: Value, start: Value, merge: Callable[..., Value]) -> Value:
+def fold_members(members: Value, start: Value, merge: Callable[..., Value]) -> Value:
     total = start
     for member in array(members, "aggregate"):
         total = merge(total, member)
     return total
 
 
-def folded_finished(
+def fold_and_finish(
     members: Value, start: Value, merge: Callable[..., Value], finish: Callable[..., Value]
 ) -> Value:
-    return finish(folded(members, start, merge))
+    return finish(fold_members(members, start, merge))
 
 
-def zipped(left: Value, right: Value, function: Callable[..., Value]) -> Value:
+def zip_members(left: Value, right: Value, function: Callable[..., Value]) -> Value:
     one, other = array(left, "zip_with"), array(right, "zip_with")
     longest = max(len(one), len(other))
     padded = [(*each, *[None] * (longest - len(each))) for each in (one, other)]
     return [function(first, second) for first, second in zip(*padded, strict=True)]
 
 
-def sorted_by(members: Value, function: Callable[..., Value]) -> Value:
+def sort_members(members: Value, function: Callable[..., Value]) -> Value:
     def order(left: Value, right: Value) -> int:
         result = function(left, right)
         if type(result) is not int:
@@ -248,16 +248,16 @@ def _aggregate(generator: CodeGenerator, node: exp.Anonymous) -> str:
     members, start = generator.value(first), generator.value(second)
     merge = generator.function_of(merging, {2})
     if not finishing:
-        return _nullable(generator, folded, [members], start, merge)
+        return _nullable(generator, fold_members, [members], start, merge)
     finish = generator.function_of(finishing[0], {1})
-    return _nullable(generator, folded_finished, [members], start, merge, finish)
+    return _nullable(generator, fold_and_finish, [members], start, merge, finish)
 
 
 @_arguments(3)
 def _zip_with(generator: CodeGenerator, node: exp.Anonymous) -> str:
     members = [generator.value(each) for each in node.expressions[:2]]
     function = generator.function_of(node.expressions[2], {2})
-    return _nullable(generator, zipped, members, function)
+    return _nullable(generator, zip_members, members, function)
 
 
 def _array_sort(generator: CodeGenerator, node: exp.Anonymous) -> str:
@@ -267,7 +267,7 @@ def _array_sort(generator: CodeGenerator, node: exp.Anonymous) -> str:
     return _sorted_by(generator, node)
 
 
-_sorted_by = _higher_order({2: sorted_by})
+_sorted_by = _higher_order({2: sort_members})
 
 FORMS: Mapping[str, Form] = {
     "struct": _struct,
@@ -279,10 +279,10 @@ FORMS: Mapping[str, Form] = {
     "nullif": _two_arguments(_nullif),
     "isnull": _null_test(negated=False),
     "isnotnull": _null_test(negated=True),
-    "transform": _higher_order({1: transform, 2: transform_indexed}),
-    "filter": _higher_order({1: filtered, 2: filtered_indexed}),
-    "exists": _higher_order({1: exists}),
-    "forall": _higher_order({1: for_all}),
+    "transform": _higher_order({1: transform_members, 2: transform_indexed}),
+    "filter": _higher_order({1: filter_members, 2: filter_indexed}),
+    "exists": _higher_order({1: any_member}),
+    "forall": _higher_order({1: all_members}),
     "aggregate": _aggregate,
     "reduce": _aggregate,
     "zip_with": _zip_with,

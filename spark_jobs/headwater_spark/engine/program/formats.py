@@ -11,7 +11,7 @@ from headwater.model.behaviors import AggregationKind, Behavior
 from headwater.model.formats import DEFAULT_FORMAT, Format, RecordFormat
 from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from headwater.model.problems import Location
-from headwater_spark.engine.serdes import is_schema_format, schema_key, schema_kind, subject
+from headwater_spark.engine.serdes import is_schema_format, schema_key, schema_kind, schema_subject
 
 Role = Literal["key", "value"]
 
@@ -110,7 +110,7 @@ def schema_files(topology: NodeTopology, config: Mapping[str, str]) -> Mapping[s
 
 def registered_formats(topology: NodeTopology, config: Mapping[str, str]) -> tuple[str, ...]:
     """Return the formats that name subjects of a schema registry."""
-    return tuple(sorted(name for name in _format_names(topology, config) if subject(name) is not None))
+    return tuple(sorted(name for name in _format_names(topology, config) if schema_subject(name) is not None))
 
 
 def _format_names(topology: NodeTopology, config: Mapping[str, str]) -> frozenset[str]:

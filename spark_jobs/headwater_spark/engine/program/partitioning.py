@@ -126,6 +126,6 @@ def by_custom(partitioner: Value, counts: Mapping[str, int]) -> Partition:
     return partition
 
 
-def configured(name: str, application: Application) -> StaticStreamPartitioner | None:
+def configured_partitioner(name: str, application: Application) -> StaticStreamPartitioner | None:
     """Return the built-in partitioner `name`; None for a user's class."""
     return built_in(name, application.config, application.at)[0]

@@ -135,7 +135,9 @@ class SubtopologyProgram:
             case PartitionRule.INNER_KEY:
                 return InnerKeyPartition(self.counts, self._window_bytes(sink))
         name = chosen.partitioner or ""
-        made: Value = self.load(name)() if ":" in name else partitioning.configured(name, self.application)
+        made: Value = (
+            self.load(name)() if ":" in name else partitioning.configured_partitioner(name, self.application)
+        )
         if isinstance(made, LinearHash):
             return partitioning.by_linear_hash(made, self.counts, self._window_bytes(sink))
         if chosen.rule is PartitionRule.STATIC:
@@ -177,13 +179,15 @@ def build_programs(
         schema_of: Returns schemas of the schema registry by id. Workers call it: it must be picklable.
         report_unread: Is called with fields of another schema version that are not read; the same holds.
     """
-    building = _Building(document, nodes, compiled, schemas or {}, schema_of)
+    building = _ProgramBuilder(document, nodes, compiled, schemas or {}, schema_of)
     return tuple(
         attrs.evolve(building.program(group), report_unread=report_unread) for group in node_groups(nodes)
     )
 
 
-class _Building:
+class _ProgramBuilder:
+    """What the programs of an application share; builds the program of one sub-topology."""
+
     def __init__(
         self,
         document: TopologyDocument,

@@ -81,25 +81,18 @@ def _branch(behavior: does.Branch) -> Iterator[NodeExpression]:
     return (NodeExpression("where", predicate, RECORD) for predicate in behavior.predicates)
 
 
-def _stream_aggregate(behavior: does.StreamAggregate) -> Iterator[NodeExpression]:
+def _aggregate(behavior: does.StreamAggregate | does.TableAggregate) -> Iterator[NodeExpression]:
     functions = behavior.aggregation
     if functions.kind is AggregationKind.COUNT:
         return
-    if functions.kind is AggregationKind.AGGREGATE:
+    is_aggregate = functions.kind is AggregationKind.AGGREGATE
+    if is_aggregate:
         yield NodeExpression("init", functions.init, RECORD_METADATA)
     yield NodeExpression("add", functions.add, FOLD)
-    if functions.kind is AggregationKind.AGGREGATE and isinstance(behavior.window, SessionWindow):
+    if isinstance(behavior, does.TableAggregate):
+        yield NodeExpression("remove", functions.remove, FOLD)
+    elif is_aggregate and isinstance(behavior.window, SessionWindow):
         yield NodeExpression("merge", functions.merge, PAIR)
-
-
-def _table_aggregate(behavior: does.TableAggregate) -> Iterator[NodeExpression]:
-    functions = behavior.aggregation
-    if functions.kind is AggregationKind.COUNT:
-        return
-    if functions.kind is AggregationKind.AGGREGATE:
-        yield NodeExpression("init", functions.init, RECORD_METADATA)
-    yield NodeExpression("add", functions.add, FOLD)
-    yield NodeExpression("remove", functions.remove, FOLD)
 
 
 def _regroup(behavior: does.TableRepartitionMap) -> Iterator[NodeExpression]:
@@ -129,8 +122,8 @@ _EXPRESSIONS: Mapping[type, Callable[[Value], Iterator[NodeExpression]]] = {
     does.FlatMapValues: _option("each", "each"),
     does.Peek: _peek,
     does.Branch: _branch,
-    does.StreamAggregate: _stream_aggregate,
-    does.TableAggregate: _table_aggregate,
+    does.StreamAggregate: _aggregate,
+    does.TableAggregate: _aggregate,
     does.TableFilter: _option("where", "where"),
     does.TableMapValues: _option("value", "value"),
     does.TableRepartitionMap: _regroup,

@@ -33,9 +33,9 @@ from headwater_spark.engine.serdes.formats import (
     report_nothing,
     schema_key,
     schema_kind,
+    schema_subject,
     schema_type,
     serde_of,
-    subject,
 )
 from headwater_spark.engine.serdes.internal_topics import (
     Response,
@@ -72,8 +72,8 @@ __all__ = [
     "response_serde",
     "schema_key",
     "schema_kind",
+    "schema_subject",
     "schema_type",
     "serde_of",
-    "subject",
     "subscription_serde",
 ]

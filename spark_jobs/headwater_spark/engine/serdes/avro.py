@@ -35,7 +35,7 @@ _Schema = Any
 """A parsed schema: the JSON of fastavro."""
 
 
-def avro(name: str, schema_text: str) -> Plain:
+def avro_serde(name: str, schema_text: str) -> Plain:
     """Return the serde of one schema.
 
     Raises:

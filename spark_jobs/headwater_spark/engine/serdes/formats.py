@@ -17,7 +17,7 @@ from referencing import Registry
 
 from headwater.model.formats import Format
 from headwater_spark.engine.records import Value
-from headwater_spark.engine.serdes.avro import avro, avro_of_other_version, unread_avro_fields
+from headwater_spark.engine.serdes.avro import avro_of_other_version, avro_serde, unread_avro_fields
 from headwater_spark.engine.serdes.java_texts import (
     escape_pairs,
     read_json_bytes,
@@ -34,8 +34,8 @@ from headwater_spark.engine.serdes.plain import (
     time_windowed,
 )
 from headwater_spark.engine.serdes.protobuf import (
-    protobuf,
     protobuf_of_other_version,
+    protobuf_serde,
     registered_protobuf,
     unread_protobuf_fields,
 )
@@ -191,7 +191,7 @@ def report_nothing(_: UnreadFields) -> None:
     """Report nothing (`ReportUnread`)."""
 
 
-def registered(
+def registered_serde(
     name: str, kind: "RegisteredKind", latest: str, schema_of: SchemaOf, report: ReportUnread
 ) -> Plain:
     """Return a serde that writes with the latest schema, and converts other versions to it when it reads.
@@ -270,9 +270,9 @@ class RegisteredKind:
     """A value that fits only a newer version that was read is written with it; otherwise it is refused."""
 
 
-_WITH_SCHEMA: Mapping[str, MakeSerde] = {"json": checked_json, "avro": avro, "protobuf": protobuf}
+_WITH_SCHEMA: Mapping[str, MakeSerde] = {"json": checked_json, "avro": avro_serde, "protobuf": protobuf_serde}
 _REGISTERED: Mapping[str, RegisteredKind] = {
-    "avro-registry": RegisteredKind("AVRO", avro, avro_of_other_version, unread_avro_fields),
+    "avro-registry": RegisteredKind("AVRO", avro_serde, avro_of_other_version, unread_avro_fields),
     "json-registry": RegisteredKind("JSON", checked_json, _json_of_other_version, writes_newer=True),
     "protobuf-registry": RegisteredKind(
         "PROTOBUF", registered_protobuf, protobuf_of_other_version, unread_protobuf_fields
@@ -295,7 +295,7 @@ def schema_kind(name: str) -> str:
     return name.partition(":")[0]
 
 
-def subject(name: str) -> str | None:
+def schema_subject(name: str) -> str | None:
     """Return the subject of the schema registry that the format names, if any."""
     kind, colon, named = name.partition(":")
     if not colon or kind not in _REGISTERED:
@@ -310,7 +310,7 @@ def schema_type(name: str) -> str:
 
 def schema_key(name: str) -> str:
     """Return the key of the format's schema: the file name, or the format itself for a subject."""
-    if subject(name) is not None:
+    if schema_subject(name) is not None:
         return name
     kind, _, file = name.partition(":")
     return file.partition("#")[0] if kind == "protobuf" else file
@@ -344,10 +344,10 @@ def plain_serde(
         if schema is None:
             raise UnknownFormatError(f"the schema file of {name} is missing")
         return _WITH_SCHEMA[kind](name, schema)
-    if subject(name) is not None:
+    if schema_subject(name) is not None:
         if schema is None:
             raise UnknownFormatError(f"the schema of {name} is missing")
-        return registered(name, _REGISTERED[kind], schema, schema_of, report)
+        return registered_serde(name, _REGISTERED[kind], schema, schema_of, report)
     subjects = (f"{each}:SUBJECT" for each in _REGISTERED)
     known = ", ".join(sorted((*PLAIN, "json", "json:FILE", "avro:FILE", "protobuf:FILE", *subjects)))
     raise UnknownFormatError(f"unknown format {name}; the formats are {known}")

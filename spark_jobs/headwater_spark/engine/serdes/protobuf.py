@@ -42,7 +42,7 @@ _LOW, _MORE = 0x7F, 0x80
 """The bits of a byte that are part of a number, and the bit that says that another byte follows."""
 
 
-def protobuf(name: str, schema: str) -> Plain:
+def protobuf_serde(name: str, schema: str) -> Plain:
     """Return the serde of one message without a header.
 
     Raises:

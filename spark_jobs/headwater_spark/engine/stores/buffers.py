@@ -75,7 +75,7 @@ def serialize_context(context: BufferedContext) -> bytes:
     return b"".join(parts)
 
 
-def deserialize(stored: bytes) -> Buffered:
+def deserialize_change(stored: bytes) -> Buffered:
     """Read a change; ignore bytes after it: the changelog has the buffer time there."""
     timestamp, offset, length = _FIXED.unpack_from(stored)
     at = _FIXED.size + length
@@ -156,7 +156,7 @@ class JoinBufferBytes:
         """Remove and yield records up to and including `time`, oldest first."""
         end = _JOIN_ENTRY + (time + 1).to_bytes(_TIME, "big") if time >= 0 else _JOIN_ENTRY
         for entry_key, stored in list(self._overlay.range(self._from, end)):
-            entry = deserialize(stored)
+            entry = deserialize_change(stored)
             self._overlay.delete(entry_key)
             self._log(entry_key, None, ())
             self._from = entry_key
@@ -290,7 +290,7 @@ class SuppressBytes:
         if index is not None:
             self._remove(_ENTRY + index + key, key, self._at(_ENTRY + index + key))
         if value is not None:
-            entry = deserialize(value)
+            entry = deserialize_change(value)
             entry_key = _ENTRY + value[-_TIME:] + key
             self._count(1, _estimate(key, entry))
             self._keep(entry_key, key, entry)
@@ -313,7 +313,7 @@ class SuppressBytes:
             self._first = None
 
     def _at(self, entry_key: bytes) -> Buffered:
-        return self._entries.get(entry_key) or deserialize(self._overlay.get(entry_key) or b"")
+        return self._entries.get(entry_key) or deserialize_change(self._overlay.get(entry_key) or b"")
 
     def _oldest(self) -> bytes | None:
         if self._first is None and self._records.now > 0:

@@ -56,12 +56,14 @@ def open_store(store: StateStore, services: StoreServices, *, cache: bool, emits
     """Open a store of any kind. Raises ValueError for a store without settings (`keeps`)."""
     if store.keeps is None:
         raise ValueError(f"the settings of the store {store.name} are unknown")
-    opening = _Opening(store, store.keeps, services, cache, emits_on_close)
+    opening = _StoreOpening(store, store.keeps, services, cache, emits_on_close)
     return _OPENERS[store.keeps.kind](opening)
 
 
 @attrs.frozen
-class _Opening:
+class _StoreOpening:
+    """One store, and what its layers are built from."""
+
     store: StateStore
     settings: StoreSettings
     services: StoreServices
@@ -136,23 +138,23 @@ def _log_nothing(key: bytes, value: bytes | None, headers: Headers) -> None:
     """Log no change: the store has no changelog."""
 
 
-def _key_value(opening: _Opening) -> OpenStore:
+def _key_value(opening: _StoreOpening) -> OpenStore:
     _, below = opening.layered()
     typed = KeyValueBytes(below, *opening.serdes(), opening.services.current.write_context)
     return opening.opened(typed, _plain(opening.overlay), below)
 
 
-def _timestamped(opening: _Opening) -> OpenStore:
+def _timestamped(opening: _StoreOpening) -> OpenStore:
     return _timestamped_of(opening, *opening.serdes())
 
 
-def _subscription(opening: _Opening) -> OpenStore:
+def _subscription(opening: _StoreOpening) -> OpenStore:
     """Open a store of bytes: keys and values contain more than the formats describe."""
     serde = opening.services.program.serde
     return _timestamped_of(opening, serde(_BYTES, "key"), serde(_BYTES, "value"))
 
 
-def _timestamped_of(opening: _Opening, key_serde: Serde, value_serde: Serde) -> OpenStore:
+def _timestamped_of(opening: _StoreOpening, key_serde: Serde, value_serde: Serde) -> OpenStore:
     _, below = opening.layered(timestamped=True)
     typed = TimestampedKeyValueBytes(below, key_serde, value_serde, opening.services.current.write_context)
     overlay, without_timestamps = opening.overlay, opening.without_timestamps
@@ -164,7 +166,7 @@ def _timestamped_of(opening: _Opening, key_serde: Serde, value_serde: Serde) -> 
     return opening.opened(typed, restore, below)
 
 
-def _versioned(opening: _Opening) -> OpenStore:
+def _versioned(opening: _StoreOpening) -> OpenStore:
     changelog = opening.changelog()
     retention = opening.settings.retention_ms or 0
 
@@ -183,7 +185,7 @@ def _versioned(opening: _Opening) -> OpenStore:
     return opening.opened(typed, restore, at_end=(typed.end_batch,))
 
 
-def _window(opening: _Opening) -> OpenStore:
+def _window(opening: _StoreOpening) -> OpenStore:
     timestamped = opening.settings.kind == "timestampedWindow"
     _, below = opening.layered(prefix=SEGMENT, timestamped=timestamped)
     make = TimestampedWindowBytes if timestamped else WindowBytes
@@ -209,7 +211,7 @@ def _window(opening: _Opening) -> OpenStore:
     return opening.opened(typed, restore, below, (typed.expire,))
 
 
-def _session(opening: _Opening) -> OpenStore:
+def _session(opening: _StoreOpening) -> OpenStore:
     _, below = opening.layered(prefix=SEGMENT)
     typed = SessionBytes(
         below,
@@ -222,7 +224,7 @@ def _session(opening: _Opening) -> OpenStore:
     return opening.opened(typed, _untimed(typed.restore), below, (typed.expire,))
 
 
-def _list(opening: _Opening) -> OpenStore:
+def _list(opening: _StoreOpening) -> OpenStore:
     logged, _ = opening.layered()
     key, left = opening.serdes()
     right = opening.services.program.serde((opening.settings.right or opening.settings.format).value, "value")
@@ -230,13 +232,13 @@ def _list(opening: _Opening) -> OpenStore:
     return opening.opened(typed, _plain(opening.overlay))
 
 
-def _suppress(opening: _Opening) -> OpenStore:
+def _suppress(opening: _StoreOpening) -> OpenStore:
     size = BufferSize(opening.clock("records"), opening.clock("bytes"))
     typed = SuppressBytes(opening.overlay, *opening.serdes(), opening.log_with_headers(), size)
     return opening.opened(typed, _untimed(typed.restore), at_end=(typed.flush,))
 
 
-def _join_buffer(opening: _Opening) -> OpenStore:
+def _join_buffer(opening: _StoreOpening) -> OpenStore:
     typed = JoinBufferBytes(
         opening.overlay,
         *opening.serdes(),
@@ -260,7 +262,7 @@ def _untimed(restore: Callable[[bytes, bytes | None], None]) -> Restore:
     return lambda key, value, timestamp: restore(key, value)  # noqa: ARG005 - the signature of all kinds
 
 
-_OPENERS: dict[str, Callable[[_Opening], OpenStore]] = {
+_OPENERS: dict[str, Callable[[_StoreOpening], OpenStore]] = {
     "keyValue": _key_value,
     "timestampedKeyValue": _timestamped,
     "versionedKeyValue": _versioned,

@@ -1,3 +1,5 @@
+"""A Spark session that interprets expressions instead of compiling them."""
+
 from collections.abc import Iterator
 
 import pytest

@@ -1,3 +1,5 @@
+"""The hash of Kafka's default partitioner, compared with recorded hashes, for one key and many."""
+
 import base64
 import json
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Partitioners that keep keys on their partitions when partitions are added."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""Linear hashing: which bucket a number has, and which numbers move to an added bucket."""
+
 from itertools import pairwise
 
 import pytest

@@ -16,8 +16,8 @@ from headwater_spark.engine.serdes import (
     UnreadFields,
     plain_serde,
     schema_key,
+    schema_subject,
     schema_type,
-    subject,
 )
 from headwater_spark.engine.serdes.protobuf import read_path, write_path
 from headwater_spark.worker import protobuf_schemas
@@ -402,8 +402,8 @@ def test_schemas_that_cannot_be_compiled_are_refused(proto: str, fault: str) -> 
 
 
 def test_formats_name_subjects_files_and_messages() -> None:
-    assert subject(f"{NAME}#shop.Line") == "orders-value"
-    assert subject("avro-registry:a#b") == "a#b"
+    assert schema_subject(f"{NAME}#shop.Line") == "orders-value"
+    assert schema_subject("avro-registry:a#b") == "a#b"
     assert schema_key(f"{NAME}#Line") == f"{NAME}#Line"
     assert schema_key("protobuf:orders.proto#Line") == "orders.proto"
     assert schema_type(NAME) == "PROTOBUF"

@@ -31,7 +31,7 @@ def absolute(value: Value) -> Value:
     return in_range(abs(value)) if type(value) is int else abs(value)
 
 
-def rounded(mode: str) -> Value:
+def round_function(mode: str) -> Value:
     """Round the decimal digits: `round` half away from zero, `bround` half to even."""
 
     def round_number(value: Value, scale: Value = 0) -> Value:
@@ -52,7 +52,7 @@ def rounded(mode: str) -> Value:
     return round_number
 
 
-def whole(operate: Callable[[float], int]) -> Value:
+def rounding_function(operate: Callable[[float], int]) -> Value:
     """`ceil` and `floor`: a double that exceeds 64 bits becomes the nearest whole number, as in Java."""
 
     def evaluate(value: Value) -> Value:
@@ -68,7 +68,7 @@ def whole(operate: Callable[[float], int]) -> Value:
     return evaluate
 
 
-def real(operate: Callable[..., float]) -> Value:
+def double_function(operate: Callable[..., float]) -> Value:
     """Return a function of doubles with NaN or an infinity where Java has them."""
 
     def evaluate(*values: Value) -> Value:
@@ -118,7 +118,7 @@ def sign(value: Value) -> Value:
     return number if number != number or number == 0 else math.copysign(1.0, number)  # noqa: PLR0124
 
 
-def extreme(wanted: int) -> Value:
+def extreme_value(wanted: int) -> Value:
     """`greatest` and `least`: ignore nulls."""
 
     def evaluate(*values: Value) -> Value:
@@ -131,7 +131,7 @@ def extreme(wanted: int) -> Value:
     return evaluate
 
 
-def attempted(operate: Callable[..., Value]) -> Value:
+def null_on_error(operate: Callable[..., Value]) -> Value:
     """`try_…`: return null instead of an error."""
 
     def evaluate(*values: Value) -> Value:
@@ -143,12 +143,12 @@ def attempted(operate: Callable[..., Value]) -> Value:
     return evaluate
 
 
-def bits(value: Value) -> Value:
+def count_bits(value: Value) -> Value:
     number = to_whole(value)
     return (number & (2**64 - 1)).bit_count()
 
 
-def shifted(to_left: bool) -> Value:  # noqa: FBT001
+def shift_function(to_left: bool) -> Value:  # noqa: FBT001
     def evaluate(value: Value, by: Value) -> Value:
         number, count = to_whole(value), to_whole(by) & 63
         if not to_left:
@@ -173,44 +173,44 @@ FUNCTIONS: Mapping[str, Function] = {
     "positive": strict(lambda value: value, 1),
     "mod": strict(remainder, 2),
     "pmod": strict(positive_remainder, 2),
-    "round": strict(rounded(decimal.ROUND_HALF_UP), 1, 2),
-    "bround": strict(rounded(decimal.ROUND_HALF_EVEN), 1, 2),
-    "ceil": strict(whole(math.ceil), 1),
-    "ceiling": strict(whole(math.ceil), 1),
-    "floor": strict(whole(math.floor), 1),
+    "round": strict(round_function(decimal.ROUND_HALF_UP), 1, 2),
+    "bround": strict(round_function(decimal.ROUND_HALF_EVEN), 1, 2),
+    "ceil": strict(rounding_function(math.ceil), 1),
+    "ceiling": strict(rounding_function(math.ceil), 1),
+    "floor": strict(rounding_function(math.floor), 1),
     "sign": strict(sign, 1),
     "signum": strict(sign, 1),
-    "sqrt": strict(real(math.sqrt), 1),
-    "cbrt": strict(real(math.cbrt), 1),
-    "exp": strict(real(math.exp), 1),
+    "sqrt": strict(double_function(math.sqrt), 1),
+    "cbrt": strict(double_function(math.cbrt), 1),
+    "exp": strict(double_function(math.exp), 1),
     "ln": strict(logarithm(math.log), 1),
     "log": strict(log, 1, 2),
     "log2": strict(logarithm(math.log2), 1),
     "log10": strict(logarithm(math.log10), 1),
     "pow": strict(power, 2),
     "power": strict(power, 2),
-    "sin": strict(real(math.sin), 1),
-    "cos": strict(real(math.cos), 1),
-    "tan": strict(real(math.tan), 1),
-    "asin": strict(real(math.asin), 1),
-    "acos": strict(real(math.acos), 1),
-    "atan": strict(real(math.atan), 1),
-    "atan2": strict(real(math.atan2), 2),
-    "radians": strict(real(math.radians), 1),
-    "degrees": strict(real(math.degrees), 1),
-    "hypot": strict(real(math.hypot), 2),
+    "sin": strict(double_function(math.sin), 1),
+    "cos": strict(double_function(math.cos), 1),
+    "tan": strict(double_function(math.tan), 1),
+    "asin": strict(double_function(math.asin), 1),
+    "acos": strict(double_function(math.acos), 1),
+    "atan": strict(double_function(math.atan), 1),
+    "atan2": strict(double_function(math.atan2), 2),
+    "radians": strict(double_function(math.radians), 1),
+    "degrees": strict(double_function(math.degrees), 1),
+    "hypot": strict(double_function(math.hypot), 2),
     "pi": strict(lambda: math.pi, 0),
     "e": strict(lambda: math.e, 0),
     "isnan": lenient(lambda value: value is not None and math.isnan(to_double(value)), 1),
-    "greatest": lenient(extreme(1), 2, None),
-    "least": lenient(extreme(-1), 2, None),
-    "bit_count": strict(bits, 1),
-    "shiftleft": strict(shifted(to_left=True), 2),
-    "shiftright": strict(shifted(to_left=False), 2),
+    "greatest": lenient(extreme_value(1), 2, None),
+    "least": lenient(extreme_value(-1), 2, None),
+    "bit_count": strict(count_bits, 1),
+    "shiftleft": strict(shift_function(to_left=True), 2),
+    "shiftright": strict(shift_function(to_left=False), 2),
     "hex": strict(hexadecimal, 1),
-    "try_add": strict(attempted(add), 2),
-    "try_subtract": strict(attempted(subtract), 2),
-    "try_multiply": strict(attempted(multiply), 2),
-    "try_divide": strict(attempted(divide), 2),
-    "try_mod": strict(attempted(remainder), 2),
+    "try_add": strict(null_on_error(add), 2),
+    "try_subtract": strict(null_on_error(subtract), 2),
+    "try_multiply": strict(null_on_error(multiply), 2),
+    "try_divide": strict(null_on_error(divide), 2),
+    "try_mod": strict(null_on_error(remainder), 2),
 }

@@ -9,7 +9,7 @@ from headwater_spark.engine.expressions import operations as op
 from headwater_spark.engine.expressions.casts import CASTS
 from headwater_spark.engine.expressions.forms import FORMS
 from headwater_spark.engine.expressions.functions import FUNCTIONS
-from headwater_spark.engine.expressions.functions.numbers import attempted
+from headwater_spark.engine.expressions.functions.numbers import null_on_error
 from headwater_spark.engine.expressions.source import CodeGenerator, Emitter, constant, is_literal
 
 
@@ -142,7 +142,7 @@ def _cast(generator: CodeGenerator, node: exp.Cast) -> str:
     return generator.call(_attempts[cast] if is_attempt else cast, value)
 
 
-_attempts = {cast: attempted(cast) for cast in CASTS.values()}
+_attempts = {cast: null_on_error(cast) for cast in CASTS.values()}
 
 
 def _array(generator: CodeGenerator, node: exp.Array) -> str:

@@ -41,7 +41,7 @@ from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 _LENGTH = 4
 
 
-def send(behavior: ForeignKeySend, context: OperatorContext) -> Process:
+def foreign_key_send(behavior: ForeignKeySend, context: OperatorContext) -> Process:
     """`SubscriptionSendProcessorSupplier`."""
     instructions = _INSTRUCTIONS[behavior.kind == "left", behavior.has_null_fixes]
     foreign_key_of = context.expression(behavior.foreign_key, "key", "value")
@@ -150,7 +150,7 @@ _INSTRUCTIONS: Mapping[tuple[bool, bool], Callable[[_ForeignKeys], Messages | No
 """(is a left join, has the fixes for null foreign keys) → the messages for a change"""
 
 
-def receive(behavior: ForeignKeyReceive, context: OperatorContext) -> Process:
+def foreign_key_receive(behavior: ForeignKeyReceive, context: OperatorContext) -> Process:
     """`SubscriptionReceiveProcessorSupplier`: store the subscription, and forward it with the foreign key."""
     store = context.store(behavior.store, TimestampedKeyValueBytes)
     subscriptions = _Subscriptions(behavior.store, context)
@@ -195,7 +195,7 @@ def _key_formats(store: str, context: OperatorContext) -> tuple[Format | None, F
     return (None, None) if keeps is None else (keeps.format.key, keeps.format.value)
 
 
-def respond(behavior: ForeignKeyAnswer, context: OperatorContext) -> Process:
+def foreign_key_answer(behavior: ForeignKeyAnswer, context: OperatorContext) -> Process:
     """`SubscriptionJoinProcessorSupplier`."""
     get = value_getter(behavior.table, context)
     forward = context.forward
@@ -214,7 +214,7 @@ def respond(behavior: ForeignKeyAnswer, context: OperatorContext) -> Process:
     return process
 
 
-def notify(behavior: ForeignKeyNotify, context: OperatorContext) -> Process:
+def foreign_key_notify(behavior: ForeignKeyNotify, context: OperatorContext) -> Process:
     """`ForeignTableJoinProcessorSupplier`: respond in the order of the left keys' bytes."""
     store = context.store(behavior.store, TimestampedKeyValueBytes)
     subscriptions = _Subscriptions(behavior.store, context)
@@ -236,7 +236,7 @@ def notify(behavior: ForeignKeyNotify, context: OperatorContext) -> Process:
     return process
 
 
-def resolve(behavior: ForeignKeyResolve, context: OperatorContext) -> Process:
+def foreign_key_resolve(behavior: ForeignKeyResolve, context: OperatorContext) -> Process:
     """`ResponseJoinProcessorSupplier`."""
     get = value_getter(behavior.table, context)
     serialize = context.value_serde(behavior.left.value).serialize
@@ -258,15 +258,15 @@ def resolve(behavior: ForeignKeyResolve, context: OperatorContext) -> Process:
     return process
 
 
-def result(behavior: ForeignKeyResult, context: OperatorContext) -> Process:
+def foreign_key_result(behavior: ForeignKeyResult, context: OperatorContext) -> Process:
     return table_source(TableSource(behavior.store, behavior.sends_old), context)
 
 
 FACTORIES: Mapping[type, OperatorFactory] = {
-    ForeignKeySend: send,
-    ForeignKeyReceive: receive,
-    ForeignKeyAnswer: respond,
-    ForeignKeyNotify: notify,
-    ForeignKeyResolve: resolve,
-    ForeignKeyResult: result,
+    ForeignKeySend: foreign_key_send,
+    ForeignKeyReceive: foreign_key_receive,
+    ForeignKeyAnswer: foreign_key_answer,
+    ForeignKeyNotify: foreign_key_notify,
+    ForeignKeyResolve: foreign_key_resolve,
+    ForeignKeyResult: foreign_key_result,
 }
