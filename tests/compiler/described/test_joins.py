@@ -164,19 +164,20 @@ topology:
     assert application.copartition_groups == (("orders", "rates"),)
 
 
-def test_a_cogroup_has_the_sources_above_a_repartition_that_was_merged() -> None:
-    text = """
-    application: {id: app, config: {topology.optimization: merge.repartition.topics}}
+@pytest.mark.parametrize("reduce", ["{from: grouped}", "{from: grouped, materialized: latest}"])
+def test_a_cogroup_has_the_sources_above_a_repartition_that_was_merged(reduce: str) -> None:
+    text = f"""
+    application: {{id: app, config: {{topology.optimization: merge.repartition.topics}}}}
     topology:
-      - stream: {topic: a}
-      - selectKey: {as: keyed}
-      - groupBy: {from: keyed, as: grouped}
-      - reduce: {from: grouped}
-      - mapValues: {from: keyed}
-      - groupByKey: {as: values}
-      - cogroup: {from: grouped, as: both}
-      - cogroup: {from: both, with: values}
-      - aggregate: {from: both}
+      - stream: {{topic: a}}
+      - selectKey: {{as: keyed}}
+      - groupBy: {{from: keyed, as: grouped}}
+      - reduce: {reduce}
+      - mapValues: {{from: keyed}}
+      - groupByKey: {{as: values}}
+      - cogroup: {{from: grouped, as: both}}
+      - cogroup: {{from: both, with: values}}
+      - aggregate: {{from: both}}
     """
     application = compile_described(imported(text), {"a": 3})
     assert application.copartition_groups == compiled(text, {"a": 3}).copartition_groups == (("a",),)

@@ -207,6 +207,12 @@ def _stores_of(structure: Structure, name: str) -> tuple[str, ...]:
     return node.stores if isinstance(node, ProcessorNode) else ()
 
 
+def _stores_below(structure: Structure, source: str) -> Iterator[str]:
+    """Yield the stores of the processors that read a source directly."""
+    for child in structure.children.get(source, ()):
+        yield from _stores_of(structure, child)
+
+
 def _cogroup_groups(
     structure: Structure,
     internal: frozenset[str],
@@ -215,12 +221,13 @@ def _cogroup_groups(
 ) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
     """Return the groups of cogroups: the sources of their inputs upstream of their own repartitions.
 
-    A repartition topic with a generated name is one of a grouping, also if the optimization merged it with
-    others. A topic with a user's name may be one of an earlier `repartition()`; `created_by` has those that
-    are known. Otherwise the topic itself is in the group, because a running application fulfills that.
-    But if another input has a repartition of its own, the topic is not in the group: Kafka Streams would
-    refuse a group of topics of two sub-topologies. A group of such a topic alone is omitted: it only matters
-    to the broker, which would give the topic an explicit count of other topics.
+    A repartition topic with a generated name, or with the name of a store below it, is one of a grouping,
+    also if the optimization merged it with others. A topic with a user's name may be one of an earlier
+    `repartition()`; `created_by` has those that are known. Otherwise the topic itself is in the group,
+    because a running application fulfills that. But if another input has a repartition of its own, the topic
+    is not in the group: Kafka Streams would refuse a group of topics of two sub-topologies. A group of such a
+    topic alone is omitted: it only matters to the broker, which would give the topic an explicit count of
+    other topics.
     """
     origins = structure.origins(_nodes_without_sources(structure, suppressing))
     unclear = set(unclear_groupings(structure, internal, created_by))
@@ -241,7 +248,7 @@ def _cogroup_groups(
                 own = [
                     t
                     for t in written
-                    if t.removesuffix("-repartition") in stores
+                    if t.removesuffix("-repartition") in stores.union(_stores_below(structure, source))
                     or created_by.get(t) is CreatedBy.GROUPING
                     or not can_be_explicit(t)
                 ]
