@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 import attrs
 
+from headwater.model.broker_defaults import LARGEST_REQUEST
 from headwater.model.formats import Format
 from headwater.model.nodes import Node, StateStore
 from headwater_spark.engine.records import CurrentRecord, Value
@@ -51,6 +52,8 @@ class EngineSettings:
     """`errors.dead.letter.queue.topic.name` (KIP-1034): receives skipped records."""
     emit_interval_ms: int = 1000
     """`__emit.interval.ms.kstreams.windowed.aggregation__`: wall-clock interval of emission on close."""
+    largest_request: int = LARGEST_REQUEST
+    """`max.request.size` of the producers, in bytes: a larger record is refused."""
     outer_join_interval_ms: int = 1000
     """`__emit.interval.ms.kstreams.outer.join.spurious.results.fix__`."""
 

@@ -37,12 +37,16 @@ REFUSALS: Final = frozenset(
 )
 _PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})  # noqa: SLF001 - the library's own codes
 
+_DEFAULT_BYTES: Final = 1_048_588
+"""The brokers' default; librdkafka's own is a little smaller."""
+_MOST_BYTES: Final = 1_000_000_000
+"""librdkafka accepts no larger value."""
 _SETTINGS: Mapping[str, Any] = {
     "partitioner": "murmur2_random",  # Java's default partitioner
     "linger.ms": 5,
     "retry.backoff.ms": 10,  # a transaction right after another one waits for its markers
     "batch.size": 262_144,
-    "message.max.bytes": 1_048_588,  # the brokers' default; librdkafka's own is a little smaller
+    "message.max.bytes": _DEFAULT_BYTES,
     "queue.buffering.max.messages": 500_000,
     "queue.buffering.max.kbytes": 262_144,
     "delivery.report.only.error": True,
@@ -130,6 +134,11 @@ def _format_timestamp(time_ms: int) -> str:
         return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):
         return f"{time_ms} ms"
+
+
+def size_settings(largest_request: int) -> Mapping[str, Any]:
+    """Return the settings of a producer of records with so many bytes; at least the brokers' default."""
+    return {"message.max.bytes": min(max(largest_request, _DEFAULT_BYTES), _MOST_BYTES)}
 
 
 def producer_settings(*, single: bool) -> Mapping[str, Any]:

@@ -30,6 +30,7 @@ from headwater_spark.engine.records import Commits, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
+from headwater_spark.worker.record_sender import size_settings
 from headwater_spark.worker.state_proof import CommittedState, StateProof, boot_seconds
 from headwater_spark.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
 
@@ -206,10 +207,11 @@ def _committed_state(committed: Iterable[KafkaTopicPartition]) -> CommittedState
 
 def _open_producer(request: BatchRequest, partition: int, *, single: bool) -> "TaskProducer":
     reader, name = _offset_reader(request.connection, request.group), request.task_name(partition)
+    sizes = size_settings(request.program.settings.largest_request)
     if not request.exactly_once:
-        return AtLeastOnceProducer(request.connection, name, reader, single=single)
+        return AtLeastOnceProducer(request.connection, name, reader, single=single, settings=sizes)
     topic = next((topic for topic, _ in request.input_partitions(partition)), None)
-    return TransactionalProducer(request.connection, name, reader, single=single, topic=topic)
+    return TransactionalProducer(request.connection, name, reader, single=single, topic=topic, settings=sizes)
 
 
 @lru_cache(maxsize=8)

@@ -192,6 +192,7 @@ class AtLeastOnceProducer:
         reader: Consumer,
         *,
         single: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.before_commit: Callable[[], None] = _nothing
         """Called when all records are delivered, before offsets are committed."""
@@ -201,6 +202,7 @@ class AtLeastOnceProducer:
             connection,
             {
                 **producer_settings(single=single),
+                **(settings or {}),
                 "client.id": client_id,
                 "enable.idempotence": True,
                 # Shorter than the time after which another executor gets the task of a silent one (45 s): a

@@ -1,6 +1,7 @@
 """SIGKILL and pauses at random moments: output is compared with the input record by record."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
@@ -28,16 +29,39 @@ _BATCH, _SMALL_BATCH = 400, 100
 _RECORDS_OF_A_FAULT = 300
 _LOCAL, _CLUSTER = "local[2]", "local-cluster[2,1,1024]"
 
+_WINDOW_MS = 2_000
+_IN_WINDOWS = f"""
+application:
+  id: counted
+  config:
+    processing.guarantee: GUARANTEE
+    statestore.cache.max.bytes: 0
+topology:
+  - stream: {{topic: in, serdes: {{key: string, value: string}}}}
+  - selectKey: {{key: "split(value, '-')[0]"}}
+  - to: {{topic: passed}}
+  - stream: {{topic: passed, serdes: {{key: string, value: string}}}}
+  - groupByKey:
+  - windowedBy: {{tumbling: {{size: {_WINDOW_MS}ms, grace: 24h}}}}
+  - count: {{materialized: counts}}
+  - toStream:
+  - to: {{topic: counted, serdes: {{key: time-windowed, value: long}}}}
+"""
+"""The second sub-topology counts in columns, also small batches: its source has one writer."""
+_SEQUENCE = bytes(4)
+"""The end of a window's key in the changelog topic."""
+
 Open = Callable[..., AbstractContextManager[ProcessApplication]]
 
 
 @pytest.fixture
 def open_application(own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path) -> Open:
     @contextmanager
-    def open_(guarantee: str = "exactly_once_v2") -> Iterator[ProcessApplication]:
+    def open_(guarantee: str = "exactly_once_v2", document: str = "") -> Iterator[ProcessApplication]:
         with own_broker() as broker:
             topics = Topics(broker.bootstrap_servers)
             application = ProcessApplication(broker, topics, tmp_path, spark_jars, guarantee)
+            application.document = document or application.document
             application.set_up()
             yield application
 
@@ -169,6 +193,35 @@ def test_results_are_exact_after_a_series_of_faults(
         else:
             application.check_at_least_once(len(faults), _SMALL_BATCH)
         application.check_log()
+
+
+@pytest.mark.soak  # without Spark: `runtime/worker/test_several_hosts`
+@pytest.mark.parametrize("seed", [4])
+@pytest.mark.parametrize("faults", [_faults(4, 20)], ids=["20 faults"])
+def test_counts_in_windows_are_exact_after_a_series_of_faults(
+    open_application: Open, seed: int, faults: Sequence[Fault]
+) -> None:
+    draw = random.Random(seed)  # noqa: S311
+    with open_application(document=_IN_WINDOWS) as application:
+        for master, some in groupby(faults, _master):
+            _suffer(application, master, list(some), draw)
+        if not application.has_all_results():
+            application.finish()
+        application.check_passed()
+        _check_windows(application)
+        application.check_log()
+
+
+def _check_windows(application: ProcessApplication) -> None:
+    """Check that each record was counted once in its window, in the output and in the changelog topic."""
+    numbers: Counter[bytes] = Counter()
+    for _, _, _, time, key, _, _ in application.topics.get("passed"):
+        numbers[(key or b"") + (time - time % _WINDOW_MS).to_bytes(8, "big")] += 1
+    for topic, end in (("counted", b""), ("counted-counts-changelog", _SEQUENCE)):
+        found: dict[bytes, list[int]] = {}
+        for _, _, _, _, key, value, _ in application.topics.get(topic):
+            found.setdefault(key or b"", []).append(int.from_bytes(value or b"", "big"))
+        assert found == {key + end: list(range(1, number + 1)) for key, number in numbers.items()}, topic
 
 
 def _master(fault: Fault) -> str:

@@ -90,12 +90,16 @@ Create = Callable[..., Application]
 def create(
     request: pytest.FixtureRequest, kafka: local.LocalBroker, tmp_path: Path, unique: Callable[[str], str]
 ) -> Create:
-    def application(topology: str, handler: str | None, cache: int = 0) -> Application:
+    def application(
+        topology: str, handler: str | None, cache: int = 0, *, largest: int | None = None
+    ) -> Application:
         id_ = unique("refused")
         source, sink, dead = f"in-{id_}", f"out-{id_}", f"dead-{id_}"
         config = {"statestore.cache.max.bytes": str(cache), "errors.dead.letter.queue.topic.name": dead}
         if handler is not None:
             config["production.exception.handler"] = handler
+        if largest is not None:
+            config["producer.max.request.size"] = str(largest)
         text = topology.replace("SOURCE", source).replace("SINK", sink)
         loaded = load_text(f"application: {{id: {id_}, config: {config}}}\ntopology:{text}", "test.yaml")
         assert not errors(loaded.problems), loaded.problems
@@ -104,7 +108,7 @@ def create(
         program: SubtopologyProgram = build_programs(document, build_nodes(document), compiled)[0]
         topics = Topics(kafka.bootstrap_servers)
         names = [source, sink, dead, *(topic.name for topic in compiled.internal_topics)]
-        topics.create(dict.fromkeys(names, 1), {"max.message.bytes": "20000"})
+        topics.create(dict.fromkeys(names, 1), {"max.message.bytes": str(largest or 20_000)})
         batch_request = BatchRequest(
             application=id_,
             group=id_,
@@ -200,3 +204,12 @@ def test_many_small_records_fit_a_topic_with_a_low_limit(create: Create) -> None
     result = application.process([application.record(offset, b"x" * 500) for offset in range(100)])
     assert result.poison_record is None
     assert len(application.written()) == 100
+
+
+def test_a_record_as_large_as_the_application_allows_is_written(create: Create) -> None:
+    """Kafka Streams' producer has the same limit; the topic allows such records, too."""
+    application = create(_FORWARD, _CONTINUE, largest=3_000_000)
+    values = {1: b"x" * 2_900_000, 2: b"x" * 3_100_000}
+    result = application.process([application.record(each, values.get(each, b"v")) for each in range(4)])
+    assert application.written() == [b"k0", b"k1", b"k3"]
+    assert result.dropped == 1

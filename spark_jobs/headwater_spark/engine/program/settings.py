@@ -8,6 +8,7 @@ import attrs
 from headwater.compiler.configs.table import read_config
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.version_differences import has_config
+from headwater.model.broker_defaults import LARGEST_REQUEST
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import Application
 from headwater.model.versions import DEFAULT_VERSION
@@ -24,6 +25,8 @@ _MAX_IDLE = "max.task.idle.ms"
 _RECOVERY_LAG = "acceptable.recovery.lag"
 _PURGE_INTERVAL = "repartition.purge.interval.ms"
 DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
+_LARGEST_REQUEST = ("producer.max.request.size", "max.request.size")
+"""The keys, the one that wins first."""
 _EMIT = "__emit.interval.ms.kstreams.windowed.aggregation__"
 _OUTER = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
 _GLOBAL_HANDLER = "processing.exception.handler.global.enabled"
@@ -69,9 +72,16 @@ def engine_settings(config: Mapping[str, str]) -> EngineSettings:
         on_processing_error=_answer(config, PROCESSING_HANDLER),
         on_bad_output=_answer(config, PRODUCTION_HANDLER),
         dead_letter_topic=config.get(DEAD_LETTERS) or None,
+        largest_request=_largest_request(config),
         emit_interval_ms=max(0, _number(config, _EMIT)),
         outer_join_interval_ms=max(0, _number(config, _OUTER)),
     )
+
+
+def _largest_request(config: Mapping[str, str]) -> int:
+    """Return `max.request.size` of the producers; the default for values that the compiler reports."""
+    text = next((config[key] for key in _LARGEST_REQUEST if key in config), "").strip()
+    return int(text) if text.isdecimal() else LARGEST_REQUEST
 
 
 def global_settings(settings: EngineSettings, application: Application) -> EngineSettings:

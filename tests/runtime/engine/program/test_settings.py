@@ -27,6 +27,19 @@ def _application(config: dict[str, str]) -> Application:
 
 @pytest.mark.parametrize(
     ("config", "expected"),
+    [
+        ({}, 1_048_576),
+        ({"max.request.size": " 5000000 "}, 5_000_000),
+        ({"producer.max.request.size": "3", "max.request.size": "5"}, 3),
+        ({"producer.max.request.size": "large"}, 1_048_576),
+    ],
+)
+def test_the_largest_request_is_that_of_the_producer(config: Mapping[str, str], expected: int) -> None:
+    assert engine_settings(config).largest_request == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
     [({}, 0), ({"max.task.idle.ms": "-1"}, -1), ({"max.task.idle.ms": " 1500 "}, 1500)],
 )
 def test_max_task_idle_is_that_of_kafka_streams(config: dict[str, str], expected: int) -> None:
