@@ -160,4 +160,4 @@ def test_documents_of_one_cluster_can_be_loaded_together(tmp_path: Path) -> None
 
     loaded = load_documents([tmp_path])
     assert len(loaded.documents) == 2
-    assert [problem.severity for problem in loaded.problems] == [Severity.WARNING]
+    assert [problem.severity for problem in loaded.problems] == [Severity.INFO]

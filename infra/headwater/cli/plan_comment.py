@@ -63,11 +63,12 @@ def _read_either(text: str) -> Preview:
 
 
 def _read_input(file: Any, read: Callable[[str], Value], command: str) -> Value:  # noqa: ANN401 - as above
+    name = getattr(file, "name", "standard input")
     try:
         return read(read_stream(file, LARGEST_REPORT).decode())
     except OSError as error:
-        raise click.ClickException(f"{file.name} cannot be read: {error.strerror}.") from None
+        raise click.ClickException(f"{name} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise click.ClickException(
-            f"{file.name} is not the output of `{command}` ({error}).\n  Create it again."
+            f"{name} is not the output of `{command}` ({error}).\n  Create it again."
         ) from None

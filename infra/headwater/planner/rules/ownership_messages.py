@@ -305,8 +305,8 @@ def obstructed_deletion(step: DeletionStep, topic: str, obstacles: Sequence[str]
 
 
 _GRANT_TO_RETIRE = (
-    "Grant the user the permissions that are missing, and run again: `headwater acls FILES --self --for "
-    "retire --principal User:NAME` prints all that a deletion needs."
+    "Grant the user the permissions that are missing, and run again: "
+    "`headwater acls FILES --self --for retire --principal User:NAME` prints all that a deletion needs."
 )
 
 
