@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 from headwater.compiler import compile_document
 from headwater.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Pattern, Permission, ResourceKind
 from headwater.model.compiled import CompiledApplication
-from headwater.planner.acls import Need, Purpose, application_needs, headwater_needs, incomplete_needs, least
-from headwater.planner.acls.application import named, pattern_names
+from headwater.planner.acls import (
+    Need,
+    Purpose,
+    application_needs,
+    headwater_needs,
+    incomplete_needs,
+    least_needs,
+)
+from headwater.planner.acls.application import named_permission, pattern_names
 from headwater.spec import load_text
 
 APPLICATION = """
@@ -173,7 +180,9 @@ def test_a_pattern_becomes_names_and_prefixes(pattern: str, names: list[str]) ->
 def test_the_names_of_a_pattern_cover_all_topics_that_it_matches(pattern: str, data: st.DataObject) -> None:
     topic = data.draw(st.from_regex(pattern, fullmatch=True, alphabet=st.sampled_from("abcdefoprsuvxy-129")))
     required = Permission(ResourceKind.TOPIC, topic, Operation.READ)
-    granted = [named(ResourceKind.TOPIC, name, Operation.READ) for name in pattern_names(pattern) or ["*"]]
+    granted = [
+        named_permission(ResourceKind.TOPIC, name, Operation.READ) for name in pattern_names(pattern) or ["*"]
+    ]
     assert any(permission.covers(required) for permission in granted)
 
 
@@ -235,13 +244,13 @@ def test_covered_permissions_are_omitted() -> None:
         need(Operation.ALTER_CONFIGS, ANY_NAME),
         need(Operation.READ, "order"),
     ]
-    assert [each.permission.text for each in least(needs)] == [
+    assert [each.permission.text for each in least_needs(needs)] == [
         "AlterConfigs Topic *",
         "Read Topic order",
         "Read Topic orders-*",
         "Write Topic orders-eu",
     ]
-    assert least(least(needs)) == least(needs)
+    assert least_needs(least_needs(needs)) == least_needs(needs)
 
 
 READING = {

@@ -12,7 +12,7 @@ from headwater.model.problems import Location, ProblemCode, Severity
 from headwater.model.topology import Lifecycle
 from headwater.planner import AclActionKind, Plan
 from headwater.planner.drift import FindingKind, find_drift
-from headwater.pulumi.registration import AclResource, register, with_acls
+from headwater.pulumi.registration import AclResource, decide_registration, with_acls
 from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, acl_inputs, acl_name
 from headwater.report import plan_text
 from headwater.report.drift.texts import drift_json, drift_markdown, drift_text
@@ -218,7 +218,7 @@ def state(held: Mapping[str, Acl]) -> StackState:
 
 def registered(planned: Plan, id_: str, held: StackState) -> dict[str, AclResource]:
     [part] = [part for part in planned.applications if part.application_id == id_]
-    return {acl.name: acl for acl in with_acls(register(part.actions, held), part, held).acls}
+    return {acl.name: acl for acl in with_acls(decide_registration(part.actions, held), part, held).acls}
 
 
 @pytest.mark.parametrize("principal", ["User:orders", "User:CN=a::b/c,OU=x", "User:ü"])
@@ -262,5 +262,5 @@ def test_a_deleted_acl_is_registered_as_a_repair() -> None:
     cluster.up(declaring())
     cluster.allowed.discard(SOURCE)
     [part] = cluster.plan(declaring()).applications
-    [repair] = with_acls(register(part.actions, StackState()), part, StackState()).repairs
+    [repair] = with_acls(decide_registration(part.actions, StackState()), part, StackState()).repairs
     assert (repair.acl, repair.text) == (SOURCE, "grant again")

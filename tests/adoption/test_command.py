@@ -12,7 +12,7 @@ from headwater.cli.main import main
 from headwater.compiler import compile_documents
 from headwater.kafka import Connection
 from headwater.model.cluster import GroupFacts, LiveTopic, Survey
-from headwater.report.graph import graph, mermaid
+from headwater.report.graph import build_graph, mermaid_text
 from headwater.spec import load_documents, load_text
 
 STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
@@ -40,7 +40,7 @@ def imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Import:
         del named
         return SURVEY
 
-    monkeypatch.setattr(import_all, "survey", surveyed)
+    monkeypatch.setattr(import_all, "survey_cluster", surveyed)
 
     def run(*arguments: str) -> Result:
         return CliRunner().invoke(main, ["import", "--all", "--bootstrap-server", "b:9092", *arguments])
@@ -141,7 +141,7 @@ def test_force_requires_all() -> None:
 
 def test_a_graph_of_an_observed_application_shows_its_topics(imported: Import) -> None:
     compiled = compile_documents(load_text(imported().stdout, "all.yaml").documents[-1:], {})
-    picture = mermaid(graph(compiled, {"in": 2}))
+    picture = mermaid_text(build_graph(compiled, {"in": 2}))
     assert 'topology not known<br/>as observed"' in picture
     assert 'x-changelog<br/>2 partitions"' in picture
     assert 'in<br/>2 partitions"' in picture

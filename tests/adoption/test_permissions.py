@@ -16,8 +16,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.kafka import Connection
 from headwater.kafka.admin import Admin
-from headwater.kafka.kafka_reader import survey
-from headwater.planner.adoption import recognize
+from headwater.kafka.kafka_reader import survey_cluster
+from headwater.planner.adoption import recognize_applications
 from headwater.planner.evidence.names import INTERNAL_NAMES
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.acls.secured_cluster import SecuredCluster
@@ -107,8 +107,12 @@ def test_the_number_of_requests_does_not_depend_on_the_number_of_topics(
 
     def found() -> int:
         admins.clear()
-        seen = survey(Connection(bootstrap_servers=(secured_broker.bootstrap_servers,)), INTERNAL_NAMES)
-        return len(next(each.topics for each in recognize(seen, [app]).applications if each.id == app))
+        seen = survey_cluster(
+            Connection(bootstrap_servers=(secured_broker.bootstrap_servers,)), INTERNAL_NAMES
+        )
+        return len(
+            next(each.topics for each in recognize_applications(seen, [app]).applications if each.id == app)
+        )
 
     cluster.create(f"{app}-s0-changelog", 1, STREAMS_CONFIG)
     assert found() == 1

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from headwater.agent.decide.assessment import Assessment, assess, held_back
+from headwater.agent.decide.assessment import Assessment, assess_application, held_back
 from headwater.agent.state import Parallelism, Shortfall
 from headwater.compiler import compile_documents
 from headwater.model.problems import AGENT, Location, Problem, ProblemCode, Severity
@@ -17,7 +17,7 @@ OFF = ORDERS.replace("enabled: true", "enabled: false")
 
 def assessed(text: str, live: Mapping[str, int], settled: Mapping[str, int]) -> Assessment:
     [compiled] = compile_documents(documents(text), live, AGENT)
-    return assess(compiled, live, settled)
+    return assess_application(compiled, live, settled)
 
 
 def test_missing_partitions_are_shortfalls_and_limit_the_tasks() -> None:
@@ -120,7 +120,7 @@ topology:
 def test_a_reader_is_held_back_by_each_sink_topic_that_stays_short() -> None:
     counts = LIVE | {"ranks-app-latest-changelog": 4}
     writer, reader = (
-        assess(compiled, counts, {})
+        assess_application(compiled, counts, {})
         for compiled in compile_documents(documents(ORDERS, RANKS), counts, AGENT)
     )
     both = {"totals-app": writer, "ranks-app": reader}

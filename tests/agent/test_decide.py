@@ -2,7 +2,7 @@
 
 import attrs
 
-from headwater.agent.decide.apply_observation import requirements
+from headwater.agent.decide.apply_observation import update_requirements
 from headwater.agent.decide.values import AgentPolicy, Expand, Observe, TermObserved
 from headwater.agent.events import Expanded, ExpansionStarted
 from headwater.agent.state import Outcome, Parallelism, Phase, Requirements
@@ -41,15 +41,15 @@ def test_without_applications_the_interval_is_that_of_kafka() -> None:
 def test_a_pattern_can_match_any_topic_except_internal_ones() -> None:
     [document] = documents(ORDERS.replace("topics: [orders, returns]", 'pattern: "(orders|returns).*"'))
     counts = {"orders": 4, REPARTITION: 4, CHANGELOG: 4, "totals": 4, "another-topic": 1}
-    found = requirements((document,), counts, Requirements())
+    found = update_requirements((document,), counts, Requirements())
     assert found.counts == {"orders": 4, "totals": 4, "another-topic": 1}
-    assert requirements(found.documents, counts | {CHANGELOG: 5}, found) is found
-    grown = requirements(found.documents, counts | {"returns-of-today": 6}, found)
+    assert update_requirements(found.documents, counts | {CHANGELOG: 5}, found) is found
+    grown = update_requirements(found.documents, counts | {"returns-of-today": 6}, found)
     assert {topic.partitions for topic in grown.applications[0].internal_topics} == {6}
 
 
 def test_a_missing_source_topic_may_be_hidden_from_the_agent() -> None:
-    [application] = requirements(documents(ORDERS), {"orders": 4}, Requirements()).applications
+    [application] = update_requirements(documents(ORDERS), {"orders": 4}, Requirements()).applications
     [problem] = application.problems
     assert problem.topic == "returns"
     assert problem.fix.endswith("If it exists, grant the agent's user permission to describe it.")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.agent.decide.assessment import assess
+from headwater.agent.decide.assessment import assess_application
 from headwater.agent.events import (
     ApplicationRefused,
     ApplicationStopped,
@@ -264,7 +264,7 @@ def test_changelogs_keep_the_partitions_of_removed_processors(
     live = {"orders": 8, "returns": 8, REPARTITION: 4, CHANGELOG: 4, "totals": 4}
     text = PROCESSORS.replace("processors: 4", "processors: 2")
     [compiled] = compile_documents(documents(text), live, AGENT)
-    found = assess(compiled, live, {REPARTITION: 4, CHANGELOG: 4, "totals": 4}, committed)
+    found = assess_application(compiled, live, {REPARTITION: 4, CHANGELOG: 4, "totals": 4}, committed)
     assert [problem.code for problem in found.refusals] == codes
     assert {shortfall.topic for shortfall in found.shortfalls} == {REPARTITION, "totals"}
     assert found.is_expandable == (not codes)

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from headwater.agent.callbacks import call_callback, callbacks_of
-from headwater.agent.expand import expand
+from headwater.agent.expand import expand_waves
 from headwater.agent.kafka_cluster import KafkaCluster
 from headwater.agent.ports import Callback
 from headwater.agent.state import Outcome, Shortfall, TopicResult
@@ -44,7 +44,7 @@ def outcomes(results: Sequence[TopicResult]) -> dict[str, Outcome]:
 
 def test_topics_are_validated_in_one_request_and_expanded_in_waves() -> None:
     validate, create = Broker(), Broker()
-    results = expand(WAVES, validate=validate, create=create, is_leader=lambda: True)
+    results = expand_waves(WAVES, validate=validate, create=create, is_leader=lambda: True)
     assert set(outcomes(results).values()) == {Outcome.EXPANDED}
     assert validate.requests == [["a-changelog", "b-changelog", "a-repartition", "b-repartition"]]
     assert create.requests == [["a-changelog", "b-changelog"], ["a-repartition", "b-repartition"]]
@@ -54,7 +54,7 @@ def test_topics_are_validated_in_one_request_and_expanded_in_waves() -> None:
 def test_failed_topic_holds_back_upstream_topics_of_its_application(where: str) -> None:
     bad = Broker(a_changelog=Outcome.FAILED)
     validate, create = (bad, Broker()) if where == "validate" else (Broker(), bad)
-    results = expand(WAVES, validate=validate, create=create, is_leader=lambda: True)
+    results = expand_waves(WAVES, validate=validate, create=create, is_leader=lambda: True)
     assert outcomes(results) == {
         "a-changelog": Outcome.FAILED,
         "b-changelog": Outcome.EXPANDED,
@@ -65,7 +65,7 @@ def test_failed_topic_holds_back_upstream_topics_of_its_application(where: str) 
 
 def test_refused_upstream_topic_does_not_hold_back_downstream_topics() -> None:
     create = Broker()
-    results = expand(
+    results = expand_waves(
         WAVES,
         validate=Broker(a_repartition=Outcome.FAILED),
         create=create,
@@ -77,7 +77,7 @@ def test_refused_upstream_topic_does_not_hold_back_downstream_topics() -> None:
 
 def test_existing_partitions_are_not_requested() -> None:
     create = Broker()
-    results = expand(
+    results = expand_waves(
         WAVES, validate=Broker(a_changelog=Outcome.ALREADY), create=create, is_leader=lambda: True
     )
     assert outcomes(results)["a-changelog"] is Outcome.ALREADY
@@ -88,7 +88,7 @@ def test_existing_partitions_are_not_requested() -> None:
 def test_leadership_is_confirmed_before_each_wave() -> None:
     answers = [True, False]
     create = Broker()
-    results = expand(WAVES, validate=Broker(), create=create, is_leader=lambda: answers.pop(0))
+    results = expand_waves(WAVES, validate=Broker(), create=create, is_leader=lambda: answers.pop(0))
     assert len(create.requests) == 1
     assert {result.error for result in results[2:]} == {"LEADERSHIP_NOT_CONFIRMED"}
 

@@ -7,7 +7,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from headwater.agent.decide.assessment import Assessment, assess
+from headwater.agent.decide.assessment import Assessment, assess_application
 from headwater.agent.state import Phase
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
@@ -27,7 +27,7 @@ SETTLED = {REPARTITION: 4, CHANGELOG: 4, "totals": 4}
 def assessed(text: str, orders: int = 8, document: str = ORDERS, changelog: int = 4) -> Assessment:
     live = BEFORE | {"orders": orders, CHANGELOG: changelog}
     [compiled] = compile_documents(documents(document), live, AGENT)
-    return assess(compiled, live, SETTLED, policies=policies(text))
+    return assess_application(compiled, live, SETTLED, policies=policies(text))
 
 
 @pytest.mark.parametrize(

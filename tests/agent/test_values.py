@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.agent.decide.values import AgentPolicy, Moment, advance
+from headwater.agent.decide.values import AgentPolicy, Moment, advance_clock
 from headwater.agent.state import AgentState
 from headwater.compiler import compile_document
 from tests.compiler.applications import document
@@ -11,13 +11,13 @@ POLICY = AgentPolicy(client_id="agent-1", backoff_ms=500, backoff_max_ms=30_000)
 
 
 def test_the_clock_follows_the_monotonic_time_and_never_runs_backward() -> None:
-    state = advance(AgentState(), Moment(1_000))
+    state = advance_clock(AgentState(), Moment(1_000))
     assert (state.clock_ms, state.monotonic_ms) == (0, 1_000)
-    state = advance(state, Moment(1_700))
+    state = advance_clock(state, Moment(1_700))
     assert state.clock_ms == 700
-    state = advance(state, Moment(200))
+    state = advance_clock(state, Moment(200))
     assert (state.clock_ms, state.monotonic_ms) == (700, 200)
-    assert advance(state, Moment(300)).clock_ms == 800
+    assert advance_clock(state, Moment(300)).clock_ms == 800
 
 
 @pytest.mark.parametrize(

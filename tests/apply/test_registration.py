@@ -15,7 +15,7 @@ from headwater.pulumi.registration import (
     Registration,
     Repair,
     TopicResource,
-    register,
+    decide_registration,
     register_expanded,
     registration_of,
 )
@@ -42,7 +42,7 @@ def decided(
     action: TopicAction, held: TopicInState | None = None, released: frozenset[str] = frozenset()
 ) -> Registration:
     topics = {} if held is None else {NAME: held}
-    return register([action], StackState(topics=topics, released=released))
+    return decide_registration([action], StackState(topics=topics, released=released))
 
 
 def test_new_topic_is_protected() -> None:
@@ -122,7 +122,7 @@ def test_expansion_is_a_repair_if_the_replication_factor_differs() -> None:
 def test_topic_expanded_since_the_plan_keeps_the_values_of_the_state(partitions: int) -> None:
     expanding = action(ActionKind.EXPAND, 6, live=live(4))
     state = StackState(topics={NAME: TopicInState(4, RIGHT)})
-    assert register([expanding], state).topics[0].expands
+    assert decide_registration([expanding], state).topics[0].expands
     again = register_expanded(expanding, partitions, state)
     assert again.topics[0].ignored == ALL
     assert again.topics[0].inputs["partitions"] == partitions
@@ -281,11 +281,14 @@ def test_protection_has_no_default(resource: type[TopicResource | AclResource]) 
 def test_a_resource_that_two_applications_register_is_a_problem() -> None:
     created, kept = action(ActionKind.CREATE), action(ActionKind.RELEASE, live=live(4))
     state = StackState(topics={NAME: TopicInState(4, RIGHT)})
-    registrations = {"app": register([created], state), "former": register([kept], state)}
+    registrations = {
+        "app": decide_registration([created], state),
+        "former": decide_registration([kept], state),
+    }
     [problem] = registered_twice(registrations)
     assert (problem.topic, problem.found) == (NAME, "app, former")
     assert problem.severity is Severity.ERROR
-    assert not list(registered_twice({"app": register([created], state)}))
+    assert not list(registered_twice({"app": decide_registration([created], state)}))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in AclActionKind if kind is not AclActionKind.REVOKE])

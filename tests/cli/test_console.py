@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headwater.cli.console import repeat, showing
+from headwater.cli.console import repeat_every, showing
 
 
 class _Terminal(io.StringIO):
@@ -44,7 +44,7 @@ def interrupt_soon() -> Iterator[Callable[[None], object]]:
 
 
 def count_until_interrupted(done: list[int]) -> None:
-    for _ in repeat(0.01):
+    for _ in repeat_every(0.01):
         done.append(len(done))
         if len(done) == 3:
             Interrupting()  # Python ignores the exception of its finalizer
@@ -61,6 +61,6 @@ def test_interrupt_in_a_finalizer_is_not_lost() -> None:
 def test_interrupt_while_waiting_ends_at_once(interrupt_soon: Callable[[None], object]) -> None:
     before, started = signal.getsignal(signal.SIGINT), time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        list(map(interrupt_soon, repeat(60)))
+        list(map(interrupt_soon, repeat_every(60)))
     assert time.monotonic() - started < 30
     assert signal.getsignal(signal.SIGINT) is before

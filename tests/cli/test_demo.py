@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.console import ExitCode
-from headwater.cli.demo.command import Result, shortened
+from headwater.cli.demo.command import Result, shorten_output
 from headwater.cli.demo.steps import STEPS, Observation
 from headwater.model.cluster import LiveTopic
 from headwater.toolchain.broker.readiness import until
@@ -109,4 +109,6 @@ def test_output_is_shortened_to_headwaters_texts_and_the_summary() -> None:
         "    error: an unhandled error occurred: program exited\n\n"
         "Resources:\n    1 errored\n"
     )
-    assert shortened(text) == "    error[Timeout] Too slow.\n      fix  Hurry.\n\nResources:\n    1 errored"
+    assert (
+        shorten_output(text) == "    error[Timeout] Too slow.\n      fix  Hurry.\n\nResources:\n    1 errored"
+    )

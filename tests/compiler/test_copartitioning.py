@@ -12,7 +12,7 @@ from headwater.compiler.broker_counts import (
     status_text,
     undersized_source_changelogs,
 )
-from headwater.compiler.copartitioning import EnforcedCounts, enforce, not_copartitioned
+from headwater.compiler.copartitioning import EnforcedCounts, enforce_counts, not_copartitioned
 from headwater.compiler.topic_groups import NodeGroup, TopicGroup
 from headwater.model.nodes import ChangelogKind, RepartitionTopic, StateStore
 from headwater.model.problems import Location, Problem, ProblemCode
@@ -91,20 +91,20 @@ def test_the_groups_of_the_assignor(
     problems: tuple[Problem, ...],
 ) -> None:
     """`expected` are the counts that change. Building the topology fails for groups that are all explicit."""
-    assert enforce(groups, counts, TOPICS) == EnforcedCounts({**counts, **expected}, problems)
+    assert enforce_counts(groups, counts, TOPICS) == EnforcedCounts({**counts, **expected}, problems)
 
 
 def test_the_groups_of_the_broker() -> None:
     counts = {"a": 5, "b": 2, "r1": 1, "r2": 9, "x3": 3, "x4": 4}
     groups = [group("a", "b"), group("x4", "r1"), group("x3", "a"), group("r2")]
-    enforced = enforce(groups, counts, TOPICS, explicit_count=3, by_broker=True)
+    enforced = enforce_counts(groups, counts, TOPICS, explicit_count=3, by_broker=True)
     assert enforced.counts == {**counts, "r1": 3, "r2": 3}
     assert enforced.problems == (
         not_copartitioned({"a": 5, "b": 2}, by_broker=True),
         mismatch("x4", 4, 3, "3 partitions of the topics it is joined with", STREAMS_STATUS),
         mismatch("x3", 3, 5, "a=5", STREAMS_STATUS),
     )
-    differing = enforce([group("x3", "x4", "r1")], counts, TOPICS, by_broker=True)
+    differing = enforce_counts([group("x3", "x4", "r1")], counts, TOPICS, by_broker=True)
     assert differing.problems == (attrs.evolve(DIFFER, why=STREAMS_STATUS),)
 
 

@@ -7,7 +7,7 @@ from http import HTTPStatus
 import pytest
 
 from headwater.control import Access, Health, Refused, Route, Section, Surface, access_of
-from headwater.control.answers import LARGEST_BODY, Answer, Request, answer
+from headwater.control.answers import LARGEST_BODY, Answer, Request, answer_request
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 
 TOKEN = "a-secret-control-token"
@@ -54,7 +54,7 @@ class Client:
             return body[:size]
 
         request = Request(method, path, headers, read, "::1", lambda: self.used.append("answer"))
-        return answer(request, self.surface, self.access)
+        return answer_request(request, self.surface, self.access)
 
 
 @pytest.mark.parametrize("accept", ["application/openmetrics-text; version=new", "text/plain; version=x.y"])

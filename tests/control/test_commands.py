@@ -22,12 +22,12 @@ from headwater.agent.instruments import AgentInstruments
 from headwater.agent.state import AgentState
 from headwater.cli.main import main
 from headwater.control import TOKEN_VARIABLE, Access, ControlServer, Section, Surface, access_of
-from headwater.control.client import ask, full_url
-from headwater.kafka.journal_lines import JournalLine, expansions, history_json
+from headwater.control.client import full_url, send_request
+from headwater.kafka.journal_lines import JournalLine, history_json, past_expansions
 from headwater.model.expansions import ExpansionEntry, Stage
 from headwater.model.problems import Location
 from headwater.model.topology import Application, TopologyDocument
-from headwater.report.agents import Client, applications
+from headwater.report.agents import Client, list_applications
 from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 from tests.control.states import FOLLOWING, LEADING, OVER_PARTITIONED, REFUSED, UNREADABLE
@@ -173,7 +173,9 @@ def test_silent_agents_do_not_delay_status() -> None:
 
 def test_unknown_answers_of_endpoints_are_tolerated() -> None:
     client = Client("http://a", {"clientId": "a\x1b[2J", "agent": {"applications": [{"id": "x"}]}})
-    [application] = applications([client, Client("http://b", {"runtime": {}}), Client("http://c", error="x")])
+    [application] = list_applications(
+        [client, Client("http://b", {"runtime": {}}), Client("http://c", error="x")]
+    )
     assert application.id == "x"
     assert application.parallelism == ()
 
@@ -300,7 +302,7 @@ def test_a_redirect_of_a_control_request_is_not_followed(
 ) -> None:
     target = agent("agent-1", LEADING)
     url = redirecting(target.url, code)
-    assert ask(url, "/status")["clientId"] == "agent-1"
+    assert send_request(url, "/status")["clientId"] == "agent-1"
     done = _run("autoscaling", "off", url)
     assert (done.exit_code, done.stdout) == (1, "")
     assert f"redirects to {target.url}/control/autoscaling" in done.stderr
@@ -347,7 +349,7 @@ _LINES = tuple(
 
 
 def test_history_is_grouped_by_expansion() -> None:
-    [past] = history_json(expansions(_LINES))["expansions"]
+    [past] = history_json(past_expansions(_LINES))["expansions"]
     assert (past["id"], past["outcome"]) == ("orders-app#4", "notified")
     assert past["sources"] == [{"topic": "orders", "from": 3, "to": 6}]
     assert past["topics"] == [
@@ -355,7 +357,7 @@ def test_history_is_grouped_by_expansion() -> None:
         {"topic": "c-repartition", "from": 3, "to": 6, "by": "agent-2"},
     ]
     assert [stage["at"] for stage in past["stages"]][1] == "1970-01-01T00:00:02.500Z"
-    assert expansions(_LINES, "payments-app") == ()
+    assert past_expansions(_LINES, "payments-app") == ()
 
 
 def test_status_values_are_plain_json() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from headwater.control.logs import redact, redacted_texts
+from headwater.control.logs import redact_text, redacted_texts
 
 PEM = """-----BEGIN PRIVATE KEY-----
 MIIEvQIB
@@ -29,7 +29,7 @@ def test_a_secret_is_redacted_in_each_form() -> None:
 def test_the_longest_text_is_redacted_first() -> None:
     texts = redacted_texts(["word", "password-word"], {})
     assert texts.index("password-word") < texts.index("word")
-    assert redact("password-word, word", texts) == "***, ***"
+    assert redact_text("password-word, word", texts) == "***, ***"
 
 
 def test_the_lines_of_a_pem_text_are_secrets() -> None:

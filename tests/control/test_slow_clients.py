@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headwater.control import Access, ControlServer, Route, Surface
-from headwater.control.server import MOST, MOST_OF_ADDRESS, Connection, network, superfluous
+from headwater.control.server import MOST, MOST_OF_ADDRESS, Connection, network_of, superfluous_connection
 from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 
@@ -241,7 +241,7 @@ def test_the_oldest_connection_that_is_not_answering_is_closed(
     addresses: str, answering: tuple[int, ...], closed: int | None
 ) -> None:
     connections = _connections(*addresses, answering=answering)
-    found = superfluous(connections, most=4, most_of_address=2)
+    found = superfluous_connection(connections, most=4, most_of_address=2)
     assert found is (None if closed is None else connections[closed])
 
 
@@ -257,5 +257,5 @@ def test_the_oldest_connection_that_is_not_answering_is_closed(
     ],
 )
 def test_an_ipv6_network_is_one_address(hosts: tuple[str, str], same: bool) -> None:  # noqa: FBT001 - same
-    first, second = map(network, hosts)
+    first, second = map(network_of, hosts)
     assert (first == second) is same

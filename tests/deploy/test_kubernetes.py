@@ -11,7 +11,7 @@ import yaml
 from kubernetes_validate import validate  # type: ignore[import-untyped]
 
 from headwater.control import Access, Surface
-from headwater.control.answers import Request, answer
+from headwater.control.answers import Request, answer_request
 from headwater.spec import load_documents
 from tests.deploy.conftest import DEPLOY
 
@@ -102,7 +102,7 @@ def test_probes_use_existing_paths_and_ports(container: Mapping[str, Any]) -> No
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         http_get = container[probe]["httpGet"]
         request = Request("GET", http_get["path"], {}, lambda _: b"")
-        assert answer(request, surface, access).status == 200
+        assert answer_request(request, surface, access).status == 200
         assert http_get["port"] in names
 
 

@@ -13,9 +13,9 @@ from headwater.kafka.kafka_errors import (
     Answering,
     ClientMessage,
     not_authorized,
-    unanswered,
+    unanswered_request,
     unexpected,
-    unreachable,
+    unreachable_cluster,
     unusable_answer,
 )
 from headwater.model.acls import Operation
@@ -31,12 +31,12 @@ def heard(text: str, code: int | None = None) -> Problem:
     """Return the problem for this message, with the prefixes of librdkafka and between other messages."""
     down = ClientMessage("1/1 brokers are down", KafkaError._ALL_BROKERS_DOWN)
     message = ClientMessage(f"{LOG if code is None else ''}{text} (after 3ms in state CONNECT)", code)
-    return unreachable(BROKER, [down, message, down], 15.0)
+    return unreachable_cluster(BROKER, [down, message, down], 15.0)
 
 
 def refused_connections() -> Iterable[Problem]:
-    yield unreachable(BROKER, [], 15.0)
-    yield unreachable(BROKER, [], 15.0, needs_token=True)
+    yield unreachable_cluster(BROKER, [], 15.0)
+    yield unreachable_cluster(BROKER, [], 15.0, needs_token=True)
     yield heard("Connect to ipv4#10.0.0.1:9093 failed: Connection refused", KafkaError._TRANSPORT)
     yield heard("Disconnected: connection closed by peer: receive 0 after POLLIN")
     yield heard("SSL handshake failed: certificate verify failed", KafkaError._SSL)
@@ -54,21 +54,21 @@ def refused_requests() -> Iterable[Problem]:
     text = "kafka-1.example:9093 sent an answer that cannot be read: the response is too short"
     yield unusable_answer("read the settings of topics", text)
     brokers = Answering("kafka-1.example:9093", ("kafka-1.example:9093", "kafka-2.example:9093"))
-    yield unanswered("describe group orders", brokers, [], 15.0)
+    yield unanswered_request("describe group orders", brokers, [], 15.0)
     failed = "kafka-2.example:9093/2: Connect to ipv4#10.0.0.2:9093 failed: Connection refused"
-    yield unanswered("describe group orders", brokers, [ClientMessage(failed)], 15.0)
+    yield unanswered_request("describe group orders", brokers, [ClientMessage(failed)], 15.0)
     of_ipv6 = "[2001:db8::2]:9093/2: "
     refused = f"[thrd:{of_ipv6.rstrip(': ')}]: {of_ipv6}Connect to ipv6#[2001:db8::2]:9093 failed: refused"
     late = ClientMessage("[2001:db8::3]:9093/3: No response in time")
-    yield unanswered("describe group orders", brokers, [ClientMessage(refused), late], 15.0)
+    yield unanswered_request("describe group orders", brokers, [ClientMessage(refused), late], 15.0)
     throttled = ClientMessage("kafka-2.example:9093/2: Throttled for 1000 ms by a quota")
     for times in (1, 3):  # one second of fifteen does not explain a missing answer
-        yield unanswered("describe topics", brokers, [throttled] * times, 15.0)
-    yield unanswered("describe topics", brokers, [ClientMessage(failed), *[throttled] * 3], 15.0)
+        yield unanswered_request("describe topics", brokers, [throttled] * times, 15.0)
+    yield unanswered_request("describe topics", brokers, [ClientMessage(failed), *[throttled] * 3], 15.0)
     closed = ClientMessage("kafka-2.example:9093/2: Disconnected: connection closed by peer")
-    yield unanswered("describe topics", brokers, [closed], 15.0)
+    yield unanswered_request("describe topics", brokers, [closed], 15.0)
     expired = ClientMessage("SSL handshake failed: certificate verify failed", KafkaError._SSL)
-    yield unanswered("describe group orders", brokers, [expired], 15.0)
+    yield unanswered_request("describe group orders", brokers, [expired], 15.0)
     journal = "headwater-agent-default"
     denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     yield journal_refused(journal, "write to", denied, Operation.WRITE)

@@ -22,9 +22,9 @@ from headwater.kafka.group_messages import (
     cluster_description,
     committed_topics,
     consumer_groups,
-    coordinators,
+    read_coordinators,
 )
-from headwater.kafka.kafka_errors import Answering, ClientMessage, unanswered
+from headwater.kafka.kafka_errors import Answering, ClientMessage, unanswered_request
 from headwater.kafka.login import Login
 from headwater.kafka.topic_settings import DESCRIBE_CONFIGS
 from headwater.kafka.wire import (
@@ -34,18 +34,18 @@ from headwater.kafka.wire import (
     compact_text,
     receive_response,
     topic_id_bytes,
-    unsigned,
+    unsigned_varint,
 )
 
 if TYPE_CHECKING:
     from headwater.kafka.broker_connection import BrokerConnection
 
-READERS = (classic_groups, consumer_groups, coordinators, committed_topics, cluster_description)
+READERS = (classic_groups, consumer_groups, read_coordinators, committed_topics, cluster_description)
 
 
 @given(st.integers(0, 2**35 - 1))
 def test_numbers_are_read_as_written(number: int) -> None:
-    assert ResponseReader(unsigned(number)).unsigned() == number
+    assert ResponseReader(unsigned_varint(number)).unsigned() == number
 
 
 @given(st.lists(st.text()))
@@ -133,7 +133,7 @@ def test_a_broker_that_was_late_gets_more_time() -> None:
 
 def test_a_late_answer_is_no_failed_connection() -> None:
     late = ClientMessage(failure_text("kafka:9092", LateResponseError()))
-    found = unanswered("list topics", Answering("kafka:9092", ("kafka:9092",)), [late], 15.0).found
+    found = unanswered_request("list topics", Answering("kafka:9092", ("kafka:9092",)), [late], 15.0).found
     assert found == "kafka:9092 answers, and names kafka:9092; no response in time from kafka:9092"
 
 

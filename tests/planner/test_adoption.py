@@ -6,7 +6,7 @@ import pytest
 
 from headwater.model.cluster import GroupFacts, GroupType, LiveTopic, Survey
 from headwater.model.topology import Unknown
-from headwater.planner.adoption import Recognized, recognize
+from headwater.planner.adoption import Recognized, recognize_applications
 
 STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 
@@ -48,7 +48,7 @@ def reasons(found: Recognized) -> dict[str, str]:
 
 
 def test_a_running_application_is_found_with_its_sources() -> None:
-    (found,) = recognize(
+    (found,) = recognize_applications(
         survey(
             topic("in", 4, {}),
             topic("app-by-x-repartition"),
@@ -63,13 +63,13 @@ def test_a_running_application_is_found_with_its_sources() -> None:
 
 def test_a_topic_belongs_to_the_longest_known_id_that_it_begins_with() -> None:
     names = ("a-x-changelog", "a-b-x-changelog", "a-b-c-x-changelog", "a-b-c-r-repartition")
-    found = recognize(survey(*map(topic, names), streams("a"), streams("a-b"), stopped("a-b-c")))
+    found = recognize_applications(survey(*map(topic, names), streams("a"), streams("a-b"), stopped("a-b-c")))
     assert owners(found) == {
         "a": ["a-x-changelog"],
         "a-b": ["a-b-c-r-repartition", "a-b-c-x-changelog", "a-b-x-changelog"],
     }
     # The stopped group has offsets of its own repartition topic: it is an application, too.
-    found = recognize(
+    found = recognize_applications(
         survey(
             *map(topic, names), streams("a"), streams("a-b"), stopped("a-b-c", "in", "a-b-c-r-repartition")
         )
@@ -80,7 +80,7 @@ def test_a_topic_belongs_to_the_longest_known_id_that_it_begins_with() -> None:
 
 def test_a_repartition_topic_belongs_to_the_group_that_reads_it() -> None:
     """The name begins with two ids: the shorter id and an operator's name look like the longer id."""
-    found = recognize(
+    found = recognize_applications(
         survey(
             topic("a-b-c-repartition"),
             topic("a-b-s-changelog"),
@@ -98,7 +98,7 @@ def test_foreign_key_topics_and_generated_names_are_recognized() -> None:
         "app-KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000004-topic",
         "app-joined-subscription-response-topic",
     )
-    assert owners(recognize(survey(*map(topic, names), streams("app")))) == {"app": list(names)}
+    assert owners(recognize_applications(survey(*map(topic, names), streams("app")))) == {"app": list(names)}
 
 
 @pytest.mark.parametrize(
@@ -136,20 +136,20 @@ def test_foreign_key_topics_and_generated_names_are_recognized() -> None:
 def test_topics_of_other_systems_are_skipped_with_a_reason(
     name: str, group: GroupFacts | None, reason: str | None
 ) -> None:
-    found = recognize(survey(topic(name), *([group] if group else ())))
+    found = recognize_applications(survey(topic(name), *([group] if group else ())))
     assert found.applications == ()
     assert reasons(found) == {name: reason or "no group has the id of its application"}
 
 
 @pytest.mark.parametrize("name", ["_schemas", "connect-offsets", "__consumer_offsets", "app-orders"])
 def test_topics_without_an_internal_name_are_ignored(name: str) -> None:
-    found = recognize(survey(topic(name), streams("app"), stopped("connect")))
+    found = recognize_applications(survey(topic(name), streams("app"), stopped("connect")))
     assert found.skipped == ()
 
 
 @pytest.mark.parametrize("config", [{}, {"cleanup.policy": "compact"}])
 def test_a_users_topic_whose_name_begins_with_an_application_id_is_skipped(config: Mapping[str, str]) -> None:
-    found = recognize(
+    found = recognize_applications(
         survey(topic("app-cdc-changelog", config=config), topic("app-s-changelog"), streams("app"))
     )
     assert owners(found) == {"app": ["app-s-changelog"]}
@@ -169,32 +169,32 @@ def test_topics_of_kafka_streams_before_2_5_need_a_generated_name_or_confirmatio
         topic(table, config={"cleanup.policy": "compact"}),
         streams("app"),
     )
-    assert owners(recognize(old)) == {"app": [generated, table]}
-    confirmed = recognize(old, confirmed=["app-s-changelog"])
+    assert owners(recognize_applications(old)) == {"app": [generated, table]}
+    confirmed = recognize_applications(old, confirmed=["app-s-changelog"])
     assert owners(confirmed) == {"app": [generated, table, "app-s-changelog"]}
 
 
 def test_a_topic_that_the_group_reads_belongs_to_it_with_any_settings() -> None:
-    found = recognize(
+    found = recognize_applications(
         survey(topic("app-r-repartition", config={}), stopped("app", "in", "app-r-repartition"))
     )
     assert owners(found) == {"app": ["app-r-repartition"]}
 
 
 def test_an_application_without_a_group_is_found_by_a_given_id() -> None:
-    (found,) = recognize(survey(topic("gone-x-changelog")), ["gone"]).applications
+    (found,) = recognize_applications(survey(topic("gone-x-changelog")), ["gone"]).applications
     assert found.group is None
     assert found.unknown == (Unknown.SUBTOPOLOGIES, Unknown.SOURCES, Unknown.PROTOCOL)
 
 
 def test_applications_without_internal_topics_need_no_document() -> None:
-    found = recognize(survey(topic("in"), streams("stateless", "in"), stopped("plain", "in")))
+    found = recognize_applications(survey(topic("in"), streams("stateless", "in"), stopped("plain", "in")))
     assert (found.applications, found.stateless) == ((), ("stateless",))
 
 
 def test_ten_thousand_topics_are_assigned_without_ambiguity() -> None:
     ids = [f"team-{number % 40}-app-{number}" for number in range(200)]
     names = [f"{id_}-store-{number}-changelog" for id_ in ids for number in range(50)]
-    found = recognize(survey(*map(topic, names), *map(streams, ids)))
+    found = recognize_applications(survey(*map(topic, names), *map(streams, ids)))
     assert [len(each.topics) for each in found.applications] == [50] * 200
     assert [len(each.ambiguities) for each in found.applications] == [0] * 200

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.planner.policies import check_application, declared
+from headwater.planner.policies import check_application, declared_subject
 from headwater.report import problems_text
 from tests.planner.simulated_cluster import SimulatedCluster, application, changelog
 from tests.policies.policy_cases import planned, policies, shop
@@ -105,7 +105,9 @@ def test_defaults_of_the_brokers_are_used_in_a_plan() -> None:
 
 
 def offline(text: str, *, counts_are_known: bool = False) -> list[Problem]:
-    return list(check_application(declared(shop(), counts_are_known=counts_are_known), policies(text)))
+    return list(
+        check_application(declared_subject(shop(), counts_are_known=counts_are_known), policies(text))
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,11 +137,11 @@ def test_five_thousand_topics_are_checked() -> None:
     topics = [changelog(f"orders-s{number}-changelog", 4) for number in range(5_000)]
     compiled = application(topics=topics)
     text = 'storeName: {pattern: "orders-s[0-9]+|orders-counts"}\n  - topicPartitions: {max: 4}'
-    assert list(check_application(declared(compiled), policies(text))) == []
+    assert list(check_application(declared_subject(compiled), policies(text))) == []
 
 
 def test_an_application_without_sub_topologies_is_checked() -> None:
     """An observed application has no sub-topologies."""
     observed = attrs.evolve(shop(), subtopologies=(), is_observed=True)
-    violations = check_application(declared(observed), policies('storeName: {pattern: "[a-z]+"}'))
+    violations = check_application(declared_subject(observed), policies('storeName: {pattern: "[a-z]+"}'))
     assert [problem.node for problem in violations] == ["Hourly"]

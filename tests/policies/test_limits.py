@@ -7,7 +7,7 @@ from headwater.compiler.java import regular_languages
 from headwater.model.problems import ProblemCode, errors
 from headwater.model.topology import Lifecycle
 from headwater.planner import PlanPolicy
-from headwater.planner.policies import check_application, declared
+from headwater.planner.policies import check_application, declared_subject
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
     SimulatedCluster,
@@ -69,7 +69,7 @@ def test_one_application_after_another_is_advised_only_if_the_limit_allows_any_c
 def test_patterns_with_nested_repetitions_are_matched_in_linear_time(pattern: str) -> None:
     compiled = application(id_="a" * 200, topics=[])
     text = f'applicationId: {{pattern: "{pattern}", applications: "{pattern}|.*"}}'
-    assert len(list(check_application(declared(compiled), policies(text)))) <= 1
+    assert len(list(check_application(declared_subject(compiled), policies(text)))) <= 1
 
 
 def test_a_pattern_that_needs_too_much_memory_matches_no_name_and_exempts_no_application(
@@ -80,7 +80,7 @@ def test_a_pattern_that_needs_too_much_memory_matches_no_name_and_exempts_no_app
         f"applicationId: {{pattern: x, applications: '{pattern}'}}"
     )
     monkeypatch.setattr(regular_languages, "_MOST_EXPRESSIONS", 20)
-    violations = check_application(declared(application(id_="cbbccbcbb", topics=[])), loaded)
+    violations = check_application(declared_subject(application(id_="cbbccbcbb", topics=[])), loaded)
     assert len(list(violations)) == 2
 
 

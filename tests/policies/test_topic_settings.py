@@ -7,7 +7,7 @@ from headwater.model.nodes import ChangelogKind
 from headwater.model.policies import TopicClass
 from headwater.model.topology import Sink
 from headwater.planner import ActionKind, ConfigChange, TopicAction
-from headwater.planner.policies.topic_settings import tolerances, topic_class, without_ignored
+from headwater.planner.policies.topic_settings import drift_policies, topic_class, without_ignored
 from tests.planner.simulated_cluster import changelog, repartition
 from tests.policies.policy_cases import policies
 
@@ -47,7 +47,7 @@ def test_ignored_settings_are_not_shown(policy: str, shown: list[str]) -> None:
 
 def test_only_policies_about_drift_tolerate_differences() -> None:
     loaded = policies("drift: {tolerated: 1}\n  - topicPartitions: {max: 3}")
-    assert tolerances(loaded) == loaded[:1]
+    assert drift_policies(loaded) == loaded[:1]
 
 
 def test_a_topic_is_selected_by_its_kind() -> None:

@@ -14,8 +14,8 @@ from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.report import compile_json
 from headwater.report.compiled import compile_text
-from headwater.report.graph import Graph, dot, graph, mermaid
-from headwater.report.svg import svg
+from headwater.report.graph import Graph, build_graph, dot_text, mermaid_text
+from headwater.report.svg import svg_text
 from headwater.spec import load_documents, load_text
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
@@ -46,9 +46,9 @@ def _json(compiled: tuple[CompiledApplication, ...]) -> str:
     [
         ("examples.txt", compile_text),
         ("examples.json", _json),
-        ("examples.dot", lambda compiled: dot(graph(compiled, COUNTS))),
-        ("examples.mmd", lambda compiled: mermaid(graph(compiled, COUNTS))),
-        ("examples.svg", lambda compiled: svg(compiled, COUNTS)),
+        ("examples.dot", lambda compiled: dot_text(build_graph(compiled, COUNTS))),
+        ("examples.mmd", lambda compiled: mermaid_text(build_graph(compiled, COUNTS))),
+        ("examples.svg", lambda compiled: svg_text(compiled, COUNTS)),
     ],
 )
 def test_output(
@@ -65,7 +65,7 @@ def test_unknown_counts_are_not_shown_as_zero(golden: Callable[[Path, str], None
     ).documents
     compiled = compile_documents(documents, {"stock": 3})
     golden(_GOLDEN / "unknown_counts.txt", compile_text(compiled))
-    golden(_GOLDEN / "unknown_counts.mmd", mermaid(graph(compiled, {"stock": 3})))
+    golden(_GOLDEN / "unknown_counts.mmd", mermaid_text(build_graph(compiled, {"stock": 3})))
 
 
 def test_json_has_the_published_shape() -> None:
@@ -79,7 +79,7 @@ def test_json_has_the_published_shape() -> None:
 
 
 def test_svg_shows_every_topic_with_its_count() -> None:
-    root = ET.fromstring(svg(compiled_examples(), COUNTS))  # noqa: S314 - generated here
+    root = ET.fromstring(svg_text(compiled_examples(), COUNTS))  # noqa: S314 - generated here
     titles = " ".join(title.text or "" for title in root.iter(f"{_SVG}title"))
     for application in compiled_examples():
         for topic in application.internal_topics:
@@ -87,22 +87,22 @@ def test_svg_shows_every_topic_with_its_count() -> None:
 
 
 def test_svg_has_no_external_resources() -> None:
-    text = svg(compiled_examples(), COUNTS).replace('xmlns="http://www.w3.org/2000/svg"', "")
+    text = svg_text(compiled_examples(), COUNTS).replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert "://" not in text
     assert "@import" not in text
     assert "<script" not in text
 
 
-@pytest.mark.parametrize("render", [dot, mermaid])
+@pytest.mark.parametrize("render", [dot_text, mermaid_text])
 def test_names_are_escaped_in_graph_languages(render: Callable[[Graph], str]) -> None:
-    text = render(graph(_with_source(_HOSTILE), {}))
+    text = render(build_graph(_with_source(_HOSTILE), {}))
     assert "\x1b" not in text
-    assert "<script>" not in text or render is dot
+    assert "<script>" not in text or render is dot_text
     assert 'a"b' not in text
 
 
 def test_names_are_escaped_in_svg() -> None:
-    root = ET.fromstring(svg(_with_source(_HOSTILE), {}))  # noqa: S314 - generated here
+    root = ET.fromstring(svg_text(_with_source(_HOSTILE), {}))  # noqa: S314 - generated here
     assert not list(root.iter(f"{_SVG}script"))
 
 
@@ -121,7 +121,7 @@ def test_a_thousand_subtopologies_are_drawn_quickly() -> None:
     compiled = compile_documents(loaded.documents, {f"t{n}": 4 for n in range(500)})
     assert len(compiled[0].subtopologies) == 1000
     start = time.process_time()
-    text = svg(compiled, {})
+    text = svg_text(compiled, {})
     assert time.process_time() - start < 2
     assert len(text) < 3_000_000
 

@@ -16,7 +16,7 @@ from headwater.kafka import streams_group_messages
 from headwater.kafka.broker_connection import Message, UnreadableAnswerError
 from headwater.kafka.group_client import described_streams_groups
 from headwater.kafka.streams_group_messages import describe_streams_groups, streams_groups
-from headwater.kafka.wire import ResponseReader, compact_array, compact_text, unsigned
+from headwater.kafka.wire import ResponseReader, compact_array, compact_text, unsigned_varint
 from headwater.model.streams_groups import DescriptionStatus, GroupTopic, StreamsGroup, StreamsMember
 from tests.describe.texts import SMALL
 from tests.streams_groups.groups import encoded, group_of_text
@@ -156,7 +156,7 @@ def test_a_large_description_does_not_hide_other_groups(monkeypatch: pytest.Monk
 
 def test_a_length_without_items_is_refused() -> None:
     with pytest.raises(ValueError, match="too short"):
-        read(pack(">i", 0) + unsigned(2**32), 1)
+        read(pack(">i", 0) + unsigned_varint(2**32), 1)
 
 
 def test_requests_ask_for_nodes_since_version_1() -> None:

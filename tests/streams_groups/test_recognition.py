@@ -4,7 +4,7 @@ import attrs
 
 from headwater.model.cluster import GroupFacts, GroupType, Survey
 from headwater.model.streams_groups import GroupSubtopology, GroupTopic, StreamsGroup
-from headwater.planner.adoption import recognize
+from headwater.planner.adoption import recognize_applications
 from tests.planner.test_adoption import owners, reasons, survey, topic
 
 GROUP = StreamsGroup(
@@ -37,15 +37,15 @@ def surveyed() -> Survey:
 
 def test_topics_belong_to_the_group_that_has_them() -> None:
     """Their names also begin with the id of another application, and they have no settings."""
-    found = recognize(surveyed())
+    found = recognize_applications(surveyed())
     assert owners(found) == {"app": ["app-eu-by-repartition", "app-eu-counts-changelog"]}
     assert not found.applications[0].ambiguities
 
 
 def test_sources_are_those_of_the_topology_without_members() -> None:
-    (application,) = recognize(surveyed()).applications
+    (application,) = recognize_applications(surveyed()).applications
     assert application.sources == {"in": 4, "app-own-repartition": 2}
 
 
 def test_a_topic_of_a_user_that_the_application_reads_is_skipped() -> None:
-    assert "app-own-repartition" in reasons(recognize(surveyed()))
+    assert "app-own-repartition" in reasons(recognize_applications(surveyed()))

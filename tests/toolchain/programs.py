@@ -81,7 +81,7 @@ _REGISTRY_JAVA_OPTIONS = ("-Xmx256m", *QUICK_JAVA, "-Xshare:auto")
 
 def ensure_promtool() -> Path:
     """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
-    found = machine.inspect(_PROMTOOL_ON_PATH)
+    found = machine.inspect_program(_PROMTOOL_ON_PATH)
     if found.executable is not None and found.sufficient:
         return found.executable
     return _ensure_program(_PROMTOOL, PROMETHEUS_VERSION) / "promtool"

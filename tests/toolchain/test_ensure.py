@@ -23,7 +23,7 @@ from headwater.toolchain import (
 from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress
 from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
-from headwater.toolchain.maven_jars import verify
+from headwater.toolchain.maven_jars import verify_jars
 from headwater.toolchain.preparation import needs_exports, shell_exports
 from headwater.toolchain.pulumi_cli import needed_programs
 
@@ -59,7 +59,7 @@ def test_jars_that_differ_from_the_locked_ones_are_refused(
     (fetched / "surplus.jar").touch()
     listing.write_text(f"{'0' * 64}  {jar.name}\n{'0' * 64}  absent.jar\n")
     with pytest.raises(ToolchainError, match=rf"absent\.jar, {jar.name}, surplus\.jar"):
-        verify(fetched, listing)
+        verify_jars(fetched, listing)
 
 
 def users_pulumi(folder: Path, version: str, *, language_host: bool = True) -> Path:

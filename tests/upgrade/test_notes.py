@@ -7,7 +7,7 @@ import pytest
 
 from headwater.model.topology import Application
 from headwater.model.versions import KafkaStreamsVersion, read_any_version
-from headwater.planner.upgrade.notes import how_to_keep, notes, unseen_differences
+from headwater.planner.upgrade.notes import how_to_keep, unseen_differences, upgrade_notes
 from tests.compiler.applications import document
 
 MERGED = "application: {id: app, config: {topology.optimization: all}}\ntopology: [{stream: orders}]"
@@ -36,13 +36,13 @@ def application(release: str, **config: Any) -> Application:  # noqa: ANN401 - v
     ],
 )
 def test_notes_depend_on_the_releases_between(before: str, after: str, words: list[str]) -> None:
-    found = list(notes(application(before), version(after)))
+    found = list(upgrade_notes(application(before), version(after)))
     assert len(found) == len(words)
     assert all(word in note for word, note in zip(words, found, strict=True))
 
 
 def test_first_restart_is_with_the_version_that_runs() -> None:
-    (old,) = notes(application("3.0.0"), version("3.4.0"))
+    (old,) = upgrade_notes(application("3.0.0"), version("3.4.0"))
     assert '`upgrade.from: "3.0"`' in old
 
 

@@ -168,7 +168,7 @@ def _run_until_stopped(
 ) -> bool:
     """Run the agent and return whether it succeeded."""
     clock, coordination = SystemClock(), coordination_of(settings)
-    with serve(
+    with serve_endpoint(
         settings.connection,
         settings.documents,
         settings.client_id,
@@ -211,7 +211,7 @@ class Endpoint:
 
 
 @contextmanager
-def serve(
+def serve_endpoint(
     connection: Connection,
     documents: Documents,
     client_id: str,

@@ -7,7 +7,7 @@ from headwater.agent.state import Outcome, Shortfall, TopicResult
 Request = Callable[[Sequence[Shortfall]], tuple[TopicResult, ...]]
 
 
-def expand(
+def expand_waves(
     waves: Sequence[Sequence[Shortfall]], *, validate: Request, create: Request, is_leader: Callable[[], bool]
 ) -> tuple[TopicResult, ...]:
     """Return a result for each topic.

@@ -18,7 +18,7 @@ from headwater.kafka.answering_broker import no_answer
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.kafka_errors import TIMED_OUT, ClientMessage, client_message
-from headwater.kafka.pending_requests import RenewedClient, batches
+from headwater.kafka.pending_requests import RenewedClient, split_batches
 from headwater.model.expansions import TopicCounts
 from headwater.model.problems import ProblemsError
 
@@ -82,7 +82,7 @@ class KafkaCluster:
         """See `ports.Cluster`."""
         results = [
             result
-            for batch in batches(shortfalls, lambda item: item.required - item.partitions)
+            for batch in split_batches(shortfalls, lambda item: item.required - item.partitions)
             for result in self._request(batch, validate_only=validate_only)
         ]
         return tuple(results)

@@ -32,7 +32,7 @@ from headwater.agent.decide.values import (
     Written,
 )
 from headwater.agent.events import AgentEvent
-from headwater.agent.expand import expand
+from headwater.agent.expand import expand_waves
 from headwater.agent.ports import (
     Clock,
     Cluster,
@@ -184,7 +184,7 @@ class Loop:
         return observation
 
     def _expand(self, waves: Sequence[Sequence[Shortfall]]) -> tuple[TopicResult, ...]:
-        return expand(
+        return expand_waves(
             waves,
             validate=self._validate,
             create=lambda shortfalls: self._request("expand", shortfalls, validate_only=False),

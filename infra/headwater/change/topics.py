@@ -23,7 +23,7 @@ from headwater.kafka import Connection
 from headwater.kafka.broker_connection import BrokerConnection, Message
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.login import Login
-from headwater.kafka.pending_requests import batches
+from headwater.kafka.pending_requests import split_batches
 from headwater.kafka.wire import ResponseReader, compact_array, topic_id_bytes
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _in_chunks(
 ) -> "Results":
     """Send requests of a limited size, one after the other."""
     results: dict[str, Future[Any]] = {}
-    for chunk in batches(topics, records_of):
+    for chunk in split_batches(topics, records_of):
         wait(results.values(), timeout_seconds)  # the controller answers in turn: the last must not wait long
         results |= send(chunk)
     return results

@@ -10,11 +10,11 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from headwater.cli.console import ExitCode, print_json, print_line, repeat, write
+from headwater.cli.console import ExitCode, print_json, print_line, repeat_every, write
 from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.cli.options import Seconds
 from headwater.control.access import DEFAULT_ADDRESS, control_token
-from headwater.control.client import NotAnsweredError, ask, full_url
+from headwater.control.client import NotAnsweredError, full_url, send_request
 from headwater.report.agents import Client, agents_json, agents_rich
 
 _HELP = """Expand internal topics while applications run.
@@ -57,7 +57,7 @@ _PARALLEL = 16
 _HINT = "  Use the address of `headwater agent run --http HOST:PORT`."
 
 
-def endpoints(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+def parse_endpoints(_: click.Context, __: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
     """Return the URLs of an argument; the default is the endpoint on this machine."""
     try:
         return tuple(full_url(value) for value in values or (DEFAULT_ADDRESS,))
@@ -66,7 +66,7 @@ def endpoints(_: click.Context, __: click.Parameter, values: Sequence[str]) -> t
 
 
 @click.command()
-@click.argument("urls", nargs=-1, metavar="[URL]...", callback=endpoints)
+@click.argument("urls", nargs=-1, metavar="[URL]...", callback=parse_endpoints)
 @click.option("--watch", is_flag=True, help="Update the table until interrupted.")
 @click.option(
     "--interval", type=Seconds(min=0.1), default=2.0, show_default=True, help="Seconds, for --watch."
@@ -105,7 +105,7 @@ def _watch_agents(urls: Sequence[str], interval: float, form: str) -> None:
     if form == "json":
         raise click.UsageError("--watch cannot be combined with --format json.")
     with Live(console=Console(highlight=False), auto_refresh=False, screen=sys.stdout.isatty()) as live:
-        for _ in repeat(interval):
+        for _ in repeat_every(interval):
             live.update(agents_rich(_request_statuses(urls)), refresh=True)
 
 
@@ -117,7 +117,7 @@ def _request_statuses(urls: Sequence[str]) -> tuple[Client, ...]:
 
 def _status_of(url: str) -> Client:
     try:
-        answer = ask(url, "/status", fields=("clientId", "ready"))
+        answer = send_request(url, "/status", fields=("clientId", "ready"))
         if "agent" not in answer and "runtime" in answer:
             return Client(url, error="an application that `headwater run` runs: use `headwater status`")
         return Client(url, answer)
@@ -135,7 +135,7 @@ def _agents_text(clients: Sequence[Client]) -> str:
 
 @click.command()
 @click.argument("switch", type=click.Choice(["on", "off"]))
-@click.argument("urls", nargs=-1, metavar="[URL]...", callback=endpoints)
+@click.argument("urls", nargs=-1, metavar="[URL]...", callback=parse_endpoints)
 @click.option(
     "--application", metavar="ID", help="Only this application; default: all applications of the agents."
 )
@@ -155,7 +155,7 @@ def autoscaling(context: click.Context, switch: str, urls: Sequence[str], *, app
     failed = False
     for url in urls:
         try:
-            answer = ask(
+            answer = send_request(
                 url, "/control/autoscaling", body, token=control_token(os.environ), fields=("applications",)
             )
         except NotAnsweredError as error:

@@ -10,7 +10,7 @@ from headwater.control.logs import configure_log
 from headwater.kafka import KafkaClusterReader
 from headwater.kafka.command_line import AgentGroup, NamedCluster
 from headwater.kafka.expansion_journal import coordination_topic, read_lines, skipped_record
-from headwater.kafka.journal_lines import Change, PastExpansion, expansions, history_json, outcome
+from headwater.kafka.journal_lines import Change, PastExpansion, history_json, outcome_text, past_expansions
 from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
 from headwater.report.markdown import printable
 
@@ -41,7 +41,7 @@ def history(*, cluster: NamedCluster, application: str | None, group: str, form:
     connection, journal = cluster.connection(), coordination_topic(group)
     KafkaClusterReader(connection).partition_counts([journal])  # names what keeps brokers from answering
     lines = read_lines(connection, journal, "headwater-history", on_unread=unread.append)
-    past = expansions(lines, application)
+    past = past_expansions(lines, application)
     if form == "json":
         print_json(history_json(past))
     else:
@@ -53,7 +53,7 @@ def history(*, cluster: NamedCluster, application: str | None, group: str, form:
 
 
 def _expansion_lines(expansion: PastExpansion) -> Iterator[str]:
-    yield f"{expansion.id}: {outcome(expansion)}"
+    yield f"{expansion.id}: {outcome_text(expansion)}"
     first, *_ = expansion.lines
     if first.reason:
         yield f"  why     {first.reason}"

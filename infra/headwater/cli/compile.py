@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from headwater.cli.console import exit_for, json_text, print_line, print_problems, print_rich, write
-from headwater.cli.inputs import read_counts, violations, with_problems
+from headwater.cli.inputs import find_violations, read_counts, with_problems
 from headwater.cli.options import (
     cluster_options,
     files_argument,
@@ -75,7 +75,7 @@ def compile_(
     counts = {**read_counts(loaded.documents, cluster), **dict(given)}
     is_offline = not cluster.is_named
     compiled = compile_documents(loaded.documents, counts, OFFLINE if is_offline else COMPILE)
-    compiled = with_problems(compiled, tuple(violations(loaded.documents, compiled, counts, policies)))
+    compiled = with_problems(compiled, tuple(find_violations(loaded.documents, compiled, counts, policies)))
     problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))
     if form == "text" and output is None and sys.stdout.isatty():
         from headwater.report.compiled import compile_rich  # noqa: PLC0415 - each format imports what it needs
@@ -99,17 +99,17 @@ def _render_compiled(form: str, compiled: Sequence[CompiledApplication], counts:
     # Each format imports only what it needs.
     match form:
         case "svg":
-            from headwater.report.svg import svg  # noqa: PLC0415
+            from headwater.report.svg import svg_text  # noqa: PLC0415
 
-            return svg(compiled, counts)
+            return svg_text(compiled, counts)
         case "dot":
-            from headwater.report.graph import dot, graph  # noqa: PLC0415
+            from headwater.report.graph import build_graph, dot_text  # noqa: PLC0415
 
-            return dot(graph(compiled, counts))
+            return dot_text(build_graph(compiled, counts))
         case "mermaid":
-            from headwater.report.graph import graph, mermaid  # noqa: PLC0415
+            from headwater.report.graph import build_graph, mermaid_text  # noqa: PLC0415
 
-            return mermaid(graph(compiled, counts))
+            return mermaid_text(build_graph(compiled, counts))
         case _:
             from headwater.report.compiled import compile_text  # noqa: PLC0415
 
@@ -128,7 +128,7 @@ def _tool_resources(form: str, compiled: Sequence[CompiledApplication], strimzi_
             case "terraform":
                 return json_text(other_tools.terraform_resources(compiled))
             case _:
-                return other_tools.exclusions(compiled)
+                return other_tools.exclusion_patterns(compiled)
     except other_tools.NotExpressibleError as error:
         raise click.ClickException(str(error)) from None
 

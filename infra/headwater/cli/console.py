@@ -154,7 +154,7 @@ def _write_standard_output(text: str) -> None:
         discard_output(sys.stdout)
 
 
-def repeat(interval: float) -> Iterator[None]:
+def repeat_every(interval: float) -> Iterator[None]:
     """Yield at once, and again after each `interval` seconds, until Ctrl-C raises `KeyboardInterrupt`.
 
     Python ignores exceptions in finalizers and in callbacks of weak references, also `KeyboardInterrupt`. So

@@ -15,12 +15,12 @@ from headwater.cli.imported_documents import file_names, observed_document, push
 from headwater.describe import UnusableTopologyError, pushed_topology
 from headwater.kafka import Connection
 from headwater.kafka.command_line import NamedCluster
-from headwater.kafka.kafka_reader import survey
+from headwater.kafka.kafka_reader import survey_cluster
 from headwater.model.cluster import Survey
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors, first_names
 from headwater.model.topology import UnknownDetails
 from headwater.model.versions import KafkaStreamsVersion
-from headwater.planner.adoption import FoundApplication, Recognized, SkipReason, recognize
+from headwater.planner.adoption import FoundApplication, Recognized, SkipReason, recognize_applications
 from headwater.planner.evidence.names import INTERNAL_NAMES
 from headwater.planner.phrases import counted
 from headwater.report.markdown import printable
@@ -81,8 +81,8 @@ def import_all(request: ImportRequest) -> bool:
         seen, problems = read_strimzi_survey(request.strimzi)
     else:
         connected = request.cluster.connection()
-        seen = survey(connected, INTERNAL_NAMES, request.application_ids)
-    found = recognize(seen, request.application_ids, request.internal_topics)
+        seen = survey_cluster(connected, INTERNAL_NAMES, request.application_ids)
+    found = recognize_applications(seen, request.application_ids, request.internal_topics)
     imported = {
         application.id: _build_document(application, seen.cluster_id, request, connected)
         for application in found.applications

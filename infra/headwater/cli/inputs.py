@@ -52,7 +52,7 @@ def read_snapshot(
     return KafkaClusterReader(connection).read(request)
 
 
-def violations(
+def find_violations(
     documents: Sequence[TopologyDocument],
     compiled: Sequence[CompiledApplication],
     partitions: Mapping[str, int],
@@ -64,14 +64,14 @@ def violations(
     """
     if not policies:
         return
-    from headwater.planner.policies import check_application, declared  # noqa: PLC0415 - only for policies
+    from headwater.planner.policies import check_application, declared_subject  # noqa: PLC0415 - only for policies
 
     assumed = {name: 1 for each in compiled for name in each.missing_sources} | dict(partitions)
     with_assumed = compile_documents(documents, assumed)
     for own, other in zip(compiled, with_assumed, strict=True):
         if own.application.lifecycle is not Lifecycle.RELEASED:
             is_counted = not own.missing_sources
-            subject = declared(own if is_counted else other, counts_are_known=is_counted)
+            subject = declared_subject(own if is_counted else other, counts_are_known=is_counted)
             yield from check_application(subject, policies)
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from headwater.cli.agent import endpoints
-from headwater.cli.console import ExitCode, print_line, repeat
+from headwater.cli.agent import parse_endpoints
+from headwater.cli.console import ExitCode, print_line, repeat_every
 from headwater.cli.lazy import Lazy, LazyGroup
-from headwater.cli.threads import report
+from headwater.cli.threads import report_error
 from headwater.control.access import control_token
-from headwater.control.client import NotAnsweredError, ask
+from headwater.control.client import NotAnsweredError, send_request
 from headwater.model.problems import Severity
 from headwater.planner.phrases import count_phrase, counted, seconds_phrase
 from headwater.report.markdown import printable
@@ -202,10 +202,10 @@ def expand(context: click.Context, url: str | None, *, target: int, no_wait: boo
       headwater processors expand --to 8
       headwater processors expand runtime-1:9878 --to 8 --no-wait
     """
-    (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
+    (address,) = parse_endpoints(context, context.command.params[0], (url,) if url else ())
     token = control_token(os.environ)
     try:
-        found = ask(
+        found = send_request(
             address,
             _PATH,
             {"processors": target},
@@ -255,12 +255,12 @@ class _Waiting:
     def outcome(self, found: Mapping[str, Any]) -> _Outcome:
         """Read the status until the expansion has ended; `found` is the first one."""
         with expansion_progress(self._application) as progress:
-            for _ in repeat(_POLL_SECONDS):
+            for _ in repeat_every(_POLL_SECONDS):
                 if (outcome := self._outcome_of(found)) is not None:
                     return outcome
                 self._show(found, progress)
                 try:
-                    found = ask(self._address, _PATH, fields=_FIELDS)
+                    found = send_request(self._address, _PATH, fields=_FIELDS)
                 except NotAnsweredError as error:
                     if time.monotonic() - self._answered_at >= _UNANSWERED_SECONDS:
                         return self._failed(f"{self._address}: {error}\n{_AGAIN_HINT}")
@@ -269,7 +269,7 @@ class _Waiting:
                     )
                 else:
                     self._answered_at = time.monotonic()
-        raise AssertionError("`repeat` ends with an exception only")
+        raise AssertionError("`repeat_every` ends with an exception only")
 
     def _show(self, found: Mapping[str, Any], progress: _Bar | _Lines) -> None:
         if found["target"] is not None:
@@ -322,7 +322,7 @@ def _report_refusal(address: str, error: NotAnsweredError) -> ExitCode:
     """Print that a client did not answer or refused the request; return the exit code."""
     problems = error.answer.get("problems")
     if not problems:
-        return report(address, error)
+        return report_error(address, error)
     _print_problems(problems)
     return ExitCode.PROBLEMS
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from headwater.cli.agent import endpoints
-from headwater.cli.console import ExitCode, print_json, print_line, repeat
+from headwater.cli.agent import parse_endpoints
+from headwater.cli.console import ExitCode, print_json, print_line, repeat_every
 from headwater.cli.options import Seconds, cluster_options
-from headwater.control.client import NotAnsweredError, ask
+from headwater.control.client import NotAnsweredError, send_request
 from headwater.kafka.command_line import NamedCluster
 
 _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."
@@ -68,7 +68,7 @@ def status(
         return
     if cluster.is_named:
         raise click.UsageError("A cluster needs --group: the status of `headwater run` is read over HTTP.")
-    (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
+    (address,) = parse_endpoints(context, context.command.params[0], (url,) if url else ())
     try:
         found = _request_status(address)
         if watch:
@@ -84,7 +84,7 @@ def status(
 
 
 def _request_status(address: str) -> Mapping[str, Any]:
-    found = ask(address, "/status")
+    found = send_request(address, "/status")
     if not isinstance(found.get("runtime"), dict) or "ready" not in found:
         raise click.ClickException(
             f"{address} is not the endpoint of an application that `headwater run` runs."
@@ -108,5 +108,5 @@ def _watch_status(address: str, interval: float) -> None:
     from headwater.report.runtime_table import runtime_rich  # noqa: PLC0415 - only for the table
 
     with Live(console=Console(highlight=False), auto_refresh=False, screen=sys.stdout.isatty()) as shown:
-        for _ in repeat(interval):
+        for _ in repeat_every(interval):
             shown.update(runtime_rich(_request_status(address)["runtime"]), refresh=True)

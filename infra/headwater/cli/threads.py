@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from headwater.cli.agent import endpoints
+from headwater.cli.agent import parse_endpoints
 from headwater.cli.console import ExitCode, print_json, print_line
 from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.cli.options import Seconds
 from headwater.control.access import control_token
-from headwater.control.client import NotAnsweredError, ask
+from headwater.control.client import NotAnsweredError, send_request
 
 _HELP = """List, add and remove the stream threads of a running application.
 
@@ -85,7 +85,7 @@ def remove(context: click.Context, url: str | None, *, timeout: float | None) ->
     context.exit(_change_threads(context, url, body, "removed", wait))
 
 
-def report(address: str, error: NotAnsweredError) -> ExitCode:
+def report_error(address: str, error: NotAnsweredError) -> ExitCode:
     """Print that a client did not answer or refused the request; return the exit code."""
     print_line(f"{address}: {error}" + ("" if error.answer else f"\n{_HINT}"), err=True)
     return ExitCode.PROBLEMS
@@ -94,9 +94,9 @@ def report(address: str, error: NotAnsweredError) -> ExitCode:
 def _change_threads(
     context: click.Context, url: str | None, body: Mapping[str, Any], what: str, wait: float | None
 ) -> ExitCode:
-    (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
+    (address,) = parse_endpoints(context, context.command.params[0], (url,) if url else ())
     try:
-        answer = ask(
+        answer = send_request(
             address,
             PATH,
             body,
@@ -105,7 +105,7 @@ def _change_threads(
             fields=("thread", "threads"),
         )
     except NotAnsweredError as error:
-        return report(address, error)
+        return report_error(address, error)
     print_line(f"{answer['thread']} {what}; {len(answer['threads'])} stream threads.")
     return ExitCode.DONE
 
@@ -125,11 +125,11 @@ def list_(context: click.Context, url: str | None, *, form: str) -> None:
       headwater threads list
       headwater threads list runtime-1:9878 --format json
     """
-    (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
+    (address,) = parse_endpoints(context, context.command.params[0], (url,) if url else ())
     try:
-        found = ask(address, PATH, fields=("threads", "slots"))
+        found = send_request(address, PATH, fields=("threads", "slots"))
     except NotAnsweredError as error:
-        context.exit(report(address, error))
+        context.exit(report_error(address, error))
     if form == "json":
         print_json(found)
         context.exit(ExitCode.DONE)

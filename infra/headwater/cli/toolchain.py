@@ -7,7 +7,7 @@ import click
 
 from headwater.cli.console import print_line
 from headwater.kafka.command_line import NamedPath
-from headwater.toolchain.preparation import PARTS, needs_exports, prepare, shell_exports
+from headwater.toolchain.preparation import PARTS, needs_exports, prepare_parts, shell_exports
 from headwater.toolchain.streams_library import ensure_streams_library
 
 _IN_A_SHELL = 'To use Pulumi in this shell: eval "$(headwater toolchain env)"'
@@ -36,7 +36,7 @@ def toolchain(part: str) -> None:
         for line in shell_exports():
             print_line(line)
         return
-    prepare(PARTS if part == "all" else (part,))
+    prepare_parts(PARTS if part == "all" else (part,))
     print_line("Complete.")
     if part in ("pulumi", "all") and needs_exports():
         print_line(_IN_A_SHELL)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headwater.cli.console import exit_for, print_json, print_line, print_problems, write
-from headwater.cli.inputs import NEED_A_CLUSTER, violations
+from headwater.cli.inputs import NEED_A_CLUSTER, find_violations
 from headwater.cli.options import files_argument, partitions_option, policies_option, read_policies
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
@@ -107,7 +107,7 @@ def _find_problems(
     compiled = compile_documents(loaded.documents, counts)
     for each in compiled:
         yield from _offline_problems(each)
-    yield from violations(loaded.documents, compiled, counts, policies)
+    yield from find_violations(loaded.documents, compiled, counts, policies)
 
 
 def _offline_problems(compiled: CompiledApplication) -> Iterator[Problem]:

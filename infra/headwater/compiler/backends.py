@@ -45,7 +45,7 @@ class _Kinds:
         return None if text is None else kind_of(text, self.key, self.value)
 
 
-def backend(nodes: Sequence[Node], application: Application) -> Backend:
+def choose_backend(nodes: Sequence[Node], application: Application) -> Backend:
     """Return the back end for `nodes`, the nodes of a sub-topology in declaration order."""
     is_plain = not any(key in application.config for key in _TASKS_ONLY)
     return Backend.NATIVE if is_plain and _is_chain(nodes) and _same_in_spark_sql(nodes) else Backend.TASKS

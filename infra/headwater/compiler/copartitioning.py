@@ -57,7 +57,7 @@ class EnforcedCounts:
     problems: tuple[Problem, ...] = ()
 
 
-def enforce(
+def enforce_counts(
     groups: Iterable[frozenset[str]],
     counts: Mapping[str, int],
     repartition: Mapping[str, RepartitionTopic],
@@ -115,10 +115,10 @@ def not_copartitioned(external: Mapping[str, int], *, by_broker: bool = False) -
     return Problem(
         code=ProblemCode.NOT_COPARTITIONED,
         summary="Source topics that must be co-partitioned have different partition counts: "
-        f"{listed(external)}.",
+        f"{list_counts(external)}.",
         topic=next(iter(external)),
         expected="equal partition counts",
-        found=listed(external),
+        found=list_counts(external),
         why=status_text(ProblemCode.NOT_COPARTITIONED)
         if by_broker
         else 'Kafka Streams throws TopologyException ("Topics not co-partitioned") and the application '
@@ -128,7 +128,7 @@ def not_copartitioned(external: Mapping[str, int], *, by_broker: bool = False) -
     )
 
 
-def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tuple[Problem, ...]:
+def find_unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tuple[Problem, ...]:
     """Return warnings for groups with different counts in a topology without repartition topics.
 
     The assignor enforces co-partitioning only if there is a repartition topic.
@@ -141,10 +141,10 @@ def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tu
                 Problem(
                     code=ProblemCode.UNCHECKED_COPARTITIONING,
                     summary="Topics that must be co-partitioned have different partition counts, "
-                    f"{listed(found)}, and Kafka Streams does not check them.",
+                    f"{list_counts(found)}, and Kafka Streams does not check them.",
                     topic=next(iter(found)),
                     expected="equal partition counts",
-                    found=listed(found),
+                    found=list_counts(found),
                     why="Kafka Streams checks co-partitioning only if the topology has a repartition topic. "
                     "This one has none: it starts, and tasks beyond the smallest count do not read all "
                     "topics. Joins silently miss records, and cogroups aggregate a key in two tasks.",
@@ -156,7 +156,7 @@ def unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tu
     return tuple(problems)
 
 
-def listed(counts: Mapping[str, int]) -> str:
+def list_counts(counts: Mapping[str, int]) -> str:
     """Return `topic=count, topic=count`."""
     return ", ".join(f"{topic}={count}" for topic, count in counts.items())
 
@@ -171,7 +171,7 @@ def _explicit_counts_differ(
         else 'Kafka Streams throws TopologyException ("Following topics do not have the same number of '
         'partitions") and the application stops.'
     )
-    return _different_counts(listed(explicit), first, why, repartition[first].at)
+    return _different_counts(list_counts(explicit), first, why, repartition[first].at)
 
 
 def _different_counts(counts: str, topic: str, why: str, at: Location | None) -> Problem:
@@ -197,7 +197,7 @@ def _explicit_count_mismatch(
     *,
     by_broker: bool,
 ) -> Problem:
-    against = listed(external) or f"{required} partitions of the topics it is joined with"
+    against = list_counts(external) or f"{required} partitions of the topics it is joined with"
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=f"Repartition topic {topic} has {count} partitions by its explicit count but must be "

@@ -22,8 +22,8 @@ from headwater.compiler.copartitioning import (
     EnforcedCounts,
     check_explicit_counts,
     copartition_groups,
-    enforce,
-    unchecked,
+    enforce_counts,
+    find_unchecked,
 )
 from headwater.compiler.topic_groups import TopicGroup, node_groups, resolve_sources, topic_groups
 from headwater.model.problems import Problem, ProblemCode, Severity
@@ -68,18 +68,18 @@ def count_partitions(compilation: Compilation) -> Compilation:
 def _by_assignor(compilation: Compilation) -> EnforcedCounts:
     topic_graph = compilation.topic_graph
     if topic_graph.missing:
-        return enforce(
+        return enforce_counts(
             compilation.copartitioned, count_in_dependency_order(topic_graph), compilation.repartition
         )
     if not topic_graph.writers:
-        not_checked = unchecked(compilation.copartitioned, topic_graph.known)
+        not_checked = find_unchecked(compilation.copartitioned, topic_graph.known)
         return EnforcedCounts(topic_graph.known, not_checked)
     order = assignor_order(topic_graph.groups)
     enforced = _in_order(compilation, order)
     others = [_in_order(compilation, other).counts for other in _other_orders(topic_graph)]
     if not others:
         return enforced
-    in_dependency_order = enforce(
+    in_dependency_order = enforce_counts(
         compilation.copartitioned, count_in_dependency_order(topic_graph), compilation.repartition
     ).counts
     return attrs.evolve(
@@ -92,7 +92,7 @@ def _by_assignor(compilation: Compilation) -> EnforcedCounts:
 
 
 def _in_order(compilation: Compilation, order: Sequence[TopicGroup]) -> EnforcedCounts:
-    return enforce(
+    return enforce_counts(
         compilation.copartitioned, count_by_assignor(compilation.topic_graph, order), compilation.repartition
     )
 
@@ -161,7 +161,7 @@ def _by_broker(compilation: Compilation) -> EnforcedCounts:
     counts = (
         count_in_dependency_order(topic_graph) if topic_graph.missing else count_by_broker(topic_graph, order)
     )
-    enforced = enforce(
+    enforced = enforce_counts(
         compilation.copartitioned,
         counts,
         compilation.repartition,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from headwater.compiler.backends import backend
+from headwater.compiler.backends import choose_backend
 from headwater.compiler.cluster_profiles import accepted_config, accepted_replicas
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.streams_config import DAY_MS, LONGEST_MS
@@ -83,7 +83,7 @@ def _subtopology(group: TopicGroup, compilation: Compilation) -> SubTopology:
         tasks=compilation.tasks.get(group.id, 0),
         is_global=group.is_global,
         source_patterns=group.patterns,
-        backend=backend(group.nodes.nodes, compilation.application),
+        backend=choose_backend(group.nodes.nodes, compilation.application),
         source_partitions={
             topic: compilation.counts[topic] for topic in sorted(group.sources) if topic in compilation.counts
         },

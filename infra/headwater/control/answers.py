@@ -46,19 +46,19 @@ class Answer:
     kind: str = _JSON
 
 
-def answer(request: Request, surface: Surface, access: Access) -> Answer:
+def answer_request(request: Request, surface: Surface, access: Access) -> Answer:
     """Answer a request; errors are JSON objects with the key `error`. Never raises."""
     try:
         return _answer_route(request, surface, access)
     except Refused as refused:
-        return error(refused)
+        return answer_refusal(refused)
     except Exception:  # noqa: BLE001 - logged with its traceback; a failed answer must not end the server
         _log.exception("answer failed", path=request.path)
         text = "The client failed to answer. See its log for the error."
         return _json_answer(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": text})
 
 
-def error(refused: Refused) -> Answer:
+def answer_refusal(refused: Refused) -> Answer:
     """Return the answer to a request that is refused."""
     return _json_answer(refused.status, {"error": refused.message, **refused.more})
 

@@ -52,7 +52,7 @@ def full_url(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{f':{default}' if is_bare else ''}"
 
 
-def ask(
+def send_request(
     url: str,
     path: str,
     body: Mapping[str, Any] | None = None,

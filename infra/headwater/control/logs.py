@@ -48,7 +48,7 @@ def redacted_texts(secrets: Iterable[str | None], environment: Mapping[str, str]
     return tuple(sorted(texts, key=lambda text: (-len(text), text)))
 
 
-def redact(text: str, texts: Iterable[str]) -> str:
+def redact_text(text: str, texts: Iterable[str]) -> str:
     """Return `text` with each of `texts` (see `redacted_texts`) replaced."""
     for secret in texts:
         text = text.replace(secret, REDACTED)
@@ -135,7 +135,7 @@ class _Redaction:
             return REDACTED
         match value:
             case str():
-                return redact(value, self._secrets)
+                return redact_text(value, self._secrets)
             case Mapping():
                 return {key: self._redacted(str(key), inner) for key, inner in value.items()}
             case list() | tuple():

@@ -20,7 +20,7 @@ from typing import Any, Self
 import attrs
 
 from headwater.control.access import Access
-from headwater.control.answers import Answer, Request, answer, error, too_slow
+from headwater.control.answers import Answer, Request, answer_refusal, answer_request, too_slow
 from headwater.control.surface import Refused, Surface
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 
@@ -49,8 +49,8 @@ class Connections:
     def add(self, accepted: socket.socket, host: str) -> None:
         """Add a connection from the IP address `host`; close another one if there are too many."""
         with self._lock:
-            self._open[accepted] = Connection(accepted, network(host))
-            excess = superfluous(self._open.values(), MOST, MOST_OF_ADDRESS)
+            self._open[accepted] = Connection(accepted, network_of(host))
+            excess = superfluous_connection(self._open.values(), MOST, MOST_OF_ADDRESS)
             if excess is not None:
                 del self._open[excess.socket]
         if excess is not None:
@@ -74,7 +74,9 @@ class Connections:
             self._open.pop(accepted, None)
 
 
-def superfluous(connections: Iterable[Connection], most: int, most_of_address: int) -> Connection | None:
+def superfluous_connection(
+    connections: Iterable[Connection], most: int, most_of_address: int
+) -> Connection | None:
     """Return the connection to close after the last of `connections` was added; None: there is room for it.
 
     It is the oldest connection that is not answering: of the same address if that has too many, else of all.
@@ -87,7 +89,7 @@ def superfluous(connections: Iterable[Connection], most: int, most_of_address: i
     return next((each for each in found if not each.is_answering), None) if len(found) > most else None
 
 
-def network(host: str) -> str:
+def network_of(host: str) -> str:
     """Return what counts as one address: an IPv4 address, or an IPv6 network."""
     try:
         address = ip_address(host.partition("%")[0])
@@ -176,7 +178,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in the library
-        """Ignore that the client closed the connection; `answer` logs its own errors."""
+        """Ignore that the client closed the connection; `answer_request` logs its own errors."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -200,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
             return super().parse_request()
         except TimeoutError:
             self.command, self.request_version = "", self.protocol_version
-            self._send(error(too_slow()))
+            self._send(answer_refusal(too_slow()))
             return False
 
     def do_GET(self) -> None:
@@ -212,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
             str(self.client_address[0]),
             self._begin_answer,
         )
-        self._send(answer(request, self.server.surface, self.server.access))
+        self._send(answer_request(request, self.server.surface, self.server.access))
 
     def do_HEAD(self) -> None:
         self.do_GET()

@@ -220,7 +220,7 @@ _LONGEST_EXTRACTOR = 50
 """The maximal number of lines of a topic name extractor's `toString()`."""
 
 
-def lines(text: str) -> Iterator[Line]:
+def description_lines(text: str) -> Iterator[Line]:
     """Yield the lines of all descriptions in `text`, in order; other text is ignored."""
     raw = repair_text(text).split("\n")
     width = max(map(len, raw))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.describe.lines import Line, LineKind, lines, old_form_line
+from headwater.describe.lines import Line, LineKind, description_lines, old_form_line
 from headwater.describe.problems import TextProblems
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 from headwater.model.problems import Problem, first_names
@@ -40,7 +40,7 @@ class Description:
     blocks: list[Block] = attrs.field(factory=list)
 
 
-def split(found: Iterable[Line], file: str) -> list[Description]:
+def split_descriptions(found: Iterable[Line], file: str) -> list[Description]:
     """Return the descriptions in these lines; one without a sub-topology only if there is no other."""
     descriptions: list[Description] = []
     for line in found:
@@ -312,7 +312,7 @@ def read_descriptions(text: str, file: str = "") -> tuple[FoundTopology, ...]:
     if (line := old_form_line(text)) is not None:
         problems.too_old(line)
         return (FoundTopology(NodeTopology(()), problems.found),)
-    descriptions = split(lines(text), file)
+    descriptions = split_descriptions(description_lines(text), file)
     if not descriptions:
         problems.nothing()
         return (FoundTopology(NodeTopology(()), problems.found),)

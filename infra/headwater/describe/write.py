@@ -70,7 +70,7 @@ class Links:
     children: Mapping[str, NodeSet]
 
 
-def linked(order: Iterable[str], declared: Mapping[str, Sequence[str]]) -> Links:
+def link_nodes(order: Iterable[str], declared: Mapping[str, Sequence[str]]) -> Links:
     """Link the nodes in `order`, each to its `declared` parents; the keys are all nodes, parents first."""
     sizes = dict.fromkeys(declared, 1)
     parents = {name: NodeSet(sizes) for name in declared}
@@ -155,7 +155,7 @@ def _listed_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
         for node in group.nodes
     }
     # Kafka Streams iterates over a set of names and puts the nodes into a map by name.
-    links = linked(string_set_order(string_set_order(by_name)), parents)
+    links = link_nodes(string_set_order(string_set_order(by_name)), parents)
     order = sorted(by_name, key=lambda name: (-links.sizes[name], string_rank(name)))
     return [
         _Listed(by_name[name], tuple(links.children[name]), tuple(links.parents[name]), is_imported=False)

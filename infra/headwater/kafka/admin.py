@@ -37,7 +37,7 @@ from headwater.kafka.kafka_errors import (
     ClientMessage,
     client_message,
     throttled_message,
-    unanswered,
+    unanswered_request,
     unexpected,
     unusable_answer,
 )
@@ -373,7 +373,7 @@ class Admin:
         A cluster of which a broker answers can be reached: then `what` was not answered.
         """
         if self._answering is not None:
-            return unanswered(what, self._answering, messages, self._timeout)
+            return unanswered_request(what, self._answering, messages, self._timeout)
         return no_answer(self._connection, what, messages, self._timeout)
 
 

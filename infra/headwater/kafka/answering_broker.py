@@ -7,8 +7,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError
 
-from headwater.kafka.broker_connection import BrokerConnection, failure_text
-from headwater.kafka.broker_connection import unreachable as unreachable_addresses
+from headwater.kafka.broker_connection import BrokerConnection, failure_text, find_unreachable
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import (
     DESCRIBE_CLUSTER,
@@ -16,7 +15,7 @@ from headwater.kafka.group_messages import (
     cluster_description,
     describe_cluster,
 )
-from headwater.kafka.kafka_errors import Answering, ClientMessage, unanswered, unreachable
+from headwater.kafka.kafka_errors import Answering, ClientMessage, unanswered_request, unreachable_cluster
 from headwater.kafka.login import Login, LoginRefusedError
 from headwater.kafka.pending_requests import in_background
 from headwater.model.problems import Problem
@@ -42,10 +41,10 @@ def no_answer(
     if not any(item.is_final for item in messages):
         answering, failures = find_answering(settings, timeout_seconds)
     if answering is not None:
-        return unanswered(what, answering, (*messages, *failures), timeout_seconds)
+        return unanswered_request(what, answering, (*messages, *failures), timeout_seconds)
     known = (*messages, *(failure for failure in failures if failure.is_refused))
     needs_token = settings.token_url is not None
-    return unreachable(settings.bootstrap_servers, known, timeout_seconds, needs_token=needs_token)
+    return unreachable_cluster(settings.bootstrap_servers, known, timeout_seconds, needs_token=needs_token)
 
 
 def find_answering(
@@ -99,7 +98,7 @@ def _await_answer(
 
 
 def _find_unreachable(addresses: Sequence[str], seconds: float, end: float) -> Mapping[str, str]:
-    pending = in_background(partial(unreachable_addresses, addresses, seconds))
+    pending = in_background(partial(find_unreachable, addresses, seconds))
     try:
         return pending.result(max(0.0, end - time.monotonic()))
     except TimeoutError:

@@ -27,7 +27,7 @@ _PARALLEL = 32
 _DAY_SECONDS = 86_400
 
 
-def unreachable(addresses: Iterable[str], timeout_seconds: float) -> Mapping[str, str]:
+def find_unreachable(addresses: Iterable[str], timeout_seconds: float) -> Mapping[str, str]:
     """Return address → reason for those that accept no TCP connection; tries all at the same time."""
 
     def reason(address: str) -> str:

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from headwater.kafka.broker_connection import BrokerConnection, Message, UnknownRequestError, failure_text
 from headwater.kafka.connection_settings import ConnectionSettings
-from headwater.kafka.group_messages import FIND_COORDINATOR, coordinators, find_coordinator
+from headwater.kafka.group_messages import FIND_COORDINATOR, find_coordinator, read_coordinators
 from headwater.kafka.kafka_errors import ClientMessage, is_moving
 from headwater.kafka.login import Login, LoginRefusedError
 from headwater.kafka.wire import LateResponseError, ResponseReader
@@ -146,7 +146,7 @@ class BrokerSession:
     def _ask_coordinators(self, ids: Sequence[str], ask: Ask[T], found: dict[str, T | KafkaError]) -> None:
         """Add the answers that are final to `found`."""
         by_address: dict[str, list[str]] = defaultdict(list)
-        answered = self.request(self.any_broker(), FIND_COORDINATOR, find_coordinator(ids), coordinators)
+        answered = self.request(self.any_broker(), FIND_COORDINATOR, find_coordinator(ids), read_coordinators)
         self._is_answered = True
         for id_, coordinator in answered:
             if isinstance(coordinator, str):

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from headwater.kafka.bounded_records import BoundedTopic, ReadRecord
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
-from headwater.kafka.journal_lines import JournalLine, decode_line, expansions
+from headwater.kafka.journal_lines import JournalLine, decode_line, past_expansions
 from headwater.kafka.kafka_errors import is_denial, not_authorized
 from headwater.kafka.reader import ClusterReader
 from headwater.model.acls import Operation
@@ -144,7 +144,7 @@ def with_agent_expansions(
 
 
 def _agent_expansions(lines: Iterable[JournalLine]) -> Iterator[AgentExpansion]:
-    for expansion in expansions(lines):
+    for expansion in past_expansions(lines):
         for change in expansion.topics:
             done = next((line for line in reversed(expansion.lines) if change.topic in line.done), None)
             if done is not None:

@@ -117,7 +117,7 @@ def find_coordinator(ids: Iterable[str]) -> bytes:
     return b"\x00" + compact_array(map(compact_text, ids)) + NO_TAGS
 
 
-def coordinators(reader: ResponseReader) -> Sequence[tuple[str, str | KafkaError]]:
+def read_coordinators(reader: ResponseReader) -> Sequence[tuple[str, str | KafkaError]]:
     """Read groups, each with the address of the broker that coordinates it."""
     reader.skip(4)  # throttle time
 
@@ -128,7 +128,7 @@ def coordinators(reader: ResponseReader) -> Sequence[tuple[str, str | KafkaError
         code = reader.number(2)
         reader.compact_text()  # message
         reader.tagged_fields()
-        return id_, KafkaError(code) if code else address(host, port)
+        return id_, KafkaError(code) if code else broker_address(host, port)
 
     return tuple(reader.compact_array(read))
 
@@ -329,7 +329,7 @@ def cluster_description(reader: ResponseReader) -> ClusterDescription | KafkaErr
         host, port = reader.compact_text(), reader.number(4)
         reader.compact_text()  # rack
         reader.tagged_fields()
-        return address(host, port)
+        return broker_address(host, port)
 
     brokers = tuple(reader.compact_array(broker))
     operations = _operations(reader.number(4))
@@ -360,7 +360,9 @@ def registered_brokers(version: int, reader: ResponseReader) -> RegisteredBroker
         rack = reader.compact_text()
         is_fenced = has_fenced and bool(reader.number(1))
         reader.tagged_fields()
-        return RegisteredBroker(id=id_, address=address(host, port), rack=rack or "", is_fenced=is_fenced)
+        return RegisteredBroker(
+            id=id_, address=broker_address(host, port), rack=rack or "", is_fenced=is_fenced
+        )
 
     found = tuple(reader.compact_array(broker))
     return KafkaError(code) if code else RegisteredBrokers({each.id: each for each in found}, has_fenced)
@@ -371,5 +373,5 @@ def _operations(bits: int) -> frozenset[int] | None:
     return None if bits < 0 else frozenset(code for code in range(31) if bits >> code & 1)
 
 
-def address(host: str, port: int) -> str:
+def broker_address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

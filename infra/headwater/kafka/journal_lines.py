@@ -193,7 +193,9 @@ class PastExpansion:
         return self.lines[0].event
 
 
-def expansions(lines: Iterable[JournalLine], application: str | None = None) -> tuple[PastExpansion, ...]:
+def past_expansions(
+    lines: Iterable[JournalLine], application: str | None = None
+) -> tuple[PastExpansion, ...]:
     """Return the expansions of one application, or of all, in the order in which they began."""
     found: dict[tuple[str, int], list[JournalLine]] = {}
     for line in valid_lines(lines):
@@ -229,7 +231,7 @@ def _changes_of(
     )
 
 
-def outcome(expansion: PastExpansion) -> str:
+def outcome_text(expansion: PastExpansion) -> str:
     """Return a short text: how the expansion ended, or its stage."""
     last = expansion.lines[-1]
     seconds = (last.wall_ms - expansion.lines[0].wall_ms) / 1_000

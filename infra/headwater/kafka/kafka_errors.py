@@ -86,7 +86,7 @@ def client_message(error: KafkaError) -> ClientMessage:
     return ClientMessage(error.str(), error.code())
 
 
-def unreachable(
+def unreachable_cluster(
     servers: Iterable[str],
     messages: Sequence[ClientMessage],
     seconds: float,
@@ -116,7 +116,9 @@ def unreachable(
 _OTHERWISE = " If they do, check that the token URL answers: without a token, no broker is asked."
 
 
-def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage], seconds: float) -> Problem:
+def unanswered_request(
+    what: str, answering: Answering, messages: Sequence[ClientMessage], seconds: float
+) -> Problem:
     """Return the problem for a request without an answer, of a cluster of which a broker answers.
 
     `what` is the request, such as "describe the group orders". `messages` are the messages of the client

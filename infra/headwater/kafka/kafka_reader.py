@@ -21,7 +21,7 @@ from headwater.kafka.expansion_journal import read_agent_expansions
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.ownership import read_ownership
-from headwater.kafka.pending_snapshot import PendingSnapshot, successes
+from headwater.kafka.pending_snapshot import PendingSnapshot, successful_answers
 from headwater.kafka.reader import ClusterReader, GroupsRead, SnapshotRequest
 from headwater.model.cluster import ClusterSnapshot, Survey
 from headwater.model.compiled import CompiledApplication
@@ -134,13 +134,13 @@ class KafkaClusterReader:
     def _described(self, names: Sequence[str]) -> Sequence[tuple[str, TopicDescription]]:
         denied: list[Problem] = []
         answers = self._admin.answers(self._admin.request_topics(names))
-        found = tuple(successes(answers, "see topic", denied))
+        found = tuple(successful_answers(answers, "see topic", denied))
         if denied:
             raise ProblemsError(denied)
         return found
 
 
-def survey(
+def survey_cluster(
     connection: Connection, patterns: Sequence[str], named: Sequence[str] = (), timeout_seconds: float = 15.0
 ) -> Survey:
     """Return all topics, with settings where names match `patterns` (Python `re`), and all groups.
@@ -160,7 +160,7 @@ def survey(
     asked = sorted(groups.keys() & {id_ for name in snapshot.described for id_ in name_beginnings(name)})
     denied: list[Problem] = []
     committed = admin.committed_topics(asked).items()
-    for id_, topics in successes(committed, "read the offsets of consumer group", denied):
+    for id_, topics in successful_answers(committed, "read the offsets of consumer group", denied):
         groups[id_] = attrs.evolve(groups[id_], committed=topics)
     if denied:
         raise ProblemsError(denied)

@@ -97,7 +97,7 @@ MOST_RECORDS = 5_000
 """Metadata records of a request; the controller refuses more than 10,000 (`MAX_RECORDS_PER_USER_OP`)."""
 
 
-def batches(items: Sequence[T], records_of: Callable[[T], int]) -> Iterator[Sequence[T]]:
+def split_batches(items: Sequence[T], records_of: Callable[[T], int]) -> Iterator[Sequence[T]]:
     """Yield `items` in their order, in batches of at most `MOST_RECORDS` records or one item each."""
     start = total = 0
     for index, item in enumerate(items):

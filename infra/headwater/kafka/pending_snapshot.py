@@ -144,7 +144,7 @@ class PendingSnapshot:
         """
         answers = self._admin.answers(self._descriptions)
         purpose = self._request.purpose
-        visible = successes(answers, "see topic", denied, purpose=purpose)
+        visible = successful_answers(answers, "see topic", denied, purpose=purpose)
         found = {name: _live_topic(topic) for name, topic in visible}
         sources = self._request.sources
         created = sorted(found.keys() - settings.own.keys() - sources)
@@ -186,7 +186,7 @@ class PendingSnapshot:
                 assignor=group.assignor,
                 subscribed=frozenset().union(*(member.subscribed for member in group.members)),
             )
-            for id_, group in successes(answered, "see consumer group", denied)
+            for id_, group in successful_answers(answered, "see consumer group", denied)
             if group.state != DEAD
         }
         groups |= {id_: LiveGroup.without_coordinator(id_) for id_ in sorted(unavailable)}
@@ -211,7 +211,7 @@ class PendingSnapshot:
             for id_, answer in answers.items()
             if not isinstance(answer, KafkaError) or answer.code() not in _NOT_DESCRIBED
         )
-        described = dict(successes(readable, "see streams group", denied))
+        described = dict(successful_answers(readable, "see streams group", denied))
         groups = {
             id_: LiveGroup(id_, group.state, len(group.members), is_streams=True)
             for id_, group in described.items()
@@ -282,7 +282,7 @@ class PendingSnapshot:
         return {topic.name: attrs.evolve(topic, is_empty=ends[topic.name] == 0) for topic in replaced}
 
 
-def successes(
+def successful_answers(
     answers: Iterable[tuple[str, T | KafkaError]],
     what: str,
     denied: list[Problem],
@@ -308,7 +308,7 @@ def _add_settings(
 ) -> None:
     what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
     equal: dict[int, tuple[list[str], TopicConfig]] = {}
-    for name, config in successes(configs.items(), what, denied, right, purpose=purpose):
+    for name, config in successful_answers(configs.items(), what, denied, right, purpose=purpose):
         equal.setdefault(id(config), ([], config))[0].append(name)
     for names, config in equal.values():
         settings.add(names, config)

@@ -52,7 +52,7 @@ def _receive_exactly(connected: socket.socket, size: int, deadline: float, pause
     return bytes(received)
 
 
-def unsigned(value: int) -> bytes:
+def unsigned_varint(value: int) -> bytes:
     """Return an UNSIGNED_VARINT."""
     encoded = bytearray()
     while value > 0x7F:  # noqa: PLR2004 - the highest bit: another byte follows
@@ -64,13 +64,13 @@ def unsigned(value: int) -> bytes:
 def compact_text(value: str) -> bytes:
     """Return a COMPACT_STRING."""
     encoded = value.encode()
-    return unsigned(len(encoded) + 1) + encoded
+    return unsigned_varint(len(encoded) + 1) + encoded
 
 
 def compact_array(items: Iterable[bytes]) -> bytes:
     """Return a COMPACT_ARRAY of encoded items."""
     encoded = tuple(items)
-    return unsigned(len(encoded) + 1) + b"".join(encoded)
+    return unsigned_varint(len(encoded) + 1) + b"".join(encoded)
 
 
 def topic_id_bytes(id_: str) -> bytes:

@@ -16,8 +16,8 @@ from headwater.model.streams_groups import StreamsGroup
 from headwater.model.topology import Unknown, name_beginnings
 from headwater.planner.evidence.names import (
     Certainty,
-    candidates,
     exclusion_text,
+    find_candidates,
     has_internal_name,
     internal_to,
     is_created_by_streams,
@@ -88,14 +88,16 @@ class Recognized:
 _GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-\d{10}\b.*", re.DOTALL)
 
 
-def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection[str] = ()) -> Recognized:
+def recognize_applications(
+    survey: Survey, named: Collection[str] = (), confirmed: Collection[str] = ()
+) -> Recognized:
     """Return the applications. `named` are ids of applications whose group no longer exists.
 
     An application gets only the topics that Kafka Streams certainly created: topics that its own group reads
     or has in its topology, topics with the settings of Kafka Streams or a generated name, and topics that the
     user `confirmed`.
     """
-    known = candidates(survey.groups, named)
+    known = find_candidates(survey.groups, named)
     owners: defaultdict[str, list[LiveTopic]] = defaultdict(list)
     ambiguities: defaultdict[str, list[str]] = defaultdict(list)
     skipped = []

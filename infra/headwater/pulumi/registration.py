@@ -102,10 +102,10 @@ class Registration:
 
 def registration_of(planned: ApplicationPlan, state: StackState) -> Registration:
     """Return all resources and repairs of one application."""
-    return with_acls(register(planned.actions, state), planned, state)
+    return with_acls(decide_registration(planned.actions, state), planned, state)
 
 
-def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
+def decide_registration(actions: Iterable[TopicAction], state: StackState) -> Registration:
     """Return how the topics of one application are registered, and the repairs."""
     topics: list[TopicResource] = []
     repairs: list[Repair] = []
@@ -135,7 +135,7 @@ def register_expanded(action: TopicAction, live_partitions: int, state: StackSta
         live=attrs.evolve(action.live, partitions=live_partitions),
         partitions=max(action.partitions, live_partitions),
     )
-    return register([expanded], state)
+    return decide_registration([expanded], state)
 
 
 def with_acls(registration: Registration, planned: ApplicationPlan, state: StackState) -> Registration:

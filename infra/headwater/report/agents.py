@@ -78,7 +78,7 @@ class ApplicationStatus:
     problems: tuple[Mapping[str, Any], ...] = ()
 
 
-def applications(clients: Iterable[Client]) -> tuple[ApplicationStatus, ...]:
+def list_applications(clients: Iterable[Client]) -> tuple[ApplicationStatus, ...]:
     """Return the applications of all clients, each once, in the order of their ids."""
     reported: dict[str, list[Mapping[str, Any]]] = {}
     for client in sorted(clients, key=lambda client: not client.is_leader):
@@ -94,13 +94,13 @@ def agents_json(clients: Sequence[Client]) -> dict[str, Any]:
         "clients": [
             {"url": client.url, "status": client.status, "error": client.error or None} for client in clients
         ],
-        "applications": [attrs.asdict(application) for application in applications(clients)],
+        "applications": [attrs.asdict(application) for application in list_applications(clients)],
     }
 
 
 def agents_rich(clients: Sequence[Client]) -> RenderableType:
     """Return the tables of clients and applications, followed by notes on what needs attention."""
-    seen = applications(clients)
+    seen = list_applications(clients)
     parts: list[RenderableType] = [_clients_table(clients)]
     if seen:
         parts += [Text(), _applications_table(seen)]

@@ -9,7 +9,7 @@ from rich.text import Text
 from headwater.model.compiled import Backend, CompiledApplication, InternalTopic, SubTopology
 from headwater.model.problems import Location, Problem, ProblemCode, errors
 from headwater.planner.phrases import counted
-from headwater.report.graph import parallelism
+from headwater.report.graph import parallelism_text
 from headwater.report.markdown import printable
 
 
@@ -149,7 +149,7 @@ def _application_lines(compiled: CompiledApplication) -> Iterator[Text]:
 def _subtopology_lines(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator[Text]:
     kind = "global sub-topology" if part.is_global else "sub-topology"
     native = ", in Spark SQL with headwater run" if part.backend is Backend.NATIVE else ""
-    yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {parallelism(part)}{native}")
+    yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {parallelism_text(part)}{native}")
     patterns = tuple(f"/{pattern}/" for pattern in part.source_patterns)
     for label, names in (("reads", (*patterns, *part.sources)), ("writes", part.sinks)):
         if names:

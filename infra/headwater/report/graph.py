@@ -79,7 +79,7 @@ class Graph:
     topics: Mapping[str, TopicBox]
 
 
-def parallelism(part: SubTopology) -> str:
+def parallelism_text(part: SubTopology) -> str:
     """Return the number of tasks or processors in words; without sources of known size it is unknown."""
     if part.is_global:
         return "on every instance"
@@ -90,7 +90,7 @@ def parallelism(part: SubTopology) -> str:
     return counted(part.tasks, "task")
 
 
-def graph(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) -> Graph:
+def build_graph(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) -> Graph:
     """Return one graph of all applications; `partitions` are known counts of topics that they do not own."""
     internal = {topic.name: topic for application in compiled for topic in application.internal_topics}
     known = {**partitions, **{s.topic: s.partitions for c in compiled for s in c.sinks if s.partitions}}
@@ -148,7 +148,7 @@ def _part_box(
     return PartBox(
         application=application.application.id,
         id=part.id,
-        parallelism=parallelism(part),
+        parallelism=parallelism_text(part),
         nodes=part.nodes,
         stores=tuple(_store_boxes(application.application.id, part, internal)),
         reads=(*patterns, *part.sources),
@@ -205,7 +205,7 @@ _TEXT_COLOR = "#0f172a"
 _DASHED = (Role.PATTERN,)
 
 
-def mermaid(graph: Graph) -> str:
+def mermaid_text(graph: Graph) -> str:
     """Return a `flowchart`; ids are numbers, because names may contain characters of Mermaid's syntax."""
     return "\n".join(["flowchart LR", *(f"  {line}" for line in _mermaid_lines(graph)), ""])
 
@@ -271,7 +271,7 @@ def _escape_mermaid(text: str) -> str:
     )
 
 
-def dot(graph: Graph) -> str:
+def dot_text(graph: Graph) -> str:
     """Return a `digraph` whose node ids are topic names and `application/sub-topology id`."""
     return "\n".join(["digraph headwater {", *(f"  {line}" for line in _dot_lines(graph)), "}", ""])
 

@@ -100,7 +100,7 @@ class _Columns:
         return max((start + self.widths[column] for column, start in self.starts.items()), default=0)
 
 
-def layout(application: str, graph: Graph) -> Layout:
+def layout_graph(application: str, graph: Graph) -> Layout:
     """Return where each box of the picture is: a lane for each sub-topology, one below the other."""
     columns = _arrange_columns(graph)
     lanes = _arrange_lanes(graph.parts)
@@ -118,7 +118,7 @@ def layout(application: str, graph: Graph) -> Layout:
     return Layout(application, tuple(parts), tuple(topics), tuple(_edge_lines(parts, topics)), width, top)
 
 
-def shortened(text: str) -> str:
+def shorten_name(text: str) -> str:
     """Return at most 44 characters; names differ at their ends, so the middle is left out."""
     if len(text) <= _MOST_CHARACTERS:
         return text
@@ -131,9 +131,9 @@ def _arrange_columns(graph: Graph) -> _Columns:
     widths: defaultdict[int, float] = defaultdict(float)
     for topic in graph.topics.values():
         column = columns[topic.name]
-        widths[column] = max(widths[column], 116, len(shortened(topic.label)) * _MONO + 26)
+        widths[column] = max(widths[column], 116, len(shorten_name(topic.label)) * _MONO + 26)
     for part in graph.parts:
-        longest = max((len(shortened(store.name)) for store in part.stores), default=0)
+        longest = max((len(shorten_name(store.name)) for store in part.stores), default=0)
         tasks = len(part.parallelism) * _SMALL + 84  # and the number of nodes
         widths[columns[part.id]] = max(widths[columns[part.id]], 176, longest * _MONO + 84, tasks)
     starts, x = {}, float(_MARGIN + _LANE_PADDING)
@@ -195,7 +195,7 @@ def _part_height(part: PartBox) -> float:
 def _topic_boxes(stack: Sequence[TopicBox], columns: _Columns, middle: float) -> Iterator[Topic]:
     y = middle - _stack_height(len(stack)) / 2
     for box in stack:
-        yield Topic(box, shortened(box.label), columns.at(box.name, y, _TOPIC_HEIGHT))
+        yield Topic(box, shorten_name(box.label), columns.at(box.name, y, _TOPIC_HEIGHT))
         y += _TOPIC_HEIGHT + _GAP
 
 
@@ -205,7 +205,7 @@ def _part_box(part: PartBox, columns: _Columns, lane: Rectangle) -> Part:
     stores = tuple(
         Store(
             store,
-            shortened(store.name),
+            shorten_name(store.name),
             Rectangle(at.x + 8, at.y + _HEAD + number * _STORE_HEIGHT, at.width - 16, _STORE_HEIGHT - 4),
         )
         for number, store in enumerate(part.stores)

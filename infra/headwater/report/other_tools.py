@@ -177,7 +177,7 @@ def terraform_resources(compiled: Sequence[CompiledApplication]) -> dict[str, An
     return {"resource": resources}
 
 
-def exclusions(compiled: Sequence[CompiledApplication]) -> str:
+def exclusion_patterns(compiled: Sequence[CompiledApplication]) -> str:
     """Return regular expressions, one a line, of the topics that other tools must neither change nor delete.
 
     They match the internal topics of each application, also of a later topology, and Headwater's own

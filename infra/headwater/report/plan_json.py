@@ -13,7 +13,7 @@ from headwater.model.problems import Problem
 from headwater.model.records import SetupRecord
 from headwater.planner import ApplicationPlan, Plan, TopicAction
 from headwater.planner.data_risks import data_risks
-from headwater.report.plan_text import application_text, summary
+from headwater.report.plan_text import application_text, plan_summary
 from headwater.report.problems import problem_text
 
 VERSION = 1
@@ -35,7 +35,7 @@ def plan_json(plan: Plan, stack: str) -> dict[str, Any]:
         "version": VERSION,
         "digest": values_digest(values),
         "stack": stack,
-        "summary": summary(plan),
+        "summary": plan_summary(plan),
         "isApplicable": plan.is_applicable,
         "risks": [
             {"application": risk.application, "topic": risk.topic, "text": risk.text}

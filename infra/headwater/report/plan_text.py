@@ -84,17 +84,17 @@ def plan_messages(plan: Plan, repairs: Mapping[str, Sequence[str]]) -> Iterator[
             lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
         yield "\n".join(lines)
     if others:
-        rest = summary(attrs.evolve(plan, applications=tuple(others)))
+        rest = plan_summary(attrs.evolve(plan, applications=tuple(others)))
         yield f"{rest}\n{NOT_LISTED}"
 
 
 def plan_rich(plan: Plan) -> Text:
     """Return the lines of `plan_text` with colors for a terminal."""
     parts = [Text("\n").join(_application_lines(application)) for application in plan.applications]
-    return Text("\n\n").join([Text(summary(plan), "bold"), *parts])
+    return Text("\n\n").join([Text(plan_summary(plan), "bold"), *parts])
 
 
-def summary(plan: Plan) -> str:
+def plan_summary(plan: Plan) -> str:
     """Return one line: the numbers of changes, and whether the plan is refused."""
     counts = Counter(action.kind for action in plan.actions)
     added = sum(action.added_partitions for action in plan.actions)

@@ -6,9 +6,9 @@ import attrs
 
 from headwater.model.compiled import CompiledApplication
 from headwater.planner.phrases import counted
-from headwater.report.graph import Role, graph
-from headwater.report.layout import Layout, layout
-from headwater.report.templating import template
+from headwater.report.graph import Role, build_graph
+from headwater.report.layout import Layout, layout_graph
+from headwater.report.templating import load_template
 
 _SMALL_CHARACTER = 5.7
 _LEGEND_HEIGHT = 52
@@ -40,13 +40,13 @@ class _LegendItem:
     radius: int
 
 
-def svg(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) -> str:
+def svg_text(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) -> str:
     """Return an SVG document; `partitions` are known counts of topics that the applications do not own."""
     pictures = tuple(_draw_pictures(compiled, partitions))
     legend = tuple(_legend_items())
     right = legend[-1].x + 29 + len(legend[-1].text) * _SMALL_CHARACTER + 48
     last = pictures[-1] if pictures else None
-    return template("topology.svg.j2").render(
+    return load_template("topology.svg.j2").render(
         pictures=pictures,
         legend=legend,
         palettes=_PALETTES,
@@ -61,7 +61,7 @@ def _draw_pictures(
 ) -> Iterator[_Picture]:
     y: float = 0
     for application in compiled:
-        drawing = layout(application.application.id, graph([application], partitions))
+        drawing = layout_graph(application.application.id, build_graph([application], partitions))
         yield _Picture(drawing, _caption_of(application), y)
         y += drawing.height + _PICTURE_GAP
 

@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from headwater.report.markdown import printable
 
 
-def template(name: str) -> Template:
+def load_template(name: str) -> Template:
     """Return a template with the function `split_code`, and the filters `px` and `printable`.
 
     `px` formats a coordinate, `printable` escapes control characters.

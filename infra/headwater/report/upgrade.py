@@ -29,7 +29,7 @@ _STATES = {
 }
 
 
-def summary(upgrade: Upgrade) -> str:
+def upgrade_summary(upgrade: Upgrade) -> str:
     """Return one line: the number of changes, and whether the comparison is complete."""
     compared = counted(len(upgrade.applications), "application")
     changes = tuple(upgrade.changes)
@@ -53,7 +53,7 @@ def application_summary(part: ApplicationUpgrade) -> str:
     return f"{part.before} to {part.after}, {changes or 'nothing changes'}, {_STATES[part.state]}"
 
 
-def restart(part: ApplicationUpgrade) -> str:
+def restart_sentence(part: ApplicationUpgrade) -> str:
     """Return the sentence about restarting the application."""
     if part.is_rolling:
         text = "Rolling restart: safe."
@@ -72,7 +72,7 @@ def restart(part: ApplicationUpgrade) -> str:
     return text
 
 
-def groups(changes: Iterable[Change]) -> Iterator[tuple[Change, ...]]:
+def group_changes(changes: Iterable[Change]) -> Iterator[tuple[Change, ...]]:
     """Yield changes of several topics together if all else is equal, in the order of the changes."""
     members: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
@@ -81,7 +81,7 @@ def groups(changes: Iterable[Change]) -> Iterator[tuple[Change, ...]]:
     return (tuple(group) for group in members.values())
 
 
-def remarks(upgrade: Upgrade) -> Iterator[str]:
+def upgrade_remarks(upgrade: Upgrade) -> Iterator[str]:
     """Yield sentences about the whole report."""
     if upgrade.assumed:
         yield (
@@ -97,7 +97,10 @@ def upgrade_text(upgrade: Upgrade) -> str:
 
 def upgrade_rich(upgrade: Upgrade) -> Text:
     """Return the lines of `upgrade_text` with colors for a terminal."""
-    parts = [Text(summary(upgrade), "bold"), *(Text(printable(each)) for each in remarks(upgrade))]
+    parts = [
+        Text(upgrade_summary(upgrade), "bold"),
+        *(Text(printable(each)) for each in upgrade_remarks(upgrade)),
+    ]
     for application in upgrade.applications:
         parts += _application_text(application)
     if upgrade.problems:
@@ -107,7 +110,7 @@ def upgrade_rich(upgrade: Upgrade) -> Text:
 
 def _application_text(part: ApplicationUpgrade) -> Iterator[Text]:
     lines = [
-        f"  {restart(part)}",
+        f"  {restart_sentence(part)}",
         *(f"  Note: {note}" for note in part.notes),
         *(f"  Data: {note.text}" for note in part.data),
     ]
@@ -116,7 +119,7 @@ def _application_text(part: ApplicationUpgrade) -> Iterator[Text]:
         f"  {application_summary(part)}",
         "\n" + "\n".join(map(printable, lines)),
     )
-    for change, *others in groups(part.changes):
+    for change, *others in group_changes(part.changes):
         yield entry_rich(change.severity, change.kind, change.what, tuple(_change_details(change, others)))
 
 
@@ -135,10 +138,10 @@ def upgrade_markdown(upgrade: Upgrade, limit: int = LIMIT) -> str:
 
 
 def _whole_markdown(upgrade: Upgrade, rows: int | None) -> str:
-    parts = [f"**{prose(summary(upgrade))}**\n"]
+    parts = [f"**{prose(upgrade_summary(upgrade))}**\n"]
     if upgrade.cluster_id is not None:
         parts.append(f"Cluster {code(upgrade.cluster_id)}\n")
-    parts += [f"{prose(remark)}\n" for remark in remarks(upgrade)]
+    parts += [f"{prose(remark)}\n" for remark in upgrade_remarks(upgrade)]
     for application in upgrade.applications:
         parts += _application_markdown(application, rows)
     if upgrade.problems:
@@ -149,7 +152,7 @@ def _whole_markdown(upgrade: Upgrade, rows: int | None) -> str:
 
 def _application_markdown(part: ApplicationUpgrade, rows: int | None) -> Iterator[str]:
     yield f"### {code(part.id)}: {prose(application_summary(part))}\n"
-    yield f"{prose(restart(part))}\n"
+    yield f"{prose(restart_sentence(part))}\n"
     for note in part.notes:
         yield f"- {prose(note)}\n"
     for data in part.data:

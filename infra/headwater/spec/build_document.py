@@ -27,7 +27,7 @@ from headwater.model.topology import (
     UnknownDetails,
 )
 from headwater.model.versions import DEFAULT_VERSION
-from headwater.spec.build_operators import BUILDERS, complete
+from headwater.spec.build_operators import BUILDERS, complete_options
 from headwater.spec.build_stores import (
     Options,
     find_absent_configs,
@@ -37,7 +37,7 @@ from headwater.spec.build_stores import (
 )
 from headwater.spec.exported import exported_topology
 from headwater.spec.files import DOCUMENT, read_confined
-from headwater.spec.locations import PathPart, Position, RawDocument, pointer
+from headwater.spec.locations import PathPart, Position, RawDocument, json_pointer
 from headwater.spec.versions import declared_version
 
 
@@ -273,10 +273,10 @@ class _Steps:
 
     def _step(self, data: dict[str, Any], position: Position, path: tuple[PathPart, ...]) -> Step:
         ((name, given),) = data.items()
-        options = complete(given)
+        options = complete_options(given)
         inner, path = position.child(name), (*path, name)
         operator = self._split(options, inner, path) if name == "split" else BUILDERS[name](options)
-        at = Location(self._file, inner.key_line, inner.key_column, pointer(path))
+        at = Location(self._file, inner.key_line, inner.key_column, json_pointer(path))
         return Step(operator, at, input=options.get("from"), alias=options.get("as"))
 
     def _split(self, options: Options, position: Position, path: tuple[PathPart, ...]) -> Split:
@@ -294,7 +294,7 @@ class _Steps:
         return Split(options.get("name"), branches, rest)
 
     def _branch(self, given: Options, position: Position, path: tuple[PathPart, ...]) -> Branch:
-        options = complete(given)
+        options = complete_options(given)
         return Branch(
             name=options.get("name"),
             alias=options.get("as"),

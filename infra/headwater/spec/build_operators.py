@@ -27,7 +27,7 @@ _EXPRESSIONS = frozenset(
 """The options that are expressions; a test compares them with the schema."""
 
 
-def complete(given: Options | str | None) -> Options:
+def complete_options(given: Options | str | None) -> Options:
     """Return the options of a call: text is short for `topic`, and numbers in expressions become text."""
     if given is None:
         return {}

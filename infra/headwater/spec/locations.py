@@ -72,10 +72,10 @@ class RawDocument:
         line, column = (
             (position.key_line, position.key_column) if at_key else (position.line, position.column)
         )
-        return Location(self.file, line, column, pointer(parts))
+        return Location(self.file, line, column, json_pointer(parts))
 
 
-def pointer(path: Iterable[PathPart]) -> str:
+def json_pointer(path: Iterable[PathPart]) -> str:
     """Return the RFC 6901 JSON pointer of `path`."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 

@@ -6,7 +6,7 @@ import click
 
 from headwater.toolchain import machine
 from headwater.toolchain.commands import ToolchainError
-from headwater.toolchain.preparation import PARTS, prepare, shell_exports
+from headwater.toolchain.preparation import PARTS, prepare_parts, shell_exports
 
 
 @click.command()
@@ -24,7 +24,7 @@ def main(part: str) -> None:
             for line in shell_exports():
                 click.echo(line)
         else:
-            prepare(PARTS if part == "all" else (part,))
+            prepare_parts(PARTS if part == "all" else (part,))
     except ToolchainError as error:
         click.echo(str(error), err=True)
         sys.exit(1)
@@ -33,7 +33,8 @@ def main(part: str) -> None:
 def doctor() -> bool:
     """Print each required program, found or missing; return whether all are found."""
     findings = [
-        machine.inspect(program) for program in (machine.JAVA, machine.MAVEN, machine.GO, machine.MAKE)
+        machine.inspect_program(program)
+        for program in (machine.JAVA, machine.MAVEN, machine.GO, machine.MAKE)
     ]
     for finding in findings:
         click.echo(finding.describe())

@@ -45,7 +45,9 @@ class KafkaDistribution:
         """Options for a quick start."""
         if self.class_data is None:
             return ()
-        return (maven_jars.recording if self.is_recording else maven_jars.reading)(self.class_data)
+        return (maven_jars.recording_options if self.is_recording else maven_jars.reading_options)(
+            self.class_data
+        )
 
 
 def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:

@@ -130,7 +130,7 @@ class Finding:
         )
 
 
-def inspect(program: Program) -> Finding:
+def inspect_program(program: Program) -> Finding:
     """Return where the program is on this machine, and its version."""
     executable = program.locate()
     return Finding(program, executable, program.version(executable) if executable else None)
@@ -138,7 +138,7 @@ def inspect(program: Program) -> Finding:
 
 def require(programs: Iterable[Program]) -> dict[Program, Path]:
     """Return the path of each program; raises `ToolchainError` that names all that are missing or too old."""
-    findings = [inspect(program) for program in dict.fromkeys(programs)]
+    findings = [inspect_program(program) for program in dict.fromkeys(programs)]
     if missing := [finding for finding in findings if not finding.sufficient]:
         raise ToolchainError(
             "\n".join(

@@ -14,12 +14,12 @@ from headwater.toolchain.commands import Progress, ToolchainError, run_logged
 _WITHOUT_WARNINGS = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
-def reading(archive: Path) -> tuple[str, ...]:
+def reading_options(archive: Path) -> tuple[str, ...]:
     """Return the options of Java that use an archive; Java ignores an unfit archive without a warning."""
     return (f"-XX:SharedArchiveFile={archive}", *_WITHOUT_WARNINGS)
 
 
-def recording(archive: Path) -> tuple[str, ...]:
+def recording_options(archive: Path) -> tuple[str, ...]:
     """Return the options of Java that write an archive when the program ends."""
     return (f"-XX:ArchiveClassesAtExit={archive}", *_WITHOUT_WARNINGS)
 
@@ -80,10 +80,10 @@ class MavenJars:
                 show=show,
                 failure=f"Maven could not download {self.title}",
             )
-            verify(folder, self._listing)
+            verify_jars(folder, self._listing)
 
 
-def verify(folder: Path, listing: Path) -> None:
+def verify_jars(folder: Path, listing: Path) -> None:
     """Compare `folder` with `listing` (lines of `sha256sum`); raises `ToolchainError` for any difference."""
     lines = listing.read_text(encoding="utf-8").splitlines()
     expected = {name: checksum for checksum, name in map(str.split, lines)}

@@ -20,7 +20,7 @@ from headwater.toolchain.spark import ensure_spark_classes
 PARTS = ("kafka", "spark", "streams-library", "pulumi")
 
 
-def prepare(parts: Iterable[str]) -> None:
+def prepare_parts(parts: Iterable[str]) -> None:
     """Download or build each of `parts` into the cache folder; raises `ToolchainError`."""
     cache, progress, chosen = Cache(), Progress(), tuple(parts)
     # Report all missing programs together, before a build that takes minutes.

@@ -194,7 +194,7 @@ class PulumiProject:
 
 def _compatible_on_path() -> Path | None:
     """Return the user's own CLI if it is new enough and has a Python language host."""
-    found = machine.inspect(_ON_PATH)
+    found = machine.inspect_program(_ON_PATH)
     if found.executable is None or not found.sufficient or found.version is None or found.version >= _BELOW:
         return None
     host = found.executable.resolve().parent / "pulumi-language-python"

@@ -97,7 +97,7 @@ def spark_java_options(cache: Cache | None = None) -> tuple[str, ...]:
     """Return the options of a driver's JVM that use the archive; none if it was not recorded."""
     entry = _cache_entry()
     folder = None if entry is None else (cache or Cache()).find(entry)
-    return () if folder is None else maven_jars.reading(folder / _ARCHIVE)
+    return () if folder is None else maven_jars.reading_options(folder / _ARCHIVE)
 
 
 def ensure_spark_classes(cache: Cache, progress: Progress) -> None:
@@ -119,7 +119,7 @@ def ensure_spark_classes(cache: Cache, progress: Progress) -> None:
 
 
 def _record_classes(archive: Path, jars: Iterable[Path]) -> None:
-    options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *maven_jars.recording(archive))
+    options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *maven_jars.recording_options(archive))
     with tempfile.TemporaryDirectory(prefix="headwater-spark-") as folder:
         try:
             done = subprocess.run(

@@ -7,8 +7,8 @@ from headwater.model.cluster import GroupFacts, GroupType, LiveTopic
 from headwater.model.topology import name_beginnings
 from headwater.planner.evidence.names import (
     Certainty,
-    candidates,
     exclusion_text,
+    find_candidates,
     has_internal_name,
     internal_prefix,
     is_created_by_streams,
@@ -82,14 +82,14 @@ GROUPS = {
 def test_a_group_shows_whether_it_belongs_to_an_application(
     group: GroupFacts, certainty: Certainty | None
 ) -> None:
-    assert candidates({group.id: group}, ()).get(group.id) is certainty
+    assert find_candidates({group.id: group}, ()).get(group.id) is certainty
     if certainty is None:
         assert group.id in exclusion_text(group)
 
 
 def test_ids_of_the_user_are_certain() -> None:
     certain = Certainty.CERTAIN
-    assert candidates({"g": GroupFacts(id="g")}, ["g", "h"]) == {"g": certain, "h": certain}
+    assert find_candidates({"g": GroupFacts(id="g")}, ["g", "h"]) == {"g": certain, "h": certain}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headwater.model.client_record import ClientRecord, client_group, decode_record, is_client_group
 from headwater.model.cluster import GroupFacts, GroupType
-from headwater.planner.evidence.names import candidates, exclusion_text
+from headwater.planner.evidence.names import exclusion_text, find_candidates
 from headwater_spark.driver.active_client.decide import (
     EXPIRY_SECONDS,
     SETTLE_SECONDS,
@@ -235,5 +235,5 @@ def test_the_group_of_the_record_is_not_an_application() -> None:
     )
     assert is_client_group(group.id)
     assert not is_client_group("shop")
-    assert candidates({group.id: group}, ()) == {}
+    assert find_candidates({group.id: group}, ()) == {}
     assert "the record of the active client" in exclusion_text(group)

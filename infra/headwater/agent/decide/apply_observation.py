@@ -118,7 +118,7 @@ def next_confirmation(observed: Iterable[ObservedCount], lag_ms: int) -> int | N
     return min(since) + lag_ms if since else None
 
 
-def requirements(
+def update_requirements(
     documents: tuple[TopologyDocument, ...], counts: TopicCounts, before: Requirements
 ) -> Requirements:
     """Return what active documents require with these counts; `before` itself if no input has changed."""
@@ -213,7 +213,7 @@ def _apply_metadata(pending: PendingDecision, metadata: Metadata) -> PendingDeci
     state, policy = pending.state, pending.context.policy
     observed = _counts_after_metadata(state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms)
     counts = used_counts(observed)
-    required = requirements(metadata.documents, counts, state.requirements)
+    required = update_requirements(metadata.documents, counts, state.requirements)
     due = _metadata_to_read(required.applications, counts)
     updated = attrs.evolve(
         state,

@@ -58,7 +58,7 @@ class Assessment:
         return self.is_enabled and bool(self.shortfalls) and not self.refusals
 
 
-def assess(
+def assess_application(
     compiled: CompiledApplication,
     live: TopicCounts,
     settled: TopicCounts,

@@ -13,7 +13,7 @@ from headwater.agent.decide.apply_observation import (
     next_confirmation,
     used_counts,
 )
-from headwater.agent.decide.assessment import Assessment, assess, held_back
+from headwater.agent.decide.assessment import Assessment, assess_application, held_back
 from headwater.agent.decide.expansions import Context, is_due, widest_change
 from headwater.agent.decide.phases import has_given_up, update_application
 from headwater.agent.decide.values import (
@@ -27,7 +27,7 @@ from headwater.agent.decide.values import (
     ReadOffsetMetadata,
     Record,
     Recover,
-    advance,
+    advance_clock,
 )
 from headwater.agent.events import AgentEvent
 from headwater.agent.state import AgentState, ApplicationState, ObservedCount, Phase, Retry, Shortfall
@@ -52,7 +52,7 @@ class Decision:
 
 def decide(observation: Observation, state: AgentState, now: Moment, policy: AgentPolicy) -> Decision:
     """Return the decision that follows from `observation`. Deterministic; never raises."""
-    state = advance(state, now)
+    state = advance_clock(state, now)
     context = Context(state.clock_ms, now.wall_ms, now.jitter, policy)
     pending = apply_observation(observation, PendingDecision(state, context))
     pending = _assess_applications(pending)
@@ -73,7 +73,7 @@ def _assess_applications(pending: PendingDecision) -> PendingDecision:
         for compiled in state.requirements.applications
     }
     assessments = {
-        compiled.application.id: assess(
+        compiled.application.id: assess_application(
             compiled,
             live,
             known[compiled.application.id].settled,

@@ -22,7 +22,7 @@ class Moment:
     jitter: float = 0.0
 
 
-def advance(state: AgentState, now: Moment) -> AgentState:
+def advance_clock(state: AgentState, now: Moment) -> AgentState:
     """Return the state with its clock advanced; a backward step of the monotonic clock counts as no time."""
     last = now.monotonic_ms if state.monotonic_ms is None else state.monotonic_ms
     step = max(0, now.monotonic_ms - last)

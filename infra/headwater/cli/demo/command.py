@@ -82,7 +82,7 @@ class Output:
         self.console.print(Text("\n").join(lines), soft_wrap=True)
 
     def command_output(self, finished: Finished) -> None:
-        for line in shortened(finished.text).splitlines():
+        for line in shorten_output(finished.text).splitlines():
             self.console.print(Text.assemble(("    │ ", "dim"), _colored(line)), soft_wrap=True)
 
     def step_result(self, result: Result) -> None:
@@ -121,7 +121,7 @@ class Output:
         self.console.print(Text(f"{verdict}, in {total:.0f} s.", "bold red" if failed else "bold green"))
 
 
-def shortened(text: str) -> str:
+def shorten_output(text: str) -> str:
     """Return the relevant lines of a command's output: Headwater's texts and Pulumi's summary."""
     lines = [
         _LOG_PREFIX.sub(r"\1", line.rstrip())

@@ -17,7 +17,7 @@ from headwater.cli.doctor.kafka_cluster import has_authorizer, has_groups, obser
 from headwater.cli.doctor.permissions import observe_permissions
 from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_policies, observe_stack, workflow_texts
 from headwater.cli.options import project_option
-from headwater.control.logs import redact, redacted_texts
+from headwater.control.logs import redact_text, redacted_texts
 from headwater.doctor import Finding, Section, Status, has_errors
 from headwater.doctor.agents import agent_findings
 from headwater.doctor.cluster import cluster_findings
@@ -135,7 +135,7 @@ def _observe_machine() -> MachineFacts:
 
 
 def _convert_program(program: machine.Program) -> Program | None:
-    found = machine.inspect(program)
+    found = machine.inspect_program(program)
     if found.executable is None:
         return None
     return Program(path=str(found.executable), version=found.version, minimum=program.minimum)
@@ -267,7 +267,9 @@ def _is_connected(findings: Iterable[Finding]) -> bool:
 
 def _redact_finding(finding: Finding, texts: Sequence[str]) -> Finding:
     """Redact secrets that a program or a client library printed."""
-    fields: dict[str, Any] = {name: redact(getattr(finding, name), texts) for name in ("text", "why", "fix")}
+    fields: dict[str, Any] = {
+        name: redact_text(getattr(finding, name), texts) for name in ("text", "why", "fix")
+    }
     return attrs.evolve(finding, **fields)
 
 

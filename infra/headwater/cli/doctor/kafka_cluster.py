@@ -19,7 +19,7 @@ from headwater.doctor.agents import AgentFacts, AgentGroup
 from headwater.doctor.broker_defaults import READ_SETTINGS, DeclaredSettings
 from headwater.doctor.cluster import ClusterFacts, Login, ReplicaFacts
 from headwater.kafka import Connection
-from headwater.kafka.broker_connection import certificate_days, unreachable
+from headwater.kafka.broker_connection import certificate_days, find_unreachable
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_messages import GroupDescription, GroupMember
 from headwater.model.broker_defaults import BROKER_DEFAULTS
@@ -60,7 +60,7 @@ def observe_cluster(
     facts = ClusterFacts(
         login=_login_of(connection),
         servers=servers,
-        unreachable=unreachable(servers, _ADDRESS_SECONDS),
+        unreachable=find_unreachable(servers, _ADDRESS_SECONDS),
         expected_cluster_id=expected_cluster_id,
         has_streams_applications=any(
             document.application.protocol is Protocol.STREAMS for document in documents
@@ -83,7 +83,7 @@ def observe_cluster(
         return ObservedCluster(attrs.evolve(facts, problem=error.problems[0]))
     brokers = {id_: f"{broker.host}:{broker.port}" for id_, broker in sorted(metadata.brokers.items())}
     checked = [*brokers.values()][:_MOST_ADDRESSES]
-    dead = unreachable(set(checked) - set(servers), _ADDRESS_SECONDS)
+    dead = find_unreachable(set(checked) - set(servers), _ADDRESS_SECONDS)
     registered = admin.registered_brokers()
     facts = attrs.evolve(
         facts,

@@ -79,10 +79,10 @@ def project_files(project: Project, template: Callable[[str], str]) -> Mapping[s
     name = {"PROJECT_NAME": project.name}
     return {
         ".gitignore": template("gitignore"),
-        "Pulumi.yaml": filled(template("Pulumi.yaml"), name),
+        "Pulumi.yaml": fill_template(template("Pulumi.yaml"), name),
         "Pulumi.local.yaml": template("Pulumi.local.yaml"),
         "Pulumi.production.yaml": template("Pulumi.production.yaml"),
-        "README.md": filled(template("README.md"), {**name, **_workflow_texts(project.forge)}),
+        "README.md": fill_template(template("README.md"), {**name, **_workflow_texts(project.forge)}),
         "__main__.py": template("program.txt"),
         POLICIES: template(POLICIES),
         "requirements.txt": f"{_UPGRADE}headwater @ {project.wheel}\n{template('requirements.txt')}",
@@ -104,9 +104,12 @@ def _workflow_files(project: Project, template: Callable[[str], str]) -> Iterato
     if project.forge is Forge.GITHUB:
         for file in _GITHUB:
             text = template(f"workflows/github/{file}")
-            yield f".github/workflows/{file}", filled(text, settings | (checks if "SOURCES" in text else {}))
+            yield (
+                f".github/workflows/{file}",
+                fill_template(text, settings | (checks if "SOURCES" in text else {})),
+            )
     elif project.forge is Forge.GITLAB:
-        yield f".gitlab/{_GITLAB}", filled(template(f"workflows/gitlab/{_GITLAB}"), settings | checks)
+        yield f".gitlab/{_GITLAB}", fill_template(template(f"workflows/gitlab/{_GITLAB}"), settings | checks)
         yield ".gitlab-ci.yml", template("gitlab-ci.yml")
 
 
@@ -127,7 +130,7 @@ def _workflow_texts(forge: Forge) -> Mapping[str, str]:
     return {"WORKFLOW_ROW": row, "WORKFLOW_STEP": "\n".join(step)}
 
 
-def filled(text: str, values: Mapping[str, str]) -> str:
+def fill_template(text: str, values: Mapping[str, str]) -> str:
     """Replace each key by its value; every key must occur."""
     for key, value in values.items():
         if key not in text:
@@ -174,12 +177,12 @@ def streams_project_files(
     package = "java/com/example/orders"
     return {
         ".gitignore": template("streams/gitignore"),
-        "README.md": filled(template("streams/README.md"), {**row, **project, **versions, **library}),
-        "pom.xml": filled(template("streams/pom.xml"), {**project, **versions}),
+        "README.md": fill_template(template("streams/README.md"), {**row, **project, **versions, **library}),
+        "pom.xml": fill_template(template("streams/pom.xml"), {**project, **versions}),
         f"src/main/{package}/Orders.java": template("streams/Orders.java"),
         "src/main/resources/application.properties": template("streams/application.properties"),
         f"src/test/{package}/OrdersTest.java": template("streams/OrdersTest.java"),
-        "topologies/orders.yaml": filled(template("streams/orders.yaml"), kafka_streams),
+        "topologies/orders.yaml": fill_template(template("streams/orders.yaml"), kafka_streams),
         f"{_LIBRARY}/{_NAME}.pom": _POM,
         f"{_LIBRARY}/{_NAME}.jar": jar,
         **({workflow: template(f"streams/{source}")} if workflow else {}),

@@ -178,7 +178,7 @@ class Structure:
             elif isinstance(self.nodes[name], SourceNode):
                 found[name] = frozenset([name])
             else:
-                found[name] = united(found[parent] for parent in parents[name])
+                found[name] = unite_sets(found[parent] for parent in parents[name])
             for child in below.get(name, ()):
                 waiting[child] -= 1
                 if not waiting[child]:
@@ -194,10 +194,10 @@ class Origins:
 
     def of(self, names: Iterable[str]) -> frozenset[str]:
         """Return the sources upstream of all these nodes."""
-        return united(self.of_node.get(name, frozenset()) for name in names)
+        return unite_sets(self.of_node.get(name, frozenset()) for name in names)
 
 
-def united(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+def unite_sets(sets: Iterable[frozenset[str]]) -> frozenset[str]:
     """Return the union; the same object if there is only one set, so that long chains share it."""
     found: frozenset[str] = frozenset()
     for each in sets:

@@ -12,8 +12,8 @@ No function recurses over the topology and each pass takes linear time: 5,000 ca
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.document import Document, add_to_topology, is_processor_api
 from headwater.compiler.dsl.lints import LINTS, generated_names
-from headwater.compiler.dsl.optimize import optimize
-from headwater.compiler.dsl.write import write
+from headwater.compiler.dsl.optimize import optimize_graph
+from headwater.compiler.dsl.write import write_topology
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.version_differences import missing_options
 from headwater.model.nodes import NodeTopology
@@ -27,8 +27,8 @@ def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology
     """
     builder = Builder(config)
     Document(builder).run([step for step in document.steps if not is_processor_api(step.operator)])
-    optimize(builder)
-    topology = write(builder)
+    optimize_graph(builder)
+    topology = write_topology(builder)
     for step in document.steps:
         if is_processor_api(step.operator):
             add_to_topology(topology, step)

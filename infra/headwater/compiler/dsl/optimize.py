@@ -20,7 +20,7 @@ from headwater.model.problems import Problem, ProblemCode
 UpwardPath = Callable[[GraphNode, GraphNode], Iterator[GraphNode]]
 
 
-def optimize(builder: Builder) -> None:
+def optimize_graph(builder: Builder) -> None:
     for word, rule in RULES:
         if word is None or word in builder.config.optimizations:
             rule(builder)
@@ -254,4 +254,4 @@ RULES: tuple[tuple[str | None, Callable[[Builder], None]], ...] = (
     (MERGE_REPARTITIONS, _merge_repartitions),
     (SINGLE_STORE_SELF_JOIN, _rewrite_self_joins),
 )
-"""Value of `topology.optimization` (None = always) and rule. `write` reuses source topics as changelogs."""
+"""Value of `topology.optimization` (None = always) and rule. `write_topology` reuses source topics."""

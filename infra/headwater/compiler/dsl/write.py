@@ -48,7 +48,7 @@ from headwater.model.formats import SinkSettings, SourceSettings
 from headwater.model.nodes import RepartitionTopic
 
 
-def write(builder: Builder) -> TopologyUnderConstruction:
+def write_topology(builder: Builder) -> TopologyUnderConstruction:
     """Return the topology with all nodes that are reachable from the root and have all parents written."""
     topology = TopologyUnderConstruction(
         keeps_connections=STORE_ADDED_AGAIN_STAYS_CONNECTED.is_in(builder.config.version),
@@ -105,7 +105,7 @@ def _table_source(
         return
     topology.add_source(declares.source, (declares.topic,), node.at, declares.reads)
     stores = _needed_stores(declares.lazy_store)
-    behavior = completed(TableSource(None), node, declares.old_values, declares.lazy_store)
+    behavior = complete_behavior(TableSource(None), node, declares.old_values, declares.lazy_store)
     topology.add_processor(declares.processor, (declares.source,), node.at, stores, behavior)
 
 
@@ -132,7 +132,7 @@ def _write_processor(
     topology: TopologyUnderConstruction, node: GraphNode, declares: ProcessorDeclaration
 ) -> None:
     stores = (*declares.stores, *_needed_stores(declares.lazy_store))
-    behavior = completed(declares.behavior, node, declares.old_values, declares.lazy_store)
+    behavior = complete_behavior(declares.behavior, node, declares.old_values, declares.lazy_store)
     first = () if declares.connected_first else stores
     topology.add_processor(declares.name, _parents_of(node), node.at, first, behavior)
     if declares.connected:
@@ -234,11 +234,11 @@ def _table_join(topology: TopologyUnderConstruction, node: GraphNode, declares: 
         (declares.this_join, declares.this, declares.this_behavior),
         (declares.other_join, declares.other, declares.other_behavior),
     ):
-        side = completed(behavior, node, declares.old_values, side_of=table)
+        side = complete_behavior(behavior, node, declares.old_values, side_of=table)
         topology.add_processor(join, (table,), node.at, behavior=side)
     own = (declares.store,) if declares.store is not None else ()
     merged = TableJoinMerge(declares.store.name if declares.store is not None else None)
-    merge = completed(merged, node, declares.old_values)
+    merge = complete_behavior(merged, node, declares.old_values)
     sides = (declares.this_join, declares.other_join)
     topology.add_processor(declares.merge, sides, node.at, own, merge)
     topology.connect(declares.this_join, declares.other_stores, node.at)
@@ -282,7 +282,7 @@ _VERSIONED = (
 )
 
 
-def completed(
+def complete_behavior(
     behavior: Behavior | None,
     node: GraphNode,
     old_values: OldValues | None,

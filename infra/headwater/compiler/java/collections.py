@@ -125,7 +125,7 @@ def _iteration_order(keys: Sequence[Hashed[K]], table: int = SMALLEST_TABLE) -> 
     return [key for _, key in sorted(keys, key=lambda each: each[0] & size - 1)]
 
 
-def spread(code: int) -> int:
+def spread_hash(code: int) -> int:
     """Return `HashMap#hash` of a hash code, unsigned."""
     code &= 0xFFFFFFFF
     return code ^ code >> 16
@@ -290,19 +290,19 @@ def objects_hash(*hashes: int) -> int:
 
 def hash_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> tuple[K, ...]:
     """Return the iteration order of a `HashSet` or `HashMap` to which `keys` were added one by one."""
-    return tuple(_iteration_order([(spread(hash_of(key)), key) for key in dict.fromkeys(keys)]))
+    return tuple(_iteration_order([(spread_hash(hash_of(key)), key) for key in dict.fromkeys(keys)]))
 
 
 def copy_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int | None = None) -> tuple[K, ...]:
     """Return the order of `new HashSet<>(collection)`; `size` is the collection's with duplicates."""
-    hashed = [(spread(hash_of(key)), key) for key in dict.fromkeys(keys)]
+    hashed = [(spread_hash(hash_of(key)), key) for key in dict.fromkeys(keys)]
     wanted = int((len(hashed) if size is None else size) / 0.75) + 1
     return tuple(_iteration_order(hashed, max(SMALLEST_TABLE, 1 << (wanted - 1).bit_length())))
 
 
 def string_order_from(capacity: int, keys: Iterable[str]) -> tuple[str, ...]:
     """Return the iteration order of `new HashSet<>(capacity)` to which `keys` were added one by one."""
-    hashed = [(spread(string_hash(key)), key) for key in dict.fromkeys(keys)]
+    hashed = [(spread_hash(string_hash(key)), key) for key in dict.fromkeys(keys)]
     return tuple(_iteration_order(hashed, 1 << max(capacity - 1, 0).bit_length()))
 
 

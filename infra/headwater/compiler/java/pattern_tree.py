@@ -69,7 +69,7 @@ Tree = Chars | Concatenation | Choice | Repeat | Look | Begin | End
 _ASSERTIONS = (Begin, End, Look)
 
 
-def language(tree: Tree, algebra: Algebra) -> int:
+def build_language(tree: Tree, algebra: Algebra) -> int:
     """Return the language of the texts that `tree` matches as a whole.
 
     Raises:

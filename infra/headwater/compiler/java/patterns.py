@@ -16,8 +16,8 @@ from headwater.compiler.java.pattern_tree import (
     PatternUnsupportedError,
     Repeat,
     Tree,
+    build_language,
     is_unbounded,
-    language,
 )
 from headwater.compiler.java.regular_languages import (
     ALPHABET,
@@ -38,7 +38,7 @@ _LOOKS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!":
 """Start of a look-around group → whether it is a look-ahead, whether it is negative."""
 
 
-def parse(text: str) -> Tree:
+def parse_pattern(text: str) -> Tree:
     """Return the syntax tree of a pattern.
 
     Raises:
@@ -362,7 +362,7 @@ class JavaPattern:
     def __init__(self, text: str) -> None:
         try:
             self._algebra = Algebra()
-            self._language = language(parse(text), self._algebra)
+            self._language = build_language(parse_pattern(text), self._algebra)
         except PatternUnsupportedError as reason:
             raise UntranslatablePatternError(
                 str(reason), is_invalid_java=isinstance(reason, PatternInvalidError)

@@ -4,7 +4,7 @@ Belongs here: the least privileges of an application (`application`) and of Head
 grants and revocations of a run (`decide`).
 """
 
-from headwater.planner.acls.application import Need, acls_of, application_needs, incomplete_needs, least
+from headwater.planner.acls.application import Need, acls_of, application_needs, incomplete_needs, least_needs
 from headwater.planner.acls.headwater import Purpose, headwater_needs
 
 __all__ = [
@@ -14,5 +14,5 @@ __all__ = [
     "application_needs",
     "headwater_needs",
     "incomplete_needs",
-    "least",
+    "least_needs",
 ]

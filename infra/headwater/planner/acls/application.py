@@ -51,7 +51,7 @@ class Need:
     reason: str
 
 
-def least(needs: Iterable[Need]) -> tuple[Need, ...]:
+def least_needs(needs: Iterable[Need]) -> tuple[Need, ...]:
     """Return the needs without those that others cover, in order: topics first, by name and operation.
 
     If a permission is needed twice, the first reason is kept.
@@ -82,13 +82,13 @@ def acls_of(needs: Iterable[Need], principals: Sequence[str], hosts: Sequence[st
     )
 
 
-def topic(name: str, *operations: Operation, reason: str) -> Iterable[Need]:
+def topic_needs(name: str, *operations: Operation, reason: str) -> Iterable[Need]:
     """Yield needs for topics. A star at the end of `name` stands for all names with this prefix."""
     for operation in operations:
-        yield Need(named(ResourceKind.TOPIC, name, operation), reason)
+        yield Need(named_permission(ResourceKind.TOPIC, name, operation), reason)
 
 
-def named(kind: ResourceKind, name: str, operation: Operation) -> Permission:
+def named_permission(kind: ResourceKind, name: str, operation: Operation) -> Permission:
     """Return the permission for `name`. A star at its end stands for all names with this prefix."""
     if name != ANY_NAME and name.endswith(ANY_NAME):
         return Permission(kind, name.removesuffix(ANY_NAME), operation, Pattern.PREFIXED)
@@ -163,7 +163,7 @@ def application_needs(
     compiled: CompiledApplication, declared: AclDeclaration | None = None
 ) -> tuple[Need, ...]:
     """Return the needs of an application. Partition counts need not be known."""
-    return least(
+    return least_needs(
         (
             *_source_needs(compiled),
             *_sink_needs(compiled),
@@ -191,22 +191,22 @@ def incomplete_needs(compiled: CompiledApplication, declared: AclDeclaration) ->
 def _source_needs(compiled: CompiledApplication) -> Iterator[Need]:
     for pattern in compiled.source_patterns:
         for name in pattern_names(pattern):
-            yield from topic(name, Operation.READ, reason=f"source, by the pattern {pattern}")
+            yield from topic_needs(name, Operation.READ, reason=f"source, by the pattern {pattern}")
     for name in source_topics(compiled):
         is_global = name in compiled.global_topics
-        yield from topic(name, Operation.READ, reason="global table" if is_global else "source")
+        yield from topic_needs(name, Operation.READ, reason="global table" if is_global else "source")
 
 
 def _sink_needs(compiled: CompiledApplication) -> Iterator[Need]:
     for name in sink_topics(compiled):
-        yield from topic(name, Operation.WRITE, reason="sink")
+        yield from topic_needs(name, Operation.WRITE, reason="sink")
 
 
 def _declared_needs(declared: AclDeclaration | None) -> Iterator[Need]:
     for name in declared.reads if declared else ():
-        yield from topic(name, Operation.READ, reason="declared in `reads`")
+        yield from topic_needs(name, Operation.READ, reason="declared in `reads`")
     for name in declared.writes if declared else ():
-        yield from topic(name, Operation.WRITE, reason="declared in `writes`")
+        yield from topic_needs(name, Operation.WRITE, reason="declared in `writes`")
 
 
 def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) -> Iterator[Need]:
@@ -214,14 +214,14 @@ def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) ->
     repartition, changelogs = repartition_topics(compiled), changelog_topics(compiled)
     if named is InternalTopicAcls.PREFIXED and (repartition or changelogs):
         prefix = f"{internal_prefix(compiled)}{ANY_NAME}"
-        yield from topic(prefix, Operation.READ, Operation.WRITE, reason="internal topics")
+        yield from topic_needs(prefix, Operation.READ, Operation.WRITE, reason="internal topics")
     for name in repartition:
-        yield from topic(name, Operation.READ, Operation.WRITE, reason="repartition topic")
-        yield from topic(name, Operation.DELETE, reason="deletes what it has read")
+        yield from topic_needs(name, Operation.READ, Operation.WRITE, reason="repartition topic")
+        yield from topic_needs(name, Operation.DELETE, reason="deletes what it has read")
     for name in changelogs:
-        yield from topic(name, Operation.READ, Operation.WRITE, reason="changelog")
+        yield from topic_needs(name, Operation.READ, Operation.WRITE, reason="changelog")
     for name in _expandable_changelogs(compiled):
-        yield from topic(name, Operation.ALTER, reason="headwater processors expand")
+        yield from topic_needs(name, Operation.ALTER, reason="headwater processors expand")
 
 
 def _expandable_changelogs(compiled: CompiledApplication) -> frozenset[str]:
@@ -237,12 +237,14 @@ def _library_needs(compiled: CompiledApplication) -> Iterator[Need]:
         return
     if "internal.topics.setup" in config:
         reason = "the client supplier compares the recorded ids of internal topics"
-        yield from topic(OWNERSHIP_TOPIC, Operation.READ, reason=reason)
+        yield from topic_needs(OWNERSHIP_TOPIC, Operation.READ, reason=reason)
     for name in (*repartition_topics(compiled), *changelog_topics(compiled)):
         if "internal.topics.setup" in config:
-            yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="the client supplier checks configs")
+            yield from topic_needs(
+                name, Operation.DESCRIBE_CONFIGS, reason="the client supplier checks configs"
+            )
         if StreamsConfig.of(compiled.application).autoscaling:
-            yield from topic(name, Operation.ALTER, reason="the client supplier expands")
+            yield from topic_needs(name, Operation.ALTER, reason="the client supplier expands")
 
 
 def _coordination_needs(compiled: CompiledApplication) -> Iterator[Need]:

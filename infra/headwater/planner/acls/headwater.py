@@ -11,13 +11,13 @@ from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.planner.acls.application import (
     Need,
     changelog_topics,
-    least,
-    named,
+    least_needs,
+    named_permission,
     pattern_names,
     repartition_topics,
     sink_topics,
     source_topics,
-    topic,
+    topic_needs,
 )
 from headwater.planner.evidence.names import internal_prefix
 
@@ -55,7 +55,7 @@ def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = 
         needs += _coordination_needs()
     elif purpose is not Purpose.RESHARD:
         needs += _ownership_needs(purpose)
-    return least(needs)
+    return least_needs(needs)
 
 
 def _managed_topics(application: CompiledApplication | None) -> Sequence[str]:
@@ -67,9 +67,9 @@ def _managed_topics(application: CompiledApplication | None) -> Sequence[str]:
 
 def _needs_to_see(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
     for name in _source_topics(application):
-        yield from topic(name, Operation.DESCRIBE, reason="count the partitions of source topics")
+        yield from topic_needs(name, Operation.DESCRIBE, reason="count the partitions of source topics")
     for name in managed:
-        yield from topic(name, Operation.DESCRIBE, reason="see which topics exist, and their counts")
+        yield from topic_needs(name, Operation.DESCRIBE, reason="see which topics exist, and their counts")
     group = application.application.id if application else ANY_NAME
     yield Need(
         Permission(ResourceKind.GROUP, group, Operation.DESCRIBE), "see whether the application is running"
@@ -78,9 +78,9 @@ def _needs_to_see(application: CompiledApplication | None, managed: Sequence[str
 
 def _needs_to_compare(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
     for name in managed:
-        yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
+        yield from topic_needs(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
     for name in sorted(sink_topics(application) - set(managed)) if application else ():
-        yield from topic(name, Operation.DESCRIBE, reason="see whether the sink topic exists")
+        yield from topic_needs(name, Operation.DESCRIBE, reason="see whether the sink topic exists")
     if application is None or application.application.acls is not None:
         yield _cluster_need(Operation.DESCRIBE, "see which ACLs exist")
     if application is None or _leaves_replicas_to_brokers(application):
@@ -89,39 +89,41 @@ def _needs_to_compare(application: CompiledApplication | None, managed: Sequence
 
 def _needs_to_expand(managed: Sequence[str]) -> Iterator[Need]:
     for name in managed:
-        yield from topic(name, Operation.ALTER, reason="add partitions")
+        yield from topic_needs(name, Operation.ALTER, reason="add partitions")
 
 
 def _needs_to_change(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
     for name in managed:
-        yield from topic(name, Operation.CREATE, reason="create topics")
-        yield from topic(name, Operation.ALTER_CONFIGS, reason="change settings")
+        yield from topic_needs(name, Operation.CREATE, reason="create topics")
+        yield from topic_needs(name, Operation.ALTER_CONFIGS, reason="change settings")
     yield from _needs_to_expand(managed)
     if application is None or application.application.acls is not None:
         yield _cluster_need(Operation.ALTER, "grant and revoke ACLs")
 
 
 def _needs_to_delete(internal: str) -> Iterator[Need]:
-    yield from topic(internal, Operation.DELETE, reason="delete topics of retired applications")
+    yield from topic_needs(internal, Operation.DELETE, reason="delete topics of retired applications")
     yield Need(
         Permission(ResourceKind.GROUP, ANY_NAME, Operation.DESCRIBE), "see whether other clients read a topic"
     )
-    yield from topic(
+    yield from topic_needs(
         OWNERSHIP_TOPIC, Operation.DESCRIBE_CONFIGS, reason="see whether the topic can lose records"
     )
 
 
 def _needs_to_move(application: CompiledApplication | None, internal: str) -> Iterator[Need]:
-    yield from topic(internal, Operation.READ, Operation.WRITE, reason="move entries and unprocessed records")
-    yield from topic(internal, Operation.ALTER, reason="add partitions")
-    yield from topic(internal, Operation.CREATE, reason="create topics of renamed stores")
+    yield from topic_needs(
+        internal, Operation.READ, Operation.WRITE, reason="move entries and unprocessed records"
+    )
+    yield from topic_needs(internal, Operation.ALTER, reason="add partitions")
+    yield from topic_needs(internal, Operation.CREATE, reason="create topics of renamed stores")
     for name in _source_topics(application):
-        yield from topic(name, Operation.READ, reason="check unprocessed records")
-        yield from topic(name, Operation.ALTER, reason="add partitions")
+        yield from topic_needs(name, Operation.READ, reason="check unprocessed records")
+        yield from topic_needs(name, Operation.ALTER, reason="add partitions")
     group = application.application.id if application else ANY_NAME
     yield Need(Permission(ResourceKind.GROUP, group, Operation.READ), "commit offsets")
     ids = f"{application.application.id}-headwater-{ANY_NAME}" if application else ANY_NAME
-    yield Need(named(ResourceKind.TRANSACTIONAL_ID, ids, Operation.WRITE), "write in transactions")
+    yield Need(named_permission(ResourceKind.TRANSACTIONAL_ID, ids, Operation.WRITE), "write in transactions")
 
 
 def _source_topics(application: CompiledApplication | None) -> Sequence[str]:
@@ -140,21 +142,25 @@ def _leaves_replicas_to_brokers(application: CompiledApplication) -> bool:
 
 def _coordination_needs() -> Iterator[Need]:
     own = f"{AGENT_PREFIX}{ANY_NAME}"
-    yield from topic(
+    yield from topic_needs(
         own, Operation.READ, Operation.WRITE, Operation.CREATE, reason="elect a leader, remember expansions"
     )
-    yield from topic(own, Operation.ALTER_CONFIGS, reason="protect these records by settings of the topic")
-    yield Need(named(ResourceKind.GROUP, own, Operation.READ), "elect a leader")
+    yield from topic_needs(
+        own, Operation.ALTER_CONFIGS, reason="protect these records by settings of the topic"
+    )
+    yield Need(named_permission(ResourceKind.GROUP, own, Operation.READ), "elect a leader")
 
 
 def _ownership_needs(purpose: Purpose) -> Iterator[Need]:
-    yield from topic(OWNERSHIP_TOPIC, Operation.READ, reason="see which stack manages an application")
-    yield Need(named(ResourceKind.GROUP, OWNERSHIP_TOPIC, Operation.DESCRIBE), "read these records")
+    yield from topic_needs(OWNERSHIP_TOPIC, Operation.READ, reason="see which stack manages an application")
+    yield Need(
+        named_permission(ResourceKind.GROUP, OWNERSHIP_TOPIC, Operation.DESCRIBE), "read these records"
+    )
     if purpose is not Purpose.PLAN:
-        yield from topic(
+        yield from topic_needs(
             OWNERSHIP_TOPIC, Operation.WRITE, Operation.CREATE, reason="record which stack manages it"
         )
-        yield from topic(
+        yield from topic_needs(
             OWNERSHIP_TOPIC, Operation.ALTER_CONFIGS, reason="protect these records by settings of the topic"
         )
 

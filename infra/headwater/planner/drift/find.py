@@ -15,14 +15,14 @@ from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import Lifecycle
 from headwater.planner.decide import plan
 from headwater.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind, counted_findings
-from headwater.planner.drift.orphans import declared_topics, orphaned, undeclared_topics
+from headwater.planner.drift.orphans import declared_topics, find_orphans, undeclared_topics
 from headwater.planner.drift.running_topology import other_topology
 from headwater.planner.drift.topics import FINDING_CODES, topic_findings
 from headwater.planner.evidence.names import internal_prefix
 from headwater.planner.evidence.topics import Evidence, evidence_request
 from headwater.planner.phrases import counted
 from headwater.planner.plans import AclActionKind, ApplicationPlan, Plan, PlanPolicy
-from headwater.planner.policies.topic_settings import tolerances
+from headwater.planner.policies.topic_settings import drift_policies
 
 _MISSING = (AclActionKind.GRANT, AclActionKind.RESTORE)
 
@@ -52,7 +52,7 @@ def find_drift(
     A problem of the plan that is a difference becomes a finding. Other errors are the drift's `problems`.
     """
     caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
-    policy = PlanPolicy(stack=stack, cluster_id=cluster_id, policies=tolerances(policies))
+    policy = PlanPolicy(stack=stack, cluster_id=cluster_id, policies=drift_policies(policies))
     made = plan(compiled, snapshot, records or {}, policy, caller=caller, earlier=earlier)
     problems = _by_application(made)
     evidence = Evidence(compiled, snapshot, records or {})
@@ -287,7 +287,11 @@ def _findings_of(
     explained = {name for problem in moved for name in (problem.expected, problem.topic)}
     if another and part.compiled is not None:
         explained |= {topic.name for topic in part.compiled.internal_topics}
-    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, evidence), *_missing_acls(part))
+    each = (
+        *topic_findings(part, snapshot, problems),
+        *find_orphans(part, left, evidence),
+        *_missing_acls(part),
+    )
     findings = [
         *([another] if another else ()),
         *_renumbered_topics(moved, part),

@@ -8,8 +8,8 @@ import attrs
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import DriftTolerance, Policy, TopicClass
 from headwater.model.problems import Location, Problem, Severity
-from headwater.planner.policies.subject import chooses
-from headwater.planner.policies.topic_settings import tolerances, topic_class
+from headwater.planner.policies.subject import applies_to
+from headwater.planner.policies.topic_settings import drift_policies, topic_class
 
 
 class FindingKind(StrEnum):
@@ -115,13 +115,13 @@ def counted_findings(
 ) -> Iterator[ApplicationDrift]:
     """Yield the applications; `counts` of each finding says whether it is more than a policy tolerates."""
     found = tuple(applications)
-    for policy in tolerances(policies):
+    for policy in drift_policies(policies):
         rule = policy.rule
         assert isinstance(rule, DriftTolerance)  # noqa: S101 - selected by `tolerances`
         chosen = [
             (part.id, finding)
             for part in found
-            if chooses(policy, part.id)
+            if applies_to(policy, part.id)
             for finding in part.findings
             if finding.counts and _class_of(part, finding) in rule.classes
         ]

@@ -45,7 +45,7 @@ def undeclared_topics(
     return found
 
 
-def orphaned(part: ApplicationPlan, left: Sequence[str], evidence: Evidence) -> Iterator[Finding]:
+def find_orphans(part: ApplicationPlan, left: Sequence[str], evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding for each undeclared topic, and for each topic that the topology no longer has.
 
     A topic that another application owns, or that only another client uses, is no finding.

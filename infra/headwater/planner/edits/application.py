@@ -12,13 +12,13 @@ from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade.changes import NO_DOWNGRADES
 from headwater.planner.upgrade.data import data_notes, sent_topology
-from headwater.planner.upgrade.notes import notes, unseen_differences
+from headwater.planner.upgrade.notes import unseen_differences, upgrade_notes
 from headwater.planner.upgrade.topology import Versions, is_one_group
 
 _LOST = (Verdict.RESET, Verdict.RENAMED)
 
 
-def obstacle(sides: Sides, topics: Sequence[TopicEdit]) -> str:
+def find_obstacle(sides: Sides, topics: Sequence[TopicEdit]) -> str:
     """Return why instances before and after the edit must not run together; empty if they may."""
     before, after = sides.before, sides.after
     reasons = {
@@ -73,7 +73,7 @@ def new_group_step(id_: str) -> str:
     )
 
 
-def remarks(sides: Sides, topics: Sequence[TopicEdit], *, needs_new_group: bool) -> Iterator[str]:
+def edit_remarks(sides: Sides, topics: Sequence[TopicEdit], *, needs_new_group: bool) -> Iterator[str]:
     """Yield sentences about offsets, sub-topologies and versions."""
     yield from version_remarks(sides)
     if not _have_something_in_common(sides):
@@ -144,7 +144,7 @@ def version_remarks(sides: Sides) -> Iterator[str]:
             yield f"Only one side names a version of Kafka Streams: both are compared as {after}."
         return
     yield f"Kafka Streams {before} becomes {after}; docs/versions.md explains what changes between them."
-    yield from notes(sides.before.application, after)
+    yield from upgrade_notes(sides.before.application, after)
     for note in data_notes(Versions(sides.before.compiled, sides.after.compiled)):
         yield f"Data: {note.text}"
     if unseen := _unseen_sources(sides):
@@ -188,7 +188,7 @@ def _renumbered_subtopologies(sides: Sides) -> Mapping[int, int]:
     }
 
 
-def steps(
+def edit_steps(
     sides: Sides, topics: Sequence[TopicEdit], lines: Sequence[NameLine], why: str, *, needs_new_group: bool
 ) -> Iterator[str]:
     """Yield instructions in order; none if a rolling restart does it all."""

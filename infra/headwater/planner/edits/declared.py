@@ -54,7 +54,7 @@ class Declared:
     shown: str = attrs.field(eq=False)
 
 
-def declared(topology: Topology, node: Node) -> Mapping[str, Declared] | None:
+def declared_aspects(topology: Topology, node: Node) -> Mapping[str, Declared] | None:
     """Return aspect → value of a node; None if the input does not show what the node does."""
     found = {aspect: text for aspect, text in _find_aspects(topology, node) if text is not None}
     is_hidden = isinstance(node, ProcessorNode) and node.behavior is None

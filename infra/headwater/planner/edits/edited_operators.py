@@ -31,7 +31,7 @@ from headwater.planner.edits.declared import (
     TOPICS,
     VALUE_SERDE,
     Declared,
-    declared,
+    declared_aspects,
 )
 from headwater.planner.edits.graph import INDEX, Graph
 from headwater.planner.edits.pairs import Pair, Pairs, paired_nodes
@@ -154,7 +154,7 @@ def _find_changes(
             yield pair.new, OPERATOR, *pair.replacement
         elif pair.new_name is not None and not after.graph.is_internal(pair.new.name):
             yield pair.new, NAME, *pair.new_name
-        old, new = declared(before, pair.old), declared(after, pair.new)
+        old, new = declared_aspects(before, pair.old), declared_aspects(after, pair.new)
         if old is not None and new is not None:
             for aspect in dict.fromkeys((*old, *new)):
                 first, second = old.get(aspect), new.get(aspect)

@@ -8,11 +8,11 @@ from headwater.model.cluster import ClusterSnapshot
 from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.model.topology import Application, Lifecycle, TopologyDocument
 from headwater.planner.edits.application import (
+    edit_remarks,
+    edit_steps,
+    find_obstacle,
     is_known,
     new_group_is_needed,
-    obstacle,
-    remarks,
-    steps,
 )
 from headwater.planner.edits.edited_operators import calls_without_effect, edited_operators
 from headwater.planner.edits.edited_stores import edited_stores
@@ -142,7 +142,7 @@ def _application_edit(
         else ((), ())
     )
     topics = tuple(with_instruction(sides, topic, lines, still_lost) for topic in topics)
-    why = obstacle(sides, topics)
+    why = find_obstacle(sides, topics)
     needs_new_group = new_group_is_needed(sides)
     operators = (
         *edited_operators(old, new, topics),
@@ -163,9 +163,9 @@ def _application_edit(
         lines=lines,
         still_lost=still_lost,
         remarks=(
-            *remarks(sides, topics, needs_new_group=needs_new_group),
+            *edit_remarks(sides, topics, needs_new_group=needs_new_group),
             *calls_without_effect(old.document, new.document, topics, operators),
         ),
-        steps=tuple(steps(sides, topics, lines, why, needs_new_group=needs_new_group)),
+        steps=tuple(edit_steps(sides, topics, lines, why, needs_new_group=needs_new_group)),
         location=new.application.at,
     )

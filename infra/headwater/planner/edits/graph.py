@@ -200,7 +200,7 @@ class Graph:
             if name in self.nodes:
                 above = [found.get(parent, "") for parent in parents[name]]
                 also = more[name] if more is not None else ()
-                found[name] = digest([self.token(self.nodes[name]), *above, *also])
+                found[name] = digest_texts([self.token(self.nodes[name]), *above, *also])
         return found
 
     def token(self, node: Node) -> str:
@@ -252,7 +252,7 @@ class Graph:
         return found
 
 
-def digest(texts: Iterable[str]) -> str:
+def digest_texts(texts: Iterable[str]) -> str:
     """Return a short digest of texts."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 

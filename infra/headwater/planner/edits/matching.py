@@ -13,7 +13,7 @@ import attrs
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import InternalTopic
 from headwater.model.nodes import Node, ProcessorNode, SourceNode
-from headwater.planner.edits.graph import INDEX, digest
+from headwater.planner.edits.graph import INDEX, digest_texts
 from headwater.planner.edits.layouts import Layout
 from headwater.planner.edits.pairs import group_pairs
 from headwater.planner.edits.partitioners import PartitionerChange, partitioner_changes
@@ -99,8 +99,8 @@ class TopologyItems:
             is_store,
             is_generated or (is_store and INDEX.search(name) is not None),
             layout,
-            digest(graph.paths[each] for each in used_by),
-            digest(graph.paths_with_stores[each] for each in writers),
+            digest_texts(graph.paths[each] for each in used_by),
+            digest_texts(graph.paths_with_stores[each] for each in writers),
             tuple(self._operator(self._nodes[each]) for each in used_by),
             graph.inputs(used_by, graph.parents),
             graph.inputs(writers, graph.parents_and_writers),

@@ -9,7 +9,7 @@ import attrs
 
 from headwater.model.behaviors import StreamSelfJoin
 from headwater.model.nodes import Node, ProcessorNode
-from headwater.planner.edits.declared import OFFSET_RESET, declared
+from headwater.planner.edits.declared import OFFSET_RESET, declared_aspects
 from headwater.planner.edits.graph import INDEX
 from headwater.planner.edits.topologies import Topology
 
@@ -155,7 +155,7 @@ def _same_kind(topology: Topology, node: Node) -> Hashable:  # noqa: ARG001 - on
 
 
 def _declared_values(topology: Topology, node: Node) -> Hashable:
-    values = declared(topology, node) or {}
+    values = declared_aspects(topology, node) or {}
     # Where reading starts is no part of what a source does with records.
     return _kind_of(node), tuple(sorted((a, v.normalized) for a, v in values.items() if a != OFFSET_RESET))
 

@@ -74,7 +74,7 @@ class Certainty(IntEnum):
     CERTAIN = 2
 
 
-def candidates(groups: Mapping[str, GroupFacts], named: Collection[str]) -> Mapping[str, Certainty]:
+def find_candidates(groups: Mapping[str, GroupFacts], named: Collection[str]) -> Mapping[str, Certainty]:
     """Return application id → certainty. `named` are ids from the user, with or without a group."""
     certainties = {id_: _certainty_of(group) for id_, group in groups.items()}
     found = {id_: certainty for id_, certainty in certainties.items() if certainty is not None}

@@ -10,13 +10,13 @@ from headwater.planner.policies.checks import (
     creation_violations,
     expansion_violations,
 )
-from headwater.planner.policies.subject import declared, planned
+from headwater.planner.policies.subject import declared_subject, planned_subject
 
 __all__ = [
     "check_application",
     "check_run",
     "creation_violations",
-    "declared",
+    "declared_subject",
     "expansion_violations",
-    "planned",
+    "planned_subject",
 ]

@@ -28,16 +28,16 @@ from headwater.planner.phrases import counted
 from headwater.planner.policies.limits import (
     application_partitions,
     blast_radius,
-    exceeded,
+    check_naming,
+    exceeded_limit,
     named_resources,
-    naming,
     topic_partitions,
 )
-from headwater.planner.policies.subject import Subject, chooses, declared, planned
+from headwater.planner.policies.subject import Subject, applies_to, declared_subject, planned_subject
 from headwater.planner.policies.topic_settings import (
+    check_retention,
     min_insync_replicas,
     replication_factor,
-    retention,
     topic_config,
 )
 from headwater.planner.run import Run
@@ -46,12 +46,12 @@ _MOST_TOPICS = 5
 Check = Callable[[Any, Policy, Subject], Iterable[Problem]]
 
 CHECKS: Mapping[type, Check] = {
-    Naming: naming,
+    Naming: check_naming,
     TopicPartitions: topic_partitions,
     ApplicationPartitions: application_partitions,
     ReplicationFactor: replication_factor,
     MinInsyncReplicas: min_insync_replicas,
-    Retention: retention,
+    Retention: check_retention,
     TopicConfig: topic_config,
     NamedResources: named_resources,
 }
@@ -61,7 +61,7 @@ def check_application(subject: Subject, policies: Iterable[Policy]) -> Iterator[
     """Yield a problem for each policy that the application does not follow, policy by policy."""
     for policy in policies:
         check = CHECKS.get(type(policy.rule))
-        if check is not None and chooses(policy, subject.application.id):
+        if check is not None and applies_to(policy, subject.application.id):
             yield from check(policy.rule, policy, subject)
 
 
@@ -74,7 +74,7 @@ def check_run(run: Run) -> Iterator[Problem]:
         return
     actions = {action.name: action for action in run.actions}
     for application in run.active:
-        subject = planned(application.compiled, actions, run.snapshot)
+        subject = planned_subject(application.compiled, actions, run.snapshot)
         existing = {topic.name for topic in application.topics if topic.live is not None}
         for policy in run.policy.policies:
             yield from _group_existing(
@@ -99,7 +99,7 @@ def expansion_violations(
     added = sum(count - before.get(topic, 0) for topic, count in after.items())
     if added <= 0:
         return
-    subject = declared(compiled)
+    subject = declared_subject(compiled)
     counts = {**before, **after}
     topics = tuple(
         attrs.evolve(topic, partitions=counts.get(topic.name, topic.partitions)) for topic in subject.topics
@@ -117,7 +117,7 @@ def creation_violations(
 ) -> Iterator[Problem]:
     """Yield a problem for each policy that the creation of some internal topics violates."""
     known = tuple(policies)
-    for problem in check_application(declared(compiled), known):
+    for problem in check_application(declared_subject(compiled), known):
         if problem.topic in topics:
             yield problem
     partitions = sum(topic.partitions for topic in compiled.internal_topics if topic.name in topics)
@@ -130,11 +130,11 @@ def _exceeded_limits(
 ) -> Iterator[Problem]:
     """Yield a problem for each limit of one run that `numbers` exceed."""
     for policy in policies:
-        if isinstance(policy.rule, BlastRadius) and chooses(policy, compiled.application.id):
+        if isinstance(policy.rule, BlastRadius) and applies_to(policy, compiled.application.id):
             for effect, number in numbers.items():
                 limit = policy.rule.limits.get(effect)
                 if limit is not None and number > limit:
-                    yield exceeded(policy, effect, limit, number)
+                    yield exceeded_limit(policy, effect, limit, number)
 
 
 def _group_existing(

@@ -16,7 +16,14 @@ from headwater.model.policies import (
 from headwater.model.problems import Problem, ProblemCode
 from headwater.planner.phrases import counted
 from headwater.planner.plans import ActionKind
-from headwater.planner.policies.subject import PolicyTopic, Subject, bounds_text, chooses, matches, violation
+from headwater.planner.policies.subject import (
+    PolicyTopic,
+    Subject,
+    applies_to,
+    bounds_text,
+    matches,
+    policy_violation,
+)
 from headwater.planner.run import Run
 from headwater.planner.settings import removing_changes
 
@@ -40,11 +47,11 @@ _FIXES = {
 }
 
 
-def naming(rule: Naming, policy: Policy, subject: Subject) -> Iterator[Problem]:
+def check_naming(rule: Naming, policy: Policy, subject: Subject) -> Iterator[Problem]:
     """Yield a violation for each name. `namedResources` checks names that Kafka Streams generated."""
     for name, topic in dict(_names_of(rule.of, subject)).items():
         if not matches(rule.pattern, name):
-            yield violation(
+            yield policy_violation(
                 policy,
                 subject,
                 f"{_NAMED_THINGS[rule.of]} {name} does not match the pattern.",
@@ -74,7 +81,7 @@ def named_resources(rule: NamedResources, policy: Policy, subject: Subject) -> I
     del rule
     for topic in subject.topics:
         if topic.is_generated:
-            yield violation(
+            yield policy_violation(
                 policy,
                 subject,
                 f"{topic.title} has a generated name.",
@@ -95,7 +102,7 @@ def topic_partitions(rule: TopicPartitions, policy: Policy, subject: Subject) ->
         count = topic.partitions
         if topic.topic_class in rule.classes and count is not None and not rule.bounds.holds(count):
             is_too_many = rule.bounds.most is not None and count > rule.bounds.most
-            yield violation(
+            yield policy_violation(
                 policy,
                 subject,
                 f"{topic.title} has {counted(count, 'partition')}.",
@@ -133,7 +140,7 @@ def application_partitions(
     if not counts or len(known) < len(counts) or rule.bounds.holds(sum(known)):
         return
     total = sum(known)
-    yield violation(
+    yield policy_violation(
         policy,
         subject,
         f"The topics of {subject.application.id} have {counted(total, 'partition')} in total.",
@@ -169,10 +176,10 @@ def blast_radius(rule: BlastRadius, policy: Policy, run: Run) -> Iterator[Proble
     for effect, limit in rule.limits.items():
         number = effects[effect]
         if number > limit:
-            yield exceeded(policy, effect, limit, number)
+            yield exceeded_limit(policy, effect, limit, number)
 
 
-def exceeded(policy: Policy, effect: Effect, limit: int, number: int) -> Problem:
+def exceeded_limit(policy: Policy, effect: Effect, limit: int, number: int) -> Problem:
     """Return the problem for a run that has an effect more often than the policy allows."""
     noun = _EFFECTS[effect]
     return Problem(
@@ -229,7 +236,7 @@ def _deleted_topics(policy: Policy, run: Run) -> frozenset[str]:
 
 
 def _is_chosen(policy: Policy, application_id: str | None) -> bool:
-    return policy.applications is None if application_id is None else chooses(policy, application_id)
+    return policy.applications is None if application_id is None else applies_to(policy, application_id)
 
 
 def _many_phrase(number: int, noun: str) -> str:

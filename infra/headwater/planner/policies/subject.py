@@ -21,7 +21,7 @@ def matches(pattern: str, name: str) -> bool:
     return _match_pattern(pattern, name) is True
 
 
-def chooses(policy: Policy, application_id: str) -> bool:
+def applies_to(policy: Policy, application_id: str) -> bool:
     """Return whether the policy applies to the application; True in doubt."""
     return policy.applications is None or _match_pattern(policy.applications, application_id) is not False
 
@@ -75,7 +75,7 @@ class Subject:
     unlogged_stores: tuple[str, ...] = ()
 
 
-def declared(compiled: CompiledApplication, *, counts_are_known: bool = True) -> Subject:
+def declared_subject(compiled: CompiledApplication, *, counts_are_known: bool = True) -> Subject:
     """Return the application as its document declares it, without a cluster."""
     topics = tuple(_topics_of(compiled))
     if not counts_are_known:
@@ -83,7 +83,7 @@ def declared(compiled: CompiledApplication, *, counts_are_known: bool = True) ->
     return Subject(compiled.application, topics, _unlogged_stores(compiled))
 
 
-def planned(
+def planned_subject(
     compiled: CompiledApplication, actions: Mapping[str, TopicAction], snapshot: ClusterSnapshot
 ) -> Subject:
     """Return the application as a run leaves it. `actions` is topic name → action of the run."""
@@ -140,7 +140,7 @@ def _unlogged_stores(compiled: CompiledApplication) -> tuple[str, ...]:
     return tuple(sorted(store for store in stores if not GENERATED.fullmatch(store)))
 
 
-def violation(
+def policy_violation(
     policy: Policy,
     subject: Subject,
     summary: str,

@@ -26,10 +26,10 @@ from headwater.planner.plans import TopicAction
 from headwater.planner.policies.subject import (
     PolicyTopic,
     Subject,
+    applies_to,
     bounds_text,
-    chooses,
     on_existing_topic,
-    violation,
+    policy_violation,
 )
 
 _OF_CHANGELOGS = ("cleanup.policy", "message.timestamp.type", "min.compaction.lag.ms", "retention.ms")
@@ -71,7 +71,7 @@ def _missing_setting(
     policy: Policy, subject: Subject, topic: PolicyTopic, key: str, value: str | None
 ) -> Problem:
     held = topic.effective(key)
-    return violation(
+    return policy_violation(
         policy,
         subject,
         f"{topic.title} does not have the setting {key}{'' if value is None else f'={value}'}.",
@@ -85,7 +85,7 @@ def _missing_setting(
 
 
 def _forbidden_setting(policy: Policy, subject: Subject, topic: PolicyTopic, key: str) -> Problem:
-    return violation(
+    return policy_violation(
         policy,
         subject,
         f"{topic.title} sets {key}, which the policy forbids.",
@@ -106,12 +106,12 @@ def _setting_of(topic: PolicyTopic, key: str) -> str:
     return f"`topic.{key}` in the application's config"
 
 
-def retention(rule: Retention, policy: Policy, subject: Subject) -> Iterator[Problem]:
+def check_retention(rule: Retention, policy: Policy, subject: Subject) -> Iterator[Problem]:
     """Yield violations of topics whose cleanup policy deletes. A plan also checks the broker's defaults."""
     for topic in subject.topics:
         kept = _kept_ms(topic)
         if topic.topic_class in rule.classes and kept is not None and not rule.bounds.holds(kept):
-            yield violation(
+            yield policy_violation(
                 policy,
                 subject,
                 f"{topic.title} keeps its records {_too_long_or_short(rule.bounds, kept)}.",
@@ -162,7 +162,7 @@ def replication_factor(rule: ReplicationFactor, policy: Policy, subject: Subject
         factor = topic.replication_factor
         if topic.topic_class in rule.classes and factor is not None and not rule.bounds.holds(factor):
             is_managed = topic.topic_class is TopicClass.MANAGED
-            yield violation(
+            yield policy_violation(
                 policy,
                 subject,
                 f"{topic.title} has {counted(factor, 'replica')} of each partition.",
@@ -186,7 +186,7 @@ def min_insync_replicas(rule: MinInsyncReplicas, policy: Policy, subject: Subjec
         value = parse_whole(text) if text is not None else None
         if topic.topic_class in rule.classes and value is not None and not rule.bounds.holds(value):
             own = _KEY in topic.config
-            yield violation(
+            yield policy_violation(
                 policy,
                 subject,
                 f"{topic.title} acknowledges a record when {counted(value, 'replica')} "
@@ -205,7 +205,7 @@ def min_insync_replicas(rule: MinInsyncReplicas, policy: Policy, subject: Subjec
             )
 
 
-def tolerances(policies: Iterable[Policy]) -> tuple[Policy, ...]:
+def drift_policies(policies: Iterable[Policy]) -> tuple[Policy, ...]:
     """Return the policies about drift."""
     return tuple(policy for policy in policies if isinstance(policy.rule, DriftTolerance))
 
@@ -214,7 +214,7 @@ def without_ignored(
     application: str, actions: Iterable[TopicAction], policies: Sequence[Policy]
 ) -> tuple[TopicAction, ...]:
     """Return the actions without differences of ignored settings. What the run changes stays."""
-    rules = [policy.rule for policy in tolerances(policies) if chooses(policy, application)]
+    rules = [policy.rule for policy in drift_policies(policies) if applies_to(policy, application)]
     ignoring = [rule for rule in rules if isinstance(rule, DriftTolerance) and rule.ignored_settings]
     return tuple(_without_tolerated(action, ignoring) for action in actions) if ignoring else tuple(actions)
 

@@ -24,7 +24,7 @@ from headwater.planner.upgrade.changes import (
     Upgrade,
 )
 from headwater.planner.upgrade.data import data_notes, group_refusals
-from headwater.planner.upgrade.notes import how_to_keep, notes, unseen_differences
+from headwater.planner.upgrade.notes import how_to_keep, unseen_differences, upgrade_notes
 from headwater.planner.upgrade.topology import (
     Versions,
     is_one_group,
@@ -160,7 +160,7 @@ def compare_versions(
         changes=tuple(sorted(changes, key=lambda each: (_ORDER[each.kind], each.topic or "", each.what))),
         state=_find_worst_state(old, changes),
         obstacle=_find_obstacle(versions, changes) or (_UNKNOWN if unseen else ""),
-        notes=tuple(notes(application, to)),
+        notes=tuple(upgrade_notes(application, to)),
         group=snapshot.groups.get(application.id) if snapshot is not None else None,
         location=application.at,
         data=tuple(data_notes(versions)),

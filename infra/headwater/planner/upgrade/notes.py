@@ -89,7 +89,7 @@ _CONCERNED: Mapping[str, Callable[[NodeTopology], bool]] = {
 """Difference → whether an application with this text may be concerned; others are not ruled out by a text."""
 
 
-def notes(application: Application, after: KafkaStreamsVersion) -> Iterator[str]:
+def upgrade_notes(application: Application, after: KafkaStreamsVersion) -> Iterator[str]:
     """Yield sentences about the upgrade of `application` to `after`."""
     before = application.kafka_streams
     if (before.major, before.minor) < _NEW_SUBSCRIPTIONS <= (after.major, after.minor):

@@ -11,11 +11,11 @@ import attrs
 
 from headwater.model.problems import Problem, Severity
 from headwater.planner.drift import ApplicationDrift, Drift, Finding, FindingKind
-from headwater.report.drift.texts import Group, application_summary, groups
-from headwater.report.graph import graph
-from headwater.report.layout import Layout, layout
+from headwater.report.drift.texts import Group, application_summary, group_findings
+from headwater.report.graph import build_graph
+from headwater.report.layout import Layout, layout_graph
 from headwater.report.problems import SEVERITY_NOUNS, problem_text
-from headwater.report.templating import template
+from headwater.report.templating import load_template
 
 
 @attrs.frozen
@@ -49,7 +49,7 @@ class _Suite:
 
 def drift_junit(drift: Drift) -> str:
     """Return the XML text."""
-    return template("drift.junit.xml.j2").render(
+    return load_template("drift.junit.xml.j2").render(
         suites=[_Suite(part.id, tuple(_cases_of(part))) for part in drift.applications],
         problems=list(_named_problems(drift.problems)),
     )
@@ -155,7 +155,7 @@ def drift_page(drift: Drift, at: datetime | None = None) -> str:
     ]
     drifted = {(part.id, name) for part in drift.applications for name in part.drifted & {*part.topics}}
     topics = sum(len(part.topics) for part in drift.applications)
-    return template("drift.html.j2").render(
+    return load_template("drift.html.j2").render(
         drift=drift,
         sections=sections,
         counts=counts,
@@ -172,14 +172,18 @@ _LEVELS = ("error", "warning", "info", "ok")
 
 def _sections_of(drift: Drift) -> Iterator[Section]:
     for number, part in enumerate(drift.applications):
-        cards = tuple(Card(group, f"a{number}-{index}") for index, group in enumerate(groups(part.findings)))
+        cards = tuple(
+            Card(group, f"a{number}-{index}") for index, group in enumerate(group_findings(part.findings))
+        )
         is_shown = len(part.compiled.subtopologies) <= _MOST_PARTS
         yield Section(
             part=part,
             anchor=f"a{number}",
             summary=application_summary(part),
             cards=cards,
-            picture=layout(part.id, graph([part.compiled], drift.partitions)) if is_shown else None,
+            picture=layout_graph(part.id, build_graph([part.compiled], drift.partitions))
+            if is_shown
+            else None,
             marks=_marks_of((card.anchor, finding) for card in cards for finding in card.group.findings),
         )
 

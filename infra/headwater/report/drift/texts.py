@@ -10,7 +10,7 @@ from headwater.model.problems import Severity
 from headwater.planner.drift import ApplicationDrift, Drift, Finding, FindingKind
 from headwater.planner.phrases import counted
 from headwater.report.compiled import location_json, problem_json
-from headwater.report.graph import graph, mermaid
+from headwater.report.graph import build_graph, mermaid_text
 from headwater.report.markdown import LIMIT, code, printable, prose, shorten_markdown, table
 from headwater.report.problems import (
     SEVERITY_NOUNS,
@@ -71,7 +71,7 @@ class Group:
         return f"{_HEADLINES[self.kind]}: {number}."
 
 
-def groups(findings: Iterable[Finding]) -> Sequence[Group]:
+def group_findings(findings: Iterable[Finding]) -> Sequence[Group]:
     """Return the findings in groups: errors first, hints last, otherwise in the order of the findings."""
     members: dict[tuple[Severity, FindingKind, str, str], list[Finding]] = {}
     for finding in findings:
@@ -81,7 +81,7 @@ def groups(findings: Iterable[Finding]) -> Sequence[Group]:
     return sorted(merged, key=lambda group: order.index(group.severity))
 
 
-def summary(drift: Drift) -> str:
+def drift_summary(drift: Drift) -> str:
     """Return one line: the number of differences, and whether the comparison is complete."""
     topics = sum(len(part.topics) for part in drift.applications)
     compared = f"{counted(topics, 'topic')} of {counted(len(drift.applications), 'application')}"
@@ -116,7 +116,7 @@ def drift_text(drift: Drift) -> str:
 
 def drift_rich(drift: Drift) -> Text:
     """Return the lines of `drift_text` with colors for a terminal."""
-    parts = [Text(summary(drift), "bold")]
+    parts = [Text(drift_summary(drift), "bold")]
     for application in drift.applications:
         parts += _application_text(application)
     if drift.problems:
@@ -126,7 +126,7 @@ def drift_rich(drift: Drift) -> Text:
 
 def _application_text(part: ApplicationDrift) -> Iterator[Text]:
     yield Text.assemble((printable(part.id), "bold underline"), f"  {application_summary(part)}")
-    for group in groups(part.findings):
+    for group in group_findings(part.findings):
         yield entry_rich(group.severity, group.kind, group.summary, tuple(_details_of(group)))
 
 
@@ -170,7 +170,7 @@ def _most_severe(part: ApplicationDrift) -> int:
 
 
 def _whole_markdown(drift: Drift, applications: Iterable[ApplicationDrift], rows: int | None) -> str:
-    parts = [f"**{prose(summary(drift))}**\n", f"Cluster {code(drift.cluster_id)}\n"]
+    parts = [f"**{prose(drift_summary(drift))}**\n", f"Cluster {code(drift.cluster_id)}\n"]
     for application in applications:
         parts += _application_markdown(application, rows)
     if drift.problems:
@@ -181,7 +181,7 @@ def _whole_markdown(drift: Drift, applications: Iterable[ApplicationDrift], rows
 
 def _application_markdown(part: ApplicationDrift, rows: int | None) -> Iterator[str]:
     yield f"### {code(part.id)}: {application_summary(part)}\n"
-    for group in groups(part.findings):
+    for group in group_findings(part.findings):
         yield from group_markdown(group, rows)
 
 
@@ -226,7 +226,7 @@ def _application_json(part: ApplicationDrift, drift: Drift) -> dict[str, Any]:
         "applicationId": part.id,
         "topics": list(part.topics),
         "findings": [_finding_json(finding) for finding in part.findings],
-        "mermaid": mermaid(graph([part.compiled], drift.partitions)),
+        "mermaid": mermaid_text(build_graph([part.compiled], drift.partitions)),
     }
 
 

@@ -9,7 +9,7 @@ from headwater.planner.edits import ApplicationEdit, Edit, OperatorEdit, Setting
 from headwater.planner.phrases import listed
 from headwater.report.edits import texts
 from headwater.report.problems import SEVERITY_NOUNS
-from headwater.report.templating import template
+from headwater.report.templating import load_template
 
 _LEVELS = (*(severity.value for severity in Severity), "ok")
 _NOUNS = {Severity.ERROR: "topic that loses data", Severity.WARNING: "warning", Severity.INFO: "hint"}
@@ -28,16 +28,16 @@ class Section:
 
     @property
     def restart(self) -> str:
-        return texts.restart(self.part)
+        return texts.restart_sentence(self.part)
 
     @property
     def topics(self) -> Sequence[TopicEdit]:
         """The topics that are not simply kept, the most severe ones first."""
-        return sorted(texts.changed(self.part), key=lambda topic: _LEVELS.index(topic.severity.value))
+        return sorted(texts.changed_topics(self.part), key=lambda topic: _LEVELS.index(topic.severity.value))
 
     @property
     def kept(self) -> Sequence[str]:
-        return sorted(texts.kept(self.part))
+        return sorted(texts.kept_topics(self.part))
 
     @property
     def level(self) -> str:
@@ -70,10 +70,10 @@ def edit_page(edit: Edit) -> str:
     """Return the HTML text: a page that needs no other file and runs no script."""
     sections = [Section(part, f"a{number}") for number, part in enumerate(edit.applications)]
     topics = [topic for section in sections for topic in section.topics]
-    return template("change.html.j2").render(
+    return load_template("change.html.j2").render(
         edit=edit,
-        summary=texts.summary(edit),
-        remarks=list(texts.remarks(edit)),
+        summary=texts.edit_summary(edit),
+        remarks=list(texts.report_remarks(edit)),
         sections=sorted(sections, key=lambda section: _LEVELS.index(section.level)),
         counts=[
             (severity.value, _NOUNS[severity], sum(topic.severity is severity for topic in topics))

@@ -25,7 +25,7 @@ EDITED_OPERATORS = "Edited operators:"
 EDITED_SETTINGS = "Edited settings:"
 
 
-def summary(edit: Edit) -> str:
+def edit_summary(edit: Edit) -> str:
     """Return one line: what is lost, what changes, and whether the comparison is complete."""
     compared = counted(len(edit.applications), "application")
     lost = [topic for topic in edit.topics if topic.loses_data]
@@ -67,7 +67,7 @@ def application_summary(part: ApplicationEdit) -> str:
     return f"{former}{versions}{found or 'no state and no internal topics'}"
 
 
-def restart(part: ApplicationEdit) -> str:
+def restart_sentence(part: ApplicationEdit) -> str:
     """Return the sentence about restarting the application."""
     if part.is_rolling and not part.needs_new_group:
         return "Rolling restart: safe."
@@ -78,7 +78,7 @@ def restart(part: ApplicationEdit) -> str:
     return text
 
 
-def remarks(edit: Edit) -> Iterator[str]:
+def report_remarks(edit: Edit) -> Iterator[str]:
     """Yield sentences about the whole report."""
     if edit.added:
         yield f"New applications: {listed(edit.added)}."
@@ -120,14 +120,14 @@ def operator_consequence(operator: OperatorEdit) -> str:
     return f"{operator.why}{stores}"
 
 
-def changed(part: ApplicationEdit) -> tuple[TopicEdit, ...]:
+def changed_topics(part: ApplicationEdit) -> tuple[TopicEdit, ...]:
     """Return the topics that need attention: all that are not simply kept."""
     return tuple(topic for topic in part.topics if not topic.is_unchanged)
 
 
-def kept(part: ApplicationEdit) -> tuple[str, ...]:
+def kept_topics(part: ApplicationEdit) -> tuple[str, ...]:
     """Return the names of the topics that are kept without a remark."""
-    names = {topic.topic for topic in changed(part)}
+    names = {topic.topic for topic in changed_topics(part)}
     return tuple(topic.topic for topic in part.topics if topic.topic not in names)
 
 
@@ -140,8 +140,8 @@ def short_markdown(edit: Edit) -> str:
 
 def edit_markdown(edit: Edit, *, rows: int | None = None) -> str:
     """Return a document: a summary line, then a section for each application with at most `rows` topics."""
-    parts = [f"**{prose(summary(edit))}**\n"]
-    parts += [f"{prose(remark)}\n" for remark in remarks(edit)]
+    parts = [f"**{prose(edit_summary(edit))}**\n"]
+    parts += [f"{prose(remark)}\n" for remark in report_remarks(edit)]
     for application in edit.applications:
         parts += _markdown_parts(application, rows)
     if edit.problems:
@@ -152,15 +152,15 @@ def edit_markdown(edit: Edit, *, rows: int | None = None) -> str:
 
 def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
     yield f"### {code(part.id)}: {prose(application_summary(part))}\n"
-    yield f"{prose(restart(part))}\n"
-    topics = changed(part)
+    yield f"{prose(restart_sentence(part))}\n"
+    topics = changed_topics(part)
     if topics:
         yield from table("| | topic | what | first |", topics, _topic_row, rows)
         for why, subjects in grouped_names((topic.why, topic.topic) for topic in topics[:rows]):
             yield f"*Why it matters*{subjects}: {prose(why)}\n"
     if rows == 0:
         return
-    if names := kept(part):
+    if names := kept_topics(part):
         yield f"Kept: {', '.join(map(code, sorted(names)[:rows]))}\n"
     if part.operators:
         yield f"{EDITED_OPERATORS}\n"
@@ -205,7 +205,7 @@ def edit_text(edit: Edit) -> str:
 
 def edit_rich(edit: Edit) -> Text:
     """Return the lines of `edit_text` with colors for a terminal."""
-    parts = [Text(summary(edit), "bold"), *map(_line, remarks(edit))]
+    parts = [Text(edit_summary(edit), "bold"), *map(_line, report_remarks(edit))]
     for application in edit.applications:
         parts += _terminal_parts(application)
     if edit.problems:
@@ -214,15 +214,15 @@ def edit_rich(edit: Edit) -> Text:
 
 
 def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
-    lines = [printable(f"  {sentence}") for sentence in (restart(part), *part.remarks)]
+    lines = [printable(f"  {sentence}") for sentence in (restart_sentence(part), *part.remarks)]
     yield Text.assemble(
         (printable(part.id), "bold underline"),
         f"  {printable(application_summary(part))}",
         "\n" + "\n".join(lines),
     )
-    for topic in changed(part):
+    for topic in changed_topics(part):
         yield entry_rich(topic.severity, topic.verdict, topic.what, tuple(_topic_details(topic)))
-    if names := kept(part):
+    if names := kept_topics(part):
         yield _line(f"kept: {listed(names)}")
     if part.operators:
         yield Text("\n").join([Text(EDITED_OPERATORS, "bold"), *_operator_lines(part)])

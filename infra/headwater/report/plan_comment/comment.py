@@ -9,9 +9,8 @@ import attrs
 from headwater.planner import ActionKind
 from headwater.planner.edits import Edit
 from headwater.planner.phrases import counted
-from headwater.report.drift.texts import group_markdown, groups
-from headwater.report.edits.texts import edit_markdown
-from headwater.report.edits.texts import summary as edit_summary
+from headwater.report.drift.texts import group_findings, group_markdown
+from headwater.report.edits.texts import edit_markdown, edit_summary
 from headwater.report.markdown import LIMIT, block, code, inline_html, prose, table
 from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
 from headwater.report.problems import severity_counts
@@ -38,7 +37,7 @@ def plan_comment(
     Its first line is a hidden marker that is the same for all comments about a stack: `headwater publish`
     finds the comment to replace by it.
     """
-    head = "\n".join([marker(preview), f"### {_headline_of(preview, edit)}\n"])
+    head = "\n".join([comment_marker(preview), f"### {_headline_of(preview, edit)}\n"])
     sections = [
         *_error_sections(preview),
         *_risk_sections(preview),
@@ -56,7 +55,7 @@ def plan_comment(
     return _drop_sections(head, texts, limit)
 
 
-def marker(preview: Preview) -> str:
+def comment_marker(preview: Preview) -> str:
     """Return the HTML comment that marks the comments about a stack."""
     stack = re.sub(r"[^\w./-]|-(?=-)|-$", "_", preview.stack)
     return f"<!-- headwater plan-comment {stack} -->"
@@ -232,7 +231,7 @@ def _drift_section(drift: ReportedDrift | None) -> Iterator[Section]:
     title = f"Drift before this change: {severity_counts(findings) or 'the comparison is not complete'}"
     summaries = [f"- {code(finding.topic or finding.application)}: {finding.kind}" for finding in findings]
     problems = "".join(f"{prose(problem)}\n\n" for problem in drift.problems)
-    full = "\n".join(line for group in groups(findings) for line in group_markdown(group))
+    full = "\n".join(line for group in group_findings(findings) for line in group_markdown(group))
     yield Section(
         (
             _collapsed_block(title, problems + full),

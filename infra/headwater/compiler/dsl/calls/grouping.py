@@ -157,7 +157,7 @@ def _skip_index_of_unnamed_count(builder: Builder, call: op.Count) -> None:
 
 def _aggregate_plain(builder: Builder, on: GroupedStream, call: AnyAggregation, prefix: str) -> Table:
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
-    record = aggregated(on.record, call)
+    record = aggregate_formats(on.record, call)
     store = key_value_store(builder.store_name(call.materialized, prefix), call.materialized, record)
     name = builder.named(call.name, prefix)
     parent, sources = _find_parent(builder, on, call, store)
@@ -172,7 +172,7 @@ def _aggregate_windowed(builder: Builder, on: WindowedStream, call: AnyAggregati
     store_name = builder.store_name(call.materialized, prefix)
     name = builder.named(call.name, prefix)
     retention = windowed_retention_ms(builder, call.materialized, on.window, store_name)
-    record = aggregated(on.grouped.record, call)
+    record = aggregate_formats(on.grouped.record, call)
     store = windowed_store(
         store_name, call.materialized, on.window, retention, record, emit_on_close=on.emit_on_close
     )
@@ -185,7 +185,7 @@ def _aggregate_windowed(builder: Builder, on: WindowedStream, call: AnyAggregati
     return Table(name, sources, node, View.of(store.name), old_values, with_windowed_key(record, on.window))
 
 
-def aggregated(record: RecordFormat, call: AnyAggregation) -> RecordFormat:
+def aggregate_formats(record: RecordFormat, call: AnyAggregation) -> RecordFormat:
     """Return the formats of the store, as of a result without windows; a count is a long."""
     return with_store_serdes(
         with_long_value(record) if isinstance(call, op.Count) else record, call.materialized
@@ -243,7 +243,7 @@ def _aggregate_repartitioned(
     The store has the prefix of `aggregate`, also for `reduce`. The topic's suffix is always appended.
     """
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
-    record = aggregated(on.record, call)
+    record = aggregate_formats(on.record, call)
     store = key_value_store(builder.store_name(call.materialized, TABLE_AGGREGATE), call.materialized, record)
     sink = builder.suffixed(call.name, "-sink", "KSTREAM-SINK-")
     source = builder.suffixed(call.name, "-source", "KSTREAM-SOURCE-")
