@@ -71,13 +71,14 @@ def thread_seconds(root: int) -> Mapping[Thread, float]:
     """Return the CPU time of the threads of a process and its descendants."""
     found: dict[Thread, float] = {}
     for pid, fields in _tree(root).items():
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
             ended = _own_seconds(fields)
             for task in Path(f"/proc/{pid}/task").iterdir():
-                name, seconds = (task / "comm").read_text().strip(), _own_seconds(_stat(task))
-                found[Thread(pid, int(task.name), command, name)] = seconds
-                ended -= seconds
+                with suppress(OSError):  # this thread has ended meanwhile: the others are still read
+                    name, seconds = (task / "comm").read_text().strip(), _own_seconds(_stat(task))
+                    found[Thread(pid, int(task.name), command, name)] = seconds
+                    ended -= seconds
             found[Thread(pid, 0, command, ENDED)] = ended
     return found
 
