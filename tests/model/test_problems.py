@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
-from headwater_spark.driver.processor_move.state_move import ExpandedElsewhereError
+from headwater_spark.driver.processor_move.attempts import ExpandedElsewhereError
 
 
 @pytest.mark.parametrize("kind", [ProblemsError, ExpandedElsewhereError])

@@ -11,8 +11,8 @@ from headwater.model.problems import Problem, ProblemCode
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.processor_expansion import expansion_status
+from headwater_spark.driver.processor_move.attempts import pause_seconds
 from headwater_spark.driver.processor_move.entry_copy import EntryCopy
-from headwater_spark.driver.processor_move.state_move import pause_seconds
 from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult
 from tests.runtime.driver.expanding_client import ExpandingClient
 from tests.runtime.driver.sparkless import Sparkless

@@ -20,11 +20,11 @@ def test_a_repeated_request_does_not_restore_the_status_from_before_the_end(
     application = Application(id="app", at=Location("app.yaml", 1, 1, ""), processors=2)
     topics = SimpleNamespace(document=SimpleNamespace(application=application))
     status = ExpansionStatus(topics=cast("Any", topics))
-    status.current = ProcessorsStatus(2, 4, ExpansionPhase.CUT)
+    status._current = ProcessorsStatus(2, 4, ExpansionPhase.CUT)
 
     def requested(before: ProcessorsStatus, *others: Any) -> ProcessorsStatus:  # noqa: ANN401 - passed on
         found = requested_status(before, *others)
-        status.current = ProcessorsStatus(4)  # the expansion ends just now
+        status._current = ProcessorsStatus(4)  # the expansion ends just now
         return found
 
     monkeypatch.setattr(module, "requested_status", requested)

@@ -12,7 +12,8 @@ import pytest
 from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY, OffsetMetadata
 from headwater_spark.driver.queries import batch
 from headwater_spark.driver.queries.batch import BatchProcessor
-from headwater_spark.driver.queries.task_runner import BatchStoppedError, UncommittedInput
+from headwater_spark.driver.queries.task_runner import BatchStoppedError
+from headwater_spark.driver.queries.uncommitted_input import UncommittedInput
 from headwater_spark.engine.records import Commits, TopicPartition
 
 _SECONDS = 60.0

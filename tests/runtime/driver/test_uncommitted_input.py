@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from headwater.kafka import Connection
-from headwater_spark.driver.queries.task_runner import UncommittedInput
+from headwater_spark.driver.queries.uncommitted_input import UncommittedInput
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 
 if TYPE_CHECKING:

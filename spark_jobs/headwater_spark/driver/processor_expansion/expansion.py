@@ -34,23 +34,13 @@ from headwater_spark.driver.processor_expansion.held_queries import (
     all_held,
 )
 from headwater_spark.driver.processor_expansion.warm_up import WarmUp, WarmUpJobs, is_behind
+from headwater_spark.driver.processor_move import attempts
 from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input
 from headwater_spark.driver.processor_move.entry_copy import EntryCopy, report_no_progress
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.driver.processor_move.problems import kafka_failed
-from headwater_spark.driver.processor_move.state_move import (
-    ExpandedElsewhereError,
-    OtherAttemptError,
-    StateMove,
-    announce_attempt,
-    check_attempt,
-    describe_failure,
-    expanded_elsewhere,
-    has_other_attempt,
-    open_application,
-    pause_seconds,
-)
+from headwater_spark.driver.processor_move.state_move import StateMove, open_application
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
@@ -166,16 +156,16 @@ class ProcessorExpansion:
                 return
             except _InputGrownError:
                 _log.warning("expansion of processors begins again: partitions were added", target=target)
-            except ExpandedElsewhereError as error:
+            except attempts.ExpandedElsewhereError as error:
                 self._on_errors(error.problems)
                 return
             except ProblemsError as error:
                 stopping.wait(self._status.note_failure(error.problems))
-            except (OtherAttemptError, KafkaException) as error:
-                failure = describe_failure(self._topics.document.application.id, error)
+            except (attempts.OtherAttemptError, KafkaException) as error:
+                failure = attempts.describe_failure(self._topics.document.application.id, error)
                 stopping.wait(self._status.note_failure([failure]))
-                if has_other_attempt(error):
-                    stopping.wait(pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
+                if attempts.has_other_attempt(error):
+                    stopping.wait(attempts.pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
 
     def _expand(self, target: int) -> None:
         _log.info("expansion of processors", target=target, phase=self.status.phase.value)
@@ -231,7 +221,7 @@ class ProcessorExpansion:
     def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
         """Announce the expansion, again at each start: from here on, it is not canceled."""
         with self._layout_changes:
-            announce_attempt(move, cluster)
+            attempts.announce_attempt(move, cluster)
             self._topics.target_processors = move.after
 
     def _warm_up(self, move: Move, programs: Sequence[SubtopologyProgram]) -> WarmUp:
@@ -264,9 +254,9 @@ class ProcessorExpansion:
         before: int | None = None
         waiting = UnprocessedRecords(move, cluster, self._status.note_delay)
         # Before the producer is opened, too: it would fence the other client for nothing.
-        check_attempt(move, cluster)
+        attempts.check_attempt(move, cluster)
         with cluster.producer(move.producer_name) as producer:
-            check_attempt(move, cluster)
+            attempts.check_attempt(move, cluster)
             while True:
                 copy.advance(producer)
                 remaining = copy.remaining()
@@ -371,7 +361,7 @@ class ProcessorExpansion:
         with open_application(document, self._connection, self._programs) as (state, cluster, _):
             found = state.move()
             if found is None and self._topics.target_processors is not None:
-                raise expanded_elsewhere(application.id)
+                raise attempts.expanded_elsewhere(application.id)
             if found is None:
                 raise ProblemsError([problems.already_expanded(application.id, target)])
             move = attrs.evolve(

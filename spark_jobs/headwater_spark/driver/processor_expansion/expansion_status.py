@@ -26,11 +26,15 @@ class ExpansionStatus:
     """
 
     _topics: ApplicationTopics
-    current: ProcessorsStatus = attrs.field(init=False)
+    _current: ProcessorsStatus = attrs.field(init=False)
     _request: Lock = attrs.field(factory=Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.current = ProcessorsStatus(self._topics.document.application.processors)
+        self._current = ProcessorsStatus(self._topics.document.application.processors)
+
+    @property
+    def current(self) -> ProcessorsStatus:
+        return self._current
 
     def request(self, processors: int, state: ClientState) -> None:
         """Set the target; nothing happens if it is set already, or reached.
@@ -39,19 +43,19 @@ class ExpansionStatus:
             ProblemsError: The application is not in a state that allows it, or cannot have this number.
         """
         with self._request:
-            current = self.current
+            current = self._current
             requested = requested_status(current, processors, state, self._topics.document.application)
             if requested is not current:  # else the expansion may change it meanwhile
-                self.current = requested
+                self._current = requested
 
     def begin(self, phase: ExpansionPhase, found: Sequence[Problem] = ()) -> None:
         """Note what the expansion does now, and why it has to wait, if it has to."""
-        self.current = attrs.evolve(self.current, phase=phase, problems=tuple(found))
+        self._current = attrs.evolve(self._current, phase=phase, problems=tuple(found))
 
     def continue_interrupted(self, target: int) -> None:
         """Note that the expansion to `target` was announced before this start."""
         present = self._topics.document.application.processors
-        self.current = ProcessorsStatus(present, target, ExpansionPhase.CATCH_UP)
+        self._current = ProcessorsStatus(present, target, ExpansionPhase.CATCH_UP)
 
     def end(self, *, copied: int = 0, found: Sequence[Problem] = ()) -> None:
         """Note that no expansion runs; the next target is the declared number, if it is larger."""
@@ -59,25 +63,25 @@ class ExpansionStatus:
         ended = ProcessorsStatus(present, copied=copied, problems=tuple(found))
         if present is not None and declared is not None and declared > present:
             ended = attrs.evolve(ended, target=declared, phase=ExpansionPhase.CHECK)
-        self.current = ended
+        self._current = ended
 
     def note_remaining(self, remaining: int, copied: int | None = None) -> None:
         """Note how many records are left, and if given, how many were copied."""
-        copied = self.current.copied if copied is None else copied
-        self.current = attrs.evolve(self.current, copied=copied, remaining=remaining)
+        copied = self._current.copied if copied is None else copied
+        self._current = attrs.evolve(self._current, copied=copied, remaining=remaining)
 
     def note_delay(self, problem: Problem) -> None:
         """Note why the expansion waits, and log each reason once."""
-        if self.current.problems != (problem,):
+        if self._current.problems != (problem,):
             _log.warning("expansion of processors delayed", reason=problem.summary, found=problem.found)
-            self.begin(self.current.phase, [problem])
+            self.begin(self._current.phase, [problem])
 
     def note_failure(self, found: Sequence[Problem]) -> float:
         """Log the problems, unless they are known; return after how many seconds to try again.
 
         A requested expansion that has changed nothing is refused: the result is 0.
         """
-        for problem in () if tuple(found) == self.current.problems else found:
+        for problem in () if tuple(found) == self._current.problems else found:
             _log.warning(
                 "expansion of processors failed",
                 problem=problem.code,
@@ -87,7 +91,7 @@ class ExpansionStatus:
         if self._topics.target_processors is not None:
             self.begin(ExpansionPhase.CATCH_UP, found)
             return RETRY_SECONDS
-        if self.current.target == self._topics.declared_processors:
+        if self._current.target == self._topics.declared_processors:
             self.begin(ExpansionPhase.CHECK, found)
             return _DECLARED_RETRY_SECONDS
         self.end(found=found)

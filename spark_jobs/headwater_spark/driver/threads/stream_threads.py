@@ -57,11 +57,10 @@ class StreamThreads:
         self._slots_of_spark = slots
         self.has_executors = False
         """Whether Spark had an executor when the number of slots was last read."""
-        self.slots = self._read_slots()
-        """The number of Spark tasks that run at the same time, as last read."""
+        self._slots = self._read_slots()
         self._slots_read_at = time.monotonic()
-        self.pool = ThreadPool.of(
-            client_id, self.slots if count is None else count, follows_slots=count is None
+        self._pool = ThreadPool.of(
+            client_id, self._slots if count is None else count, follows_slots=count is None
         )
         self._changed = threading.Condition()
         self._waiting: deque[object] = deque()
@@ -73,9 +72,18 @@ class StreamThreads:
         return max(1, slots)
 
     @property
+    def pool(self) -> ThreadPool:
+        return self._pool
+
+    @property
+    def slots(self) -> int:
+        """The number of Spark tasks that run at the same time, as last read."""
+        return self._slots
+
+    @property
     def alive(self) -> int:
         """The number of threads that take batches."""
-        return len(self.pool.alive)
+        return len(self._pool.alive)
 
     @property
     def waiting(self) -> int:
@@ -84,7 +92,7 @@ class StreamThreads:
 
     def metadata(self) -> tuple[ThreadMetadata, ...]:
         """Return the threads that are not dead (`KafkaStreams#metadataForLocalThreads`)."""
-        pool = self.pool
+        pool = self._pool
         return tuple(
             ThreadMetadata(
                 name=pool.name(thread), state=thread.state.value, runs=tuple(sorted(thread.batches))
@@ -103,7 +111,7 @@ class StreamThreads:
             yield None
             return
         try:
-            names = tuple(self.pool.name(thread) for thread in taken)
+            names = tuple(self._pool.name(thread) for thread in taken)
             yield TakenThreads(names, len(taken) if is_exclusive else None, self.alive)
         finally:
             self._change(lambda pool: pool.give_back(batch))
@@ -112,12 +120,12 @@ class StreamThreads:
         """Return the name of a new thread, which the next batch takes; None: the state does not allow it."""
         with self._changed:
             found = state()
-            self.pool, thread = self.pool.add(found)
+            self._pool, thread = self._pool.add(found)
             self._changed.notify_all()
         if thread is None:
             _log.warning("stream thread not added", state=found.value)
             return None
-        name = self.pool.name(thread)
+        name = self._pool.name(thread)
         _log.info("stream thread added", thread=name, threads=self.alive)
         return name
 
@@ -129,13 +137,13 @@ class StreamThreads:
         """
         with self._changed:
             found = state()
-            self.pool, thread = self.pool.remove(found, self._callers.get(threading.get_ident()))
+            self._pool, thread = self._pool.remove(found, self._callers.get(threading.get_ident()))
             self._changed.notify_all()
             if thread is None:
                 _log.warning("no stream thread removed", state=found.value, threads=self.alive)
                 return None
-            name, serial = self.pool.name(thread), thread.serial
-            is_gone = self._changed.wait_for(lambda: not self.pool.has(serial), timeout_seconds)
+            name, serial = self._pool.name(thread), thread.serial
+            is_gone = self._changed.wait_for(lambda: not self._pool.has(serial), timeout_seconds)
         if not is_gone:
             raise RemovalTimeoutError(name, timeout_seconds or 0.0)
         _log.info("stream thread removed", thread=name, threads=self.alive)
@@ -147,10 +155,10 @@ class StreamThreads:
         Return the name of the thread that replaces it, and whether it was the last one: the client fails.
         """
         with self._changed:
-            was_alive = bool(self.pool.alive)
-            self.pool, replacement = self.pool.fail(name, replace=replace)
-            new = None if replacement is None else self.pool.name(replacement)
-            is_last = was_alive and not self.pool.alive
+            was_alive = bool(self._pool.alive)
+            self._pool, replacement = self._pool.fail(name, replace=replace)
+            new = None if replacement is None else self._pool.name(replacement)
+            is_last = was_alive and not self._pool.alive
             self._changed.notify_all()
         self.on_failed()
         return new, is_last
@@ -160,13 +168,13 @@ class StreamThreads:
 
         A failure outside of tasks has no thread of its own, for example at the query's start.
         """
-        pool = self.pool
+        pool = self._pool
         return name or (pool.name(pool.alive[0]) if pool.alive else "")
 
     @contextmanager
     def handling(self, name: str) -> Iterator[None]:
         """Mark the calling thread as the handler of the failure of stream thread `name`."""
-        thread, ident = self.pool.find(name), threading.get_ident()
+        thread, ident = self._pool.find(name), threading.get_ident()
         if thread is not None:
             self._callers[ident] = thread.serial
         try:
@@ -179,8 +187,8 @@ class StreamThreads:
         now = time.monotonic()
         if now - self._slots_read_at >= _SLOTS_SECONDS:
             self._slots_read_at = now
-            self.slots = self._read_slots()
-        self._change(lambda pool: pool.follow(self.slots).start())
+            self._slots = self._read_slots()
+        self._change(lambda pool: pool.follow(self._slots).start())
 
     def shut_down(self) -> None:
         """Remove all threads; a thread that still runs a batch is dead after it."""
@@ -199,9 +207,9 @@ class StreamThreads:
             try:
                 while not stopping.is_set():
                     if self._waiting[0] is ticket:
-                        slots = self.slots
-                        is_exclusive = self.pool.are_exclusive(slots)
-                        self.pool, taken = self.pool.take(batch, tasks, slots)
+                        slots = self._slots
+                        is_exclusive = self._pool.are_exclusive(slots)
+                        self._pool, taken = self._pool.take(batch, tasks, slots)
                         if taken:
                             return taken, is_exclusive
                     self._changed.wait(_POLL_SECONDS)
@@ -212,7 +220,7 @@ class StreamThreads:
 
     def _change(self, change: Callable[[ThreadPool], ThreadPool]) -> None:
         with self._changed:
-            changed = change(self.pool)
-            if changed is not self.pool and changed != self.pool:
-                self.pool = changed
+            changed = change(self._pool)
+            if changed is not self._pool and changed != self._pool:
+                self._pool = changed
                 self._changed.notify_all()
