@@ -41,7 +41,7 @@ demo: toolchain ## demonstrate Headwater on a real Kafka broker
 	@$(BIN)/headwater demo
 
 .PHONY: test
-test: toolchain test-programs ## run all tests except soak tests (about 30 minutes)
+test: toolchain test-programs ## run all tests except soak tests (30 to 50 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: three workers for each processor. With two,
 	@# the processors were idle for a fifth of the time, and for two fifths at the end. Memory may allow fewer.
 	@# At most eight failures run again. The summary shows their tracebacks: each one is a bug (CONTRIBUTING.md).

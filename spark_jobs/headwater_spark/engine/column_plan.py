@@ -103,12 +103,12 @@ class ColumnPlan:
             return None
         if not can_order(partitions):
             return None
+        if self._joins and sum(map(len, partitions)) < _RECORDS_OF_JOIN:
+            return None
         if self._attempts.skip_batch():
             return None
         columns = self._source_columns(partitions)
         if self._totals and any(map(_has_few_records_per_key, columns.values())):
-            return None
-        if self._joins and sum(map(len, partitions)) < _RECORDS_OF_JOIN:
             return None
         for each in partitions:
             self._task.record_cache.add_topic(each.topic_partition[0])

@@ -221,7 +221,7 @@ class _ColumnPlanner:
             self._are_results = True
             forward = self._forward(merge)
             self._are_results = False
-            join = self._stream_joins[merge.name] = StreamJoin(forward, self._drop_without_partner)
+            join = self._stream_joins[merge.name] = StreamJoin(forward, self._drop_incomplete)
         return join.add_side(self._side(name, behavior, typed))
 
     def _merges_sides(self, merge: ProcessorNode, behavior: StreamStreamJoin) -> bool:
@@ -244,7 +244,7 @@ class _ColumnPlanner:
 
         return JoinSide(node, self._source_name, store, window.after_ms, window.before_ms, join)
 
-    def _drop_without_partner(self, node: str, number: int) -> None:
+    def _drop_incomplete(self, node: str, number: int) -> None:
         self._dropped.append((node, NO_KEY_OR_VALUE, number))
 
     def _aggregate(self, node: ProcessorNode, behavior: StreamAggregate) -> ColumnProcess:

@@ -48,7 +48,7 @@ class KeyTotals:
         self._set_updates(rows, keys, last, stored, found)
         room = max(ENTRY, TIMESTAMP + longest, max(map(len, filter(None, stored)), default=0))
         self.size = len(codes) * (self._totals.cache.context_bytes + room)
-        self.size += sum(len(keys.different[code]) for code in codes) + rows.of_source.header_bytes()
+        self.size += sum(len(keys.different[code]) for code in codes) + rows.single_source.header_bytes()
 
     def apply(self) -> None:
         """Put the totals into the cache, which must have room for `size` bytes."""
@@ -92,7 +92,7 @@ class KeyTotals:
         times = np.array(rows.times, np.int64)
         latest = np.full(len(keys.different), -1)
         np.maximum.at(latest, keys.codes, times)
-        records = rows.of_source.records_at(rows.positions[last])
+        records = rows.single_source.records_at(rows.positions[last])
         for at, code, record in zip(last.tolist(), keys.codes[last].tolist(), records, strict=True):
             before, time = stored[code], int(latest[code])
             self._updates[keys.different[code]] = (

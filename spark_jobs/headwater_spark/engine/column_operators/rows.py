@@ -81,13 +81,13 @@ class Rows:
         """Numbers of the rows: in their order, a task processes the rows of all its sources.
 
         Raises:
-            NotInColumnsError: The rows have no source.
+            NotInColumnsError: The rows are results of a join.
         """
-        return self.of_source.order[self.positions]
+        return self.single_source.order[self.positions]
 
     @property
-    def of_source(self) -> "SourceColumns":
-        """The records of the rows. Raises `NotInColumnsError` if the rows have no source."""
+    def single_source(self) -> "SourceColumns":
+        """The source of the rows. Raises `NotInColumnsError` if the rows are results of a join."""
         if self.source is None:
             raise NotInColumnsError
         return self.source

@@ -85,7 +85,7 @@ class _Records:
 class _Entries:
     """Records of a side that the other side finds, sorted by key, time and sequence number.
 
-    `order` is the position of a record in the processing order: those of earlier batches are before all.
+    `order` is the position of a record in the processing order. Records of earlier batches come first.
     """
 
     codes: Numbers
@@ -165,7 +165,8 @@ class StreamJoin:
         """Forward the results of the batch, without a change of the stores."""
         different = self._number_records()
         results: list[_Results] = []
-        for side, other in (self._sides, self._sides[::-1]):
+        left, right = self._sides
+        for side, other in ((left, right), (right, left)):
             records = self._records.get(side.node)
             if records is not None:
                 self._drop(side.node, len(self._rows[side.node].keys) - len(records.joinable))

@@ -26,7 +26,7 @@ _RECOVERY_LAG = "acceptable.recovery.lag"
 _PURGE_INTERVAL = "repartition.purge.interval.ms"
 DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
 _LARGEST_REQUEST = ("producer.max.request.size", "max.request.size")
-"""The keys, the one that wins first."""
+"""The keys. If both are set, the first key wins."""
 _EMIT = "__emit.interval.ms.kstreams.windowed.aggregation__"
 _OUTER = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
 _GLOBAL_HANDLER = "processing.exception.handler.global.enabled"
