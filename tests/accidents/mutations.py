@@ -10,6 +10,7 @@ import pytest
 from headwater.kafka import evidence as broker_evidence
 from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.planner import claims, ownership, settings
+from headwater.planner.evidence import deletion
 from headwater.planner.evidence import topics as topic_evidence
 from headwater.planner.ownership import Ownership
 from headwater.planner.plans import ApplicationPlan
@@ -56,9 +57,9 @@ def _unprotected(*arguments: Any) -> TopicResource:  # noqa: ANN401 - those of t
 
 
 MUTATIONS: Mapping[str, Mutation] = {
-    "the ownership record is not asked": (topic_evidence, "_claim_obstacles", _nothing),
+    "the ownership record is not asked": (deletion, "_claim_obstacles", _nothing),
     "readers do not matter": (topic_evidence.Evidence, "_readers", _nothing),
-    "records that are not readable do not matter": (broker_evidence, "_phrases_of", _nothing),
+    "records that are not readable do not matter": (broker_evidence, "_unread_records", _nothing),
     "the evidence is not read again": (DeletionCheck, "obstacles", _check_nothing_again),
     "a plan does not compare the ids of retired topics": (topic_rules, "_replaced_topics", _nothing),
     "other stacks do not matter": (Ownership, "conflicts", _nothing),

@@ -6,6 +6,7 @@ from headwater.model.records import OwnershipRecord, StackIdentity
 from tests.advice.processors import SUMS
 from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, begin, changed, set_up
+from tests.planner.simulated_cluster import DENIED_GROUPS
 
 LEFT = "orders-old-changelog"
 SHARED = "orders-sums-counts-changelog"
@@ -70,7 +71,7 @@ def _no_other_reader(trial: Trial) -> None:
 def _hidden_groups() -> Trial:
     """Return a stack that retires a topic, and whose user may not see the groups of others."""
     trial = changed(_left_over(), _leftovers(retire=[LEFT]))
-    trial.cluster.unread_evidence = ("the groups of other clients (permission Describe on group *)",)
+    trial.cluster.unread_evidence = (DENIED_GROUPS,)
     return trial
 
 

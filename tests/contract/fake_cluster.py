@@ -46,8 +46,6 @@ class FakeCluster:
     """Group → topic partition → offset metadata."""
     readers: dict[str, GroupFacts] = attrs.field(factory=dict)
     """Groups with what they read, by their ids."""
-    unread: list[str] = attrs.field(factory=list)
-    """Phrases for what the user may not read."""
     expansions: AgentExpansions = AgentExpansions()  # noqa: RUF009 - immutable
     """What the journals of agents contain, if there is one."""
     cluster_id: str = "fake-cluster"
@@ -188,7 +186,7 @@ class FakeClusterReader:
             topics = frozenset(topic for topic, _ in committed.get(id_, {}))
             is_read = offsets_of is None or id_ in offsets_of
             groups[id_] = attrs.evolve(known, committed=topics if is_read else frozenset())
-        return groups, list(self.cluster.unread)
+        return groups, ()
 
     def agent_expansions(self, journals: Sequence[str]) -> AgentExpansions:
         return attrs.evolve(self.cluster.expansions, read=tuple(journals)) if journals else AgentExpansions()

@@ -150,7 +150,7 @@ def test_groups_show_what_they_read(cluster: Cluster, app: str) -> None:
     cluster.commit(group, other, {0: "text"})
     with cluster.member(group, topic):
         groups, unread = cluster.reader().group_facts(None)
-        assert (groups[group].state, groups[group].members, unread) == ("Stable", 1, [])
+        assert (groups[group].state, groups[group].members, list(unread)) == ("Stable", 1, [])
         assert groups[group].subscribed == {topic}
         assert groups[group].committed >= {other}
     groups, _ = cluster.reader().group_facts(frozenset({group}))

@@ -12,6 +12,7 @@ from headwater.planner.drift import FindingKind
 from tests.drift.drift_cases import CHANGELOG, REPARTITION, drift_of, only_finding
 from tests.planner.simulated_cluster import (
     COMPACTED,
+    DENIED_GROUPS,
     MANUAL,
     SimulatedCluster,
     application,
@@ -107,7 +108,7 @@ def test_a_new_application_is_not_a_renamed_one_while_the_other_is_running() -> 
 
 def test_without_permission_to_see_groups_no_application_is_renamed() -> None:
     cluster = SimulatedCluster.set_up(application(id_="my-app-v1"))
-    cluster.unread_evidence = ("the groups of other clients",)
+    cluster.unread_evidence = (DENIED_GROUPS,)
     kinds = {
         finding.kind for finding in drift_of(cluster, application(id_="billing"), recorded=False).findings
     }

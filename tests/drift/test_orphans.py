@@ -9,6 +9,7 @@ from headwater.planner.drift import Drift, FindingKind
 from tests.drift.drift_cases import CHANGELOG, drift_of, kinds_of, only_finding
 from tests.planner.simulated_cluster import (
     COMPACTED,
+    DENIED_GROUPS,
     MANUAL,
     SimulatedCluster,
     application,
@@ -100,7 +101,7 @@ def test_without_permission_to_see_groups_no_topic_is_orphaned() -> None:
     orders = application()
     cluster = SimulatedCluster.set_up(orders)
     cluster.create("orders-old-changelog", 4, COMPACTED)
-    cluster.unread_evidence = ("the groups of other clients",)
+    cluster.unread_evidence = (DENIED_GROUPS,)
     drift = drift_of(cluster, orders)
     finding = only_finding(drift)
     assert finding.kind is FindingKind.SUSPECTED

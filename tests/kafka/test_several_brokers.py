@@ -15,7 +15,7 @@ from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.broker_connection import BrokerConnection, Message
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.wire import ResponseReader
-from headwater.model.cluster import LiveGroup
+from headwater.model.cluster import EvidenceSource, LiveGroup, UnreadCause
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
@@ -216,7 +216,7 @@ def test_a_request_without_an_answer_names_the_request_and_the_brokers(brokers: 
     reader = _reader(first, _SECONDS)
     reader.read(SnapshotRequest())
     [unread] = reader.group_facts(frozenset())[1]  # a group that is not listed may read a topic
-    assert unread.startswith("the groups of brokers that are stopped")
+    assert (unread.source, unread.cause) == (EvidenceSource.GROUPS, UnreadCause.NO_COORDINATOR)
     requests = GroupAdmin(reader.connection, 3.0)
     requests.metadata(requests.open())
     problem = _refused(lambda: requests.groups(_GROUPS))

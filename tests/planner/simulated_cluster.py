@@ -9,10 +9,13 @@ import pytest
 from headwater.model.cluster import (
     ClusterEvidence,
     ClusterSnapshot,
+    EvidenceSource,
     GroupFacts,
     LiveGroup,
     LiveTopic,
     RegisteredBrokers,
+    UnreadCause,
+    UnreadEvidence,
 )
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from headwater.model.nodes import ChangelogKind
@@ -27,6 +30,12 @@ REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
 """The internal topics of `application()`."""
 CLUSTER = "Pb8QEjjNSZeqdoOWZfNKSA"
 NO_LIMITS = PlanPolicy()
+DENIED_GROUPS = UnreadEvidence(
+    source=EvidenceSource.GROUPS,
+    cause=UnreadCause.NO_PERMISSION,
+    permission="permission Describe on group *",
+)
+"""The user may not see the groups of other clients."""
 MANUAL = {"internal.topics.setup": "manual"}
 AUTOMATIC: Mapping[str, str] = {}
 BOTH = pytest.mark.parametrize("mode", [MANUAL, AUTOMATIC], ids=["manual", "automatic"])
@@ -176,7 +185,7 @@ class SimulatedCluster:
     unread: dict[str, str] = attrs.field(factory=dict)
     readers: dict[str, GroupFacts] = attrs.field(factory=dict)
     """Groups that read topics, by their ids."""
-    unread_evidence: tuple[str, ...] = ()
+    unread_evidence: tuple[UnreadEvidence, ...] = ()
     ownership: list[OwnershipRecord] = attrs.field(factory=list)
     ownership_policy: str = "compact"
 

@@ -2,16 +2,20 @@
 
 import attrs
 import pytest
+from confluent_kafka import KafkaError
 
 from headwater.kafka.evidence import with_evidence
-from headwater.model.cluster import EvidenceRequest
-from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.model.records import RECORD_TOPIC_SETTINGS, OwnershipTopic
+from headwater.kafka.ownership import ownership_problem
+from headwater.model.acls import Operation
+from headwater.model.cluster import EvidenceRequest, EvidenceSource, UnreadCause
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
+from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipLog, OwnershipTopic
 from headwater.model.topology import Setup
 from headwater.model.untrusted import UnreadReason
 from headwater.planner import Plan, PlanPolicy, plan
 from headwater.planner.claims import change_before
-from tests.contract.fake_cluster import FakeCluster
+from headwater.planner.evidence.topics import unread_text
+from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
 from tests.planner.ownership_scenarios import STACK, unread, unsafe_records, with_topic
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
@@ -80,7 +84,31 @@ def test_a_record_that_is_not_readable_is_evidence_that_is_missing() -> None:
     request = EvidenceRequest(topics=frozenset({"a"}), with_ownership=True)
     found = with_evidence(cluster.reader(), snapshot, request).evidence
     assert found is not None
-    assert found.unread == ("a record in headwater-ownership, partition 0, offset 41",)
+    [record] = found.unread
+    assert (record.source, record.cause) == (EvidenceSource.OWNERSHIP_RECORD, UnreadCause.NOT_USABLE)
+    assert unread_text([record]) == "not readable: a record in headwater-ownership, partition 0, offset 41"
+
+
+class DeniedReader(FakeClusterReader):
+    """A reader whose user may not read the topic of the ownership records."""
+
+    def ownership(self) -> OwnershipLog:
+        denial = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        raise ProblemsError([ownership_problem(denial, Operation.READ)])
+
+
+def test_ownership_records_that_the_user_may_not_read_are_evidence_that_is_missing() -> None:
+    cluster = FakeCluster()
+    cluster.create(OWNERSHIP_TOPIC, 1)
+    snapshot = attrs.evolve(SimulatedCluster().snapshot, ownership=None, evidence=None)
+    request = EvidenceRequest(topics=frozenset({"a"}), with_ownership=True)
+    found = with_evidence(DeniedReader(cluster), snapshot, request).evidence
+    assert found is not None
+    [records] = found.unread
+    assert (records.source, records.cause) == (EvidenceSource.OWNERSHIP_RECORDS, UnreadCause.NO_PERMISSION)
+    assert unread_text([records]) == (
+        "not readable: the ownership records (permission Read on topic headwater-ownership)"
+    )
 
 
 @pytest.mark.parametrize(

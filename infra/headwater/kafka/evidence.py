@@ -13,16 +13,27 @@ from headwater.kafka.group_admin import GroupAdmin, ListedGroup
 from headwater.kafka.kafka_errors import is_denial, unexpected
 from headwater.kafka.reader import ClusterReader, GroupsRead
 from headwater.model.acls import Operation
-from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, EvidenceRequest, GroupFacts, GroupType
+from headwater.model.cluster import (
+    ClusterEvidence,
+    ClusterSnapshot,
+    EvidenceRequest,
+    EvidenceSource,
+    GroupFacts,
+    GroupType,
+    UnreadCause,
+    UnreadEvidence,
+)
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord
 from headwater.model.streams_groups import StreamsGroup
 from headwater.model.untrusted import UnreadRecord
 
-_ALL_GROUPS = f"the groups of other clients (permission {Operation.DESCRIBE} on group *)"
-_HIDDEN_GROUPS = (
-    "the groups of brokers that are stopped (`__consumer_offsets` has partitions without a leader)"
+_DENIED_GROUPS = UnreadEvidence(
+    source=EvidenceSource.GROUPS,
+    cause=UnreadCause.NO_PERMISSION,
+    permission=f"permission {Operation.DESCRIBE} on group *",
 )
+_GROUPS_OF_STOPPED_BROKERS = UnreadEvidence(source=EvidenceSource.GROUPS, cause=UnreadCause.NO_COORDINATOR)
 _NO_SUCH_GROUP = (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.INVALID_GROUP_ID)
 """The group ended since it was listed, or is of a type that has no committed offsets."""
 
@@ -32,7 +43,7 @@ def with_evidence(
 ) -> ClusterSnapshot:
     """Return `snapshot` with what shows who owns and uses the topics of `request`; without topics, as it is.
 
-    What may not be read is in `unread`. Raises `ProblemsError` (ClusterUnreachable, RequestNotAnswered).
+    What could not be read is in `unread`. Raises `ProblemsError` (ClusterUnreachable, RequestNotAnswered).
     """
     if not request.topics:
         return snapshot
@@ -51,16 +62,16 @@ def with_evidence(
 
 
 def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> GroupsRead:
-    """Return group id → facts of all groups, and phrases for what the user may not read.
+    """Return group id → facts of all groups, and what could not be read.
 
     A list of groups from each broker, their descriptions, and the committed offsets of the groups
     `offsets_of`, batched for each coordinator. None = of all groups: then it matters whether the user may
     see all of them.
     """
     groups = {group.id: group_facts(group) for group in admin.listed_groups()}
-    unread = [] if admin.has_all_coordinators else [_HIDDEN_GROUPS]
+    unread = [] if admin.has_all_coordinators else [_GROUPS_OF_STOPPED_BROKERS]
     if offsets_of is None and not unread and not _sees_all_groups(admin):
-        unread.append(_ALL_GROUPS)
+        unread.append(_DENIED_GROUPS)
     consumers = sorted(id_ for id_, group in groups.items() if group.type is GroupType.CONSUMER)
     groups |= {
         id_: streams_facts(groups[id_], group) for id_, group in read_streams_groups(admin, groups).items()
@@ -123,26 +134,36 @@ def read_cleanup_policy(admin: GroupAdmin, topic: str) -> str:
 
 def _read_ownership(
     reader: ClusterReader, snapshot: ClusterSnapshot, *, is_requested: bool
-) -> tuple[tuple[OwnershipRecord, ...], Sequence[str]]:
+) -> tuple[tuple[OwnershipRecord, ...], Sequence[UnreadEvidence]]:
     """Return the records; without permission to see their topic, Kafka says that it does not exist."""
     if snapshot.ownership is not None:
-        return snapshot.ownership, _phrases_of(snapshot.ownership_topic.unread)
+        return snapshot.ownership, _unread_records(snapshot.ownership_topic.unread)
     if not is_requested:
         return (), ()
     try:
         if OWNERSHIP_TOPIC not in snapshot.topics and not reader.topic_ids([OWNERSHIP_TOPIC]):
             return (), ()
         log = reader.ownership()
-        return log.records, _phrases_of(log.unread)
+        return log.records, _unread_records(log.unread)
     except ProblemsError as error:
         if not all(problem.code is ProblemCode.NOT_AUTHORIZED for problem in error.problems):
             raise
-        return (), (f"the ownership records ({error.problems[0].expected})",)
+        denied = UnreadEvidence(
+            source=EvidenceSource.OWNERSHIP_RECORDS,
+            cause=UnreadCause.NO_PERMISSION,
+            permission=error.problems[0].expected or "",
+        )
+        return (), (denied,)
 
 
-def _phrases_of(unread: Sequence[UnreadRecord]) -> Sequence[str]:
-    """Return a phrase for each record that may name the topic."""
-    return [f"a record in {each.location}" for each in unread]
+def _unread_records(unread: Sequence[UnreadRecord]) -> Sequence[UnreadEvidence]:
+    """Return the records that cannot be used: each may name the topic."""
+    return [
+        UnreadEvidence(
+            source=EvidenceSource.OWNERSHIP_RECORD, cause=UnreadCause.NOT_USABLE, name=each.location
+        )
+        for each in unread
+    ]
 
 
 def _sees_all_groups(admin: GroupAdmin) -> bool:
@@ -152,10 +173,16 @@ def _sees_all_groups(admin: GroupAdmin) -> bool:
     return not (isinstance(answer, KafkaError) and is_denial(answer))
 
 
-def _unread_group(id_: str, error: KafkaError) -> Sequence[str]:
-    """Return a phrase for a group that may not be read; raises `ProblemsError` for another failure."""
+def _unread_group(id_: str, error: KafkaError) -> Sequence[UnreadEvidence]:
+    """Return a group that the user may not read; raises `ProblemsError` for another failure."""
     if error.code() in _NO_SUCH_GROUP:
         return ()
     if is_denial(error):
-        return (f"group {id_} (permission {Operation.DESCRIBE})",)
+        denied = UnreadEvidence(
+            source=EvidenceSource.GROUP,
+            cause=UnreadCause.NO_PERMISSION,
+            name=id_,
+            permission=f"permission {Operation.DESCRIBE}",
+        )
+        return (denied,)
     raise ProblemsError([unexpected(error, "read consumer group", id_)])

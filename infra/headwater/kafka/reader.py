@@ -5,7 +5,7 @@ from typing import Protocol
 
 import attrs
 
-from headwater.model.cluster import ClusterSnapshot, GroupFacts
+from headwater.model.cluster import ClusterSnapshot, GroupFacts, UnreadEvidence
 from headwater.model.expansions import AgentExpansions
 from headwater.model.nodes import SourceNode
 from headwater.model.operators import GlobalTable, ReadStream, ReadTable
@@ -47,7 +47,7 @@ class SnapshotRequest:
     """What the user is for, as `headwater acls --for` names it; empty as for `not_authorized`."""
 
 
-GroupsRead = tuple[Mapping[str, GroupFacts], Sequence[str]]
+GroupsRead = tuple[Mapping[str, GroupFacts], Sequence[UnreadEvidence]]
 """Group id → facts, and phrases for what the user may not read."""
 
 

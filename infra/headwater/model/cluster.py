@@ -50,19 +50,50 @@ class GroupFacts:
         return f"group {self.id} ({self.state})"
 
 
+class EvidenceSource(Enum):
+    """What shows who owns or uses a topic."""
+
+    GROUPS = "the consumer groups of the cluster"
+    GROUP = "one consumer group"
+    OWNERSHIP_RECORDS = "the ownership records"
+    OWNERSHIP_RECORD = "one ownership record"
+
+
+class UnreadCause(Enum):
+    """Why evidence was not read."""
+
+    NO_PERMISSION = "the user may not read it"
+    NO_COORDINATOR = "the brokers that have it are stopped"
+    NOT_USABLE = "it is not in the format of Headwater, or not within the limits"
+    NOT_REQUESTED = "nothing has requested it"
+
+
+@attrs.frozen(kw_only=True)
+class UnreadEvidence:
+    """Evidence that was not read, so that no other user of a topic can be excluded.
+
+    `name` is the id of the group, or the location of the record. `permission` names the permission that is
+    missing, as `permission Read on topic orders`: empty for other causes.
+    """
+
+    source: EvidenceSource
+    cause: UnreadCause
+    name: str = ""
+    permission: str = ""
+
+
 @attrs.frozen(kw_only=True)
 class ClusterEvidence:
     """Everything that is read of a cluster only if the owner of a topic is in question.
 
-    `unread` says what could not be read, in phrases: without it, no group can be excluded. `ownership` are
-    the ownership records of all stacks. `ownership_policy` is the `cleanup.policy` of their topic, empty if
-    it was not read.
+    `ownership` are the ownership records of all stacks. `ownership_policy` is the `cleanup.policy` of their
+    topic, empty if it was not read.
     """
 
     groups: Mapping[str, GroupFacts] = attrs.field(factory=dict)
     ownership: tuple[OwnershipRecord, ...] = ()
     ownership_policy: str = ""
-    unread: tuple[str, ...] = ()
+    unread: tuple[UnreadEvidence, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

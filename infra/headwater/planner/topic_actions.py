@@ -8,7 +8,8 @@ from headwater.compiler.streams_config import has_library
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.evidence.topics import Evidence, is_internal
+from headwater.planner.evidence.deletion import is_internal
+from headwater.planner.evidence.topics import Evidence
 from headwater.planner.phrases import counted
 from headwater.planner.plans import ActionKind, ApplicationPlan, ConfigChange, TopicAction
 from headwater.planner.processors import has_own_count

@@ -60,7 +60,7 @@ class DeletionCheck:
             found = attrs.evolve(found, ownership=found.evidence.ownership)
         run = attrs.evolve(self.run, snapshot=found)
         return {
-            name: obstacles(run, owner, planned.topics[name], is_prepared=True)
+            name: [each.text for each in obstacles(run, owner, planned.topics[name], is_prepared=True)]
             for name, owner in self.owners.items()
         }
 

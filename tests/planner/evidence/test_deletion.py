@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from headwater.model.client_record import client_group
+from headwater.model.cluster import EvidenceSource, UnreadCause, UnreadEvidence
 from headwater.model.problems import ProblemCode, Severity
 from headwater.model.topology import Lifecycle, Sink
 from headwater.planner import ActionKind, plan
@@ -22,6 +23,7 @@ from tests.planner.evidence_values import (
 from tests.planner.plans import kinds, warnings
 from tests.planner.simulated_cluster import (
     COMPACTED,
+    DENIED_GROUPS,
     MANUAL,
     NO_LIMITS,
     SimulatedCluster,
@@ -29,6 +31,8 @@ from tests.planner.simulated_cluster import (
     changelog,
 )
 from tests.planner.simulated_stacks import Cluster, Stack
+
+GROUPS_OF_STOPPED_BROKERS = UnreadEvidence(source=EvidenceSource.GROUPS, cause=UnreadCause.NO_COORDINATOR)
 
 
 def test_a_retired_topic_that_another_group_reads_is_not_deleted() -> None:
@@ -90,12 +94,33 @@ def test_a_topic_without_the_settings_of_an_internal_topic_is_released_instead()
 
 def test_nothing_is_deleted_while_groups_are_not_readable() -> None:
     cluster = SimulatedCluster.set_up(application())
-    cluster.unread_evidence = ("the groups of other clients",)
+    cluster.unread_evidence = (DENIED_GROUPS,)
     assert len(refusals(cluster.plan(RETIRED))) == 2
     cluster.unread_evidence = ()
     cluster.up(RETIRED)
     unread = attrs.evolve(cluster.snapshot, evidence=None)
     assert len(refusals(plan((), unread, cluster.records, NO_LIMITS))) == 2
+
+
+@pytest.mark.parametrize(
+    ("is_read", "unread", "grants", "clears"),
+    [
+        pytest.param(True, (), False, True, id="another reader, named like a permission"),
+        pytest.param(False, (DENIED_GROUPS,), True, False, id="no permission"),
+        pytest.param(True, (DENIED_GROUPS,), True, True, id="both"),
+        pytest.param(False, (GROUPS_OF_STOPPED_BROKERS,), False, True, id="stopped brokers"),
+    ],
+)
+def test_the_fix_of_a_refused_deletion_follows_the_cause(
+    *, is_read: bool, unread: tuple[UnreadEvidence, ...], grants: bool, clears: bool
+) -> None:
+    cluster = SimulatedCluster.set_up(application())
+    if is_read:
+        cluster.read_by("permission audit", CHANGELOG)
+    cluster.unread_evidence = unread
+    problem = next(each for each in refusals(cluster.plan(RETIRED)) if each.topic == CHANGELOG)
+    assert ("--for retire" in (problem.fix or "")) is grants
+    assert ("Stop the other readers" in (problem.fix or "")) is clears
 
 
 def test_the_state_of_a_stack_alone_deletes_nothing() -> None:
@@ -168,7 +193,7 @@ def add_obstacle(cluster: SimulatedCluster, obstacle: str, topic: str) -> None:
         case "settings":
             cluster.change(topic, config={})
         case "unread":
-            cluster.unread_evidence = ("the groups of other clients",)
+            cluster.unread_evidence = (DENIED_GROUPS,)
         case "other id":
             cluster.recreate(topic, is_empty=False)
 
@@ -287,7 +312,7 @@ def test_a_left_over_topic_of_another_client_is_not_retired(evidence: str) -> No
             cluster.create(name, 4, COMPACTED)
             cluster.run_group("sales")
         case "unread":
-            cluster.unread_evidence = ("the groups of other clients",)
+            cluster.unread_evidence = (DENIED_GROUPS,)
     assert [each.topic for each in refusals(cluster.plan(with_leftovers(retire=(name,))))] == [name]
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from headwater.model.cluster import LiveTopic
 from headwater.model.records import OwnershipRecord, StackIdentity
-from headwater.planner.evidence.topics import Claim, TopicEvidence, deletion_obstacles
+from headwater.planner.evidence.deletion import Claim, deletion_obstacles
+from headwater.planner.evidence.topics import TopicEvidence
 from headwater.planner.ownership import Ownership
 from tests.planner.evidence_values import CHANGELOG
 from tests.planner.simulated_cluster import COMPACTED, SimulatedCluster
@@ -38,7 +39,7 @@ def obstacles(
     snapshot = attrs.evolve(SimulatedCluster().snapshot, topics={CHANGELOG: _LIVE})
     ownership = Ownership.of(records, snapshot, _STACK, frozenset({"orders"}))
     claim = Claim(ownership=ownership, policy=policy, is_prepared=is_prepared, is_recorded=is_recorded)
-    return list(deletion_obstacles(_EVIDENCE, _LIVE, claim))
+    return [each.text for each in deletion_obstacles(_EVIDENCE, _LIVE, claim)]
 
 
 @pytest.mark.parametrize("record", [_RETIRED, _ONE_RETIRED], ids=["the application", "the topic"])

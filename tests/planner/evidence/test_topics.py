@@ -21,6 +21,7 @@ from tests.planner.evidence_values import (
 from tests.planner.plans import kinds, warnings
 from tests.planner.simulated_cluster import (
     COMPACTED,
+    DENIED_GROUPS,
     MANUAL,
     NO_LIMITS,
     WINDOWED,
@@ -134,7 +135,7 @@ def test_a_recorded_topic_with_another_id_is_another_topic() -> None:
 def test_without_permission_the_owner_is_unknown() -> None:
     cluster = SimulatedCluster()
     cluster.create(OLD, 4, COMPACTED)
-    cluster.unread_evidence = ("the groups of other clients",)
+    cluster.unread_evidence = (DENIED_GROUPS,)
     assert verdict(cluster) is Verdict.UNKNOWN
     unread = attrs.evolve(cluster.snapshot, evidence=None)
     assert Evidence((), unread, {}).of("orders", cluster.topics[OLD]).verdict is Verdict.UNKNOWN
@@ -187,7 +188,7 @@ def test_a_topic_of_kafka_streams_is_adopted_although_other_clients_read_it() ->
     cluster = SimulatedCluster()
     cluster.create(CHANGELOG, 4, COMPACTED)
     cluster.read_by("connect-export", CHANGELOG)
-    cluster.unread_evidence = ("group secret",)
+    cluster.unread_evidence = (DENIED_GROUPS,)
     assert kinds(cluster.up(application()))[CHANGELOG] is ActionKind.ADOPT
 
 
@@ -321,6 +322,6 @@ def test_an_id_is_unused_only_if_no_other_stack_records_it_and_all_groups_are_re
     assert (is_unused("sales"), is_unused("orders"), is_unused("other")) == (False, True, True)
     cluster.ownership.append(recorded("orders", OLD))  # a former record of the own application
     assert is_unused("orders")
-    cluster.unread_evidence = ("the groups of other clients",)
+    cluster.unread_evidence = (DENIED_GROUPS,)
     assert not is_unused("other")
     assert not Evidence((), attrs.evolve(cluster.snapshot, evidence=None), {}).is_unused("other")

@@ -1,4 +1,4 @@
-"""State the evidence for the owner of a topic, derive a verdict, and decide whether it may be deleted."""
+"""State the evidence for the owner of a topic, and derive a verdict."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -8,16 +8,26 @@ from functools import cached_property
 import attrs
 
 from headwater.model.client_record import client_group
-from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, EvidenceRequest, GroupFacts, LiveTopic
+from headwater.model.cluster import (
+    ClusterEvidence,
+    ClusterSnapshot,
+    EvidenceRequest,
+    EvidenceSource,
+    GroupFacts,
+    LiveTopic,
+    UnreadCause,
+    UnreadEvidence,
+)
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import errors
 from headwater.model.records import OwnershipRecord, SetupRecord
 from headwater.model.topology import Lifecycle, name_beginnings
-from headwater.planner.evidence.names import has_internal_name, is_created_by_streams, is_internal_to
-from headwater.planner.ownership import Ownership
+from headwater.planner.evidence.names import is_created_by_streams, is_internal_to
 from headwater.planner.phrases import listed
 
-_NOT_READ = ClusterEvidence(unread=("consumer groups were not read",))
+_NOT_READ = ClusterEvidence(
+    unread=(UnreadEvidence(source=EvidenceSource.GROUPS, cause=UnreadCause.NOT_REQUESTED),)
+)
 
 
 class Verdict(Enum):
@@ -44,7 +54,7 @@ class TopicEvidence:
 
     `recorded_by` are the records of other applications that contain it, `readers` phrases for other clients
     that read it. `others` are ids of other applications that may own it, with phrases; all internal topics of
-    those in `known` are declared or recorded. `unread` says what may not be read.
+    those in `known` are declared or recorded. `unread` is what could not be read.
     """
 
     topic: str
@@ -57,7 +67,7 @@ class TopicEvidence:
     is_created_by_streams: bool
     is_read_by_own_group: bool
     is_subscribed_by_own_group: bool
-    unread: tuple[str, ...]
+    unread: tuple[UnreadEvidence, ...]
 
     @property
     def rivals(self) -> Mapping[str, str]:
@@ -117,7 +127,7 @@ class TopicEvidence:
         if self.is_read_by_own_group:
             yield f"read by group {self.application}"
         if self.unread:
-            yield f"not readable: {listed(self.unread)}"
+            yield unread_text(self.unread)
         yield (
             "it has the settings or the generated name of an internal topic"
             if self.is_created_by_streams
@@ -243,6 +253,31 @@ class Evidence:
         )
 
 
+def unread_text(unread: Iterable[UnreadEvidence]) -> str:
+    """Return a phrase for what could not be read, with the permissions that are missing."""
+    return f"not readable: {listed(map(_unread_phrase, unread))}"
+
+
+def _unread_phrase(unread: UnreadEvidence) -> str:
+    reason = f" ({unread.permission})" if unread.permission else ""
+    match unread.source:
+        case EvidenceSource.GROUP:
+            return f"group {unread.name}{reason}"
+        case EvidenceSource.OWNERSHIP_RECORDS:
+            return f"the ownership records{reason}"
+        case EvidenceSource.OWNERSHIP_RECORD:
+            return f"a record in {unread.name}"
+        case EvidenceSource.GROUPS if unread.cause is UnreadCause.NO_COORDINATOR:
+            return (
+                "the groups of brokers that are stopped "
+                "(`__consumer_offsets` has partitions without a leader)"
+            )
+        case EvidenceSource.GROUPS if unread.cause is UnreadCause.NOT_REQUESTED:
+            return "consumer groups were not read"
+        case EvidenceSource.GROUPS:
+            return f"the groups of other clients{reason}"
+
+
 def read_topics(compiled: CompiledApplication) -> Iterable[str]:
     """Return the topics of others that an application reads."""
     return {*compiled.external_sources, *compiled.global_topics}
@@ -309,69 +344,3 @@ def _is_deleted(record: SetupRecord, compiled: Sequence[CompiledApplication]) ->
     if document is None:
         return record.retired
     return any(topic.is_retired for topic in record.topics.values())
-
-
-_UNREADABLE_POLICY = "permission DescribeConfigs on topic headwater-ownership"
-
-
-@attrs.frozen(kw_only=True)
-class Claim:
-    """What the ownership records say about a deletion.
-
-    `ownership` None = the stack has none (`headwater:ownership: none`). `policy` is the `cleanup.policy` of
-    their topic. `is_prepared`: an earlier run has recorded that the topic will be deleted, so this run may
-    delete it. `is_recorded`: the setup record of the stack contains the topic.
-    """
-
-    ownership: Ownership | None
-    policy: str
-    is_prepared: bool
-    is_recorded: bool = True
-
-
-def deletion_obstacles(evidence: TopicEvidence, live: LiveTopic, claim: Claim) -> Iterator[str]:
-    """Yield a phrase for each reason not to delete a topic; without any it may be deleted.
-
-    That its topic id is the recorded one is checked separately, because the fix is another one.
-    """
-    if not is_internal(evidence):
-        yield "nothing shows that Kafka Streams or Headwater created it"
-    for record in evidence.recorded_by:
-        yield f"stack {record.stack.name} records it for {record.application_id}"
-    if evidence.readers:
-        yield f"it is read by {listed(evidence.readers)}"
-    if evidence.is_subscribed_by_own_group:
-        yield f"the running application {evidence.application} reads it"
-    others = evidence.rivals if evidence.is_recorded else evidence.contenders
-    if others:
-        yield f"it may belong to {listed(others.values())}"
-    if evidence.unread:
-        yield f"not readable: {listed(evidence.unread)}"
-    if evidence.verdict is Verdict.SUSPECTED:
-        yield f"only its name connects it with {evidence.application}"
-    yield from _claim_obstacles(evidence, live, claim)
-
-
-def is_internal(evidence: TopicEvidence) -> bool:
-    """Return whether name and settings are those that Kafka Streams and Headwater give to internal topics."""
-    return has_internal_name(evidence.topic) and evidence.is_created_by_streams
-
-
-def _claim_obstacles(evidence: TopicEvidence, live: LiveTopic, claim: Claim) -> Iterator[str]:
-    """The state of a stack may be an old copy, or changed by hand: the records on the cluster must agree."""
-    if claim.ownership is None:
-        return
-    own = claim.ownership.own.get(evidence.application)
-    if not claim.is_prepared:
-        if own is not None and claim.is_recorded and live.name not in own.topics:
-            yield "the stack's ownership record on the cluster does not contain it"
-        return
-    if own is None:
-        yield "no ownership record on the cluster says that it was retired"
-    elif not (own.is_retired or live.name in own.retired_topics):
-        yield "the ownership record on the cluster says that it was not retired"
-    elif own.topics.get(live.name) != live.topic_id:
-        yield "the ownership record on the cluster does not contain its topic id"
-    if own is not None and claim.policy != "compact":
-        found = f"cleanup.policy {claim.policy}" if claim.policy else f"not readable ({_UNREADABLE_POLICY})"
-        yield f"the topic of the ownership records may have lost some: {found} instead of compact"

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OWNERSHIP_TOPIC, SetupRecord
-from headwater.planner.evidence.topics import Claim, TopicEvidence, deletion_obstacles, is_internal
+from headwater.planner.evidence.deletion import Claim, Obstacle, deletion_obstacles, is_internal
+from headwater.planner.evidence.topics import TopicEvidence
 from headwater.planner.ownership import Ownership
 from headwater.planner.plans import ApplicationPlan, TopicAction
 from headwater.planner.rules import ownership_messages as messages
@@ -192,8 +193,8 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
         yield from _left_over(run, application)
 
 
-def obstacles(run: Run, application_id: str, live: LiveTopic, *, is_prepared: bool) -> tuple[str, ...]:
-    """Return phrases for the reasons not to delete a topic, or not to prepare it."""
+def obstacles(run: Run, application_id: str, live: LiveTopic, *, is_prepared: bool) -> tuple[Obstacle, ...]:
+    """Return the reasons not to delete a topic, or not to prepare it."""
     record = run.records.get(application_id)
     claim = Claim(
         ownership=run.ownership,

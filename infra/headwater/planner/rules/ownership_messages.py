@@ -9,6 +9,7 @@ from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.model.records import ONLY_ACLS, OWNERSHIP_TOPIC, OwnershipTopic, SetupRecord
 from headwater.model.topology import StackSwitch
 from headwater.model.untrusted import UnreadReason, UnreadRecord
+from headwater.planner.evidence.deletion import Obstacle
 from headwater.planner.evidence.topics import TopicEvidence
 from headwater.planner.ownership import Conflict, Ownership
 from headwater.planner.phrases import counted, listed
@@ -293,15 +294,15 @@ class DeletionStep:
     at: Location | None = None
 
 
-def obstructed_deletion(step: DeletionStep, topic: str, obstacles: Sequence[str]) -> Problem:
+def obstructed_deletion(step: DeletionStep, topic: str, obstacles: Sequence[Obstacle]) -> Problem:
     """Return the problem that the evidence does not allow a deletion, for these reasons."""
-    hidden = [each for each in obstacles if "permission " in each]
     parts = (
-        _GRANT_TO_RETIRE if hidden else "",
-        step.clear if len(hidden) < len(obstacles) else "",
+        _GRANT_TO_RETIRE if any(each.is_denial for each in obstacles) else "",
+        "" if all(each.is_denial for each in obstacles) else step.clear,
         step.keep,
     )
-    return refused_deletion(step, topic, "; ".join(obstacles), " ".join(filter(None, parts)))
+    found = "; ".join(each.text for each in obstacles)
+    return refused_deletion(step, topic, found, " ".join(filter(None, parts)))
 
 
 _GRANT_TO_RETIRE = (
