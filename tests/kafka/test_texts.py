@@ -4,20 +4,23 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, ThrottleEvent
 
 from headwater.kafka import Connection
+from headwater.kafka.broker_connection import failure_message
 from headwater.kafka.connection_settings import connection_problems
 from headwater.kafka.expansion_journal import journal_refused
 from headwater.kafka.kafka_errors import (
     Answering,
     ClientMessage,
     not_authorized,
+    throttled_message,
     unanswered_request,
     unexpected,
     unreachable_cluster,
     unusable_answer,
 )
+from headwater.kafka.wire import LateResponseError
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem
 from headwater.report import problems_text
@@ -59,9 +62,9 @@ def refused_requests() -> Iterable[Problem]:
     yield unanswered_request("describe group orders", brokers, [ClientMessage(failed)], 15.0)
     of_ipv6 = "[2001:db8::2]:9093/2: "
     refused = f"[thrd:{of_ipv6.rstrip(': ')}]: {of_ipv6}Connect to ipv6#[2001:db8::2]:9093 failed: refused"
-    late = ClientMessage("[2001:db8::3]:9093/3: No response in time")
+    late = failure_message("[2001:db8::3]:9093", LateResponseError())
     yield unanswered_request("describe group orders", brokers, [ClientMessage(refused), late], 15.0)
-    throttled = ClientMessage("kafka-2.example:9093/2: Throttled for 1000 ms by a quota")
+    throttled = throttled_message(ThrottleEvent("kafka-2.example:9093", 2, 1.0))
     for times in (1, 3):  # one second of fifteen does not explain a missing answer
         yield unanswered_request("describe topics", brokers, [throttled] * times, 15.0)
     yield unanswered_request("describe topics", brokers, [ClientMessage(failed), *[throttled] * 3], 15.0)

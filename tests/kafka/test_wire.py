@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.kafka import Connection, wire
-from headwater.kafka.broker_connection import failure_text
+from headwater.kafka.broker_connection import failure_message
 from headwater.kafka.broker_session import BrokerSession, NoAnswerError
 from headwater.kafka.group_client import GroupClient
 from headwater.kafka.group_messages import (
@@ -24,7 +24,7 @@ from headwater.kafka.group_messages import (
     consumer_groups,
     read_coordinators,
 )
-from headwater.kafka.kafka_errors import Answering, ClientMessage, unanswered_request
+from headwater.kafka.kafka_errors import Answering, unanswered_request
 from headwater.kafka.login import Login
 from headwater.kafka.topic_settings import DESCRIBE_CONFIGS
 from headwater.kafka.wire import (
@@ -132,7 +132,7 @@ def test_a_broker_that_was_late_gets_more_time() -> None:
 
 
 def test_a_late_answer_is_no_failed_connection() -> None:
-    late = ClientMessage(failure_text("kafka:9092", LateResponseError()))
+    late = failure_message("kafka:9092", LateResponseError())
     found = unanswered_request("list topics", Answering("kafka:9092", ("kafka:9092",)), [late], 15.0).found
     assert found == "kafka:9092 answers, and names kafka:9092; no response in time from kafka:9092"
 

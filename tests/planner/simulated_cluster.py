@@ -182,7 +182,7 @@ class SimulatedCluster:
     moves: dict[str, MoveMark] = attrs.field(factory=dict)
     resharded: frozenset[str] = frozenset()
     unread_reshards: dict[str, Problem] = attrs.field(factory=dict)
-    unread: dict[str, str] = attrs.field(factory=dict)
+    unread_processors: dict[str, Problem] = attrs.field(factory=dict)
     readers: dict[str, GroupFacts] = attrs.field(factory=dict)
     """Groups that read topics, by their ids."""
     unread_evidence: tuple[UnreadEvidence, ...] = ()
@@ -214,7 +214,7 @@ class SimulatedCluster:
             moves=dict(self.moves),
             resharded=self.resharded,
             unread_reshards=dict(self.unread_reshards),
-            unread_processors=dict(self.unread),
+            unread_processors=dict(self.unread_processors),
             evidence=self.evidence,
         )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.problems import APPLICATION, PLAN, Caller, ProblemCode, Severity
+from headwater.model.problems import APPLICATION, PLAN, Caller, Problem, ProblemCode, Severity
 from headwater.planner import ActionKind, plan
 from headwater.planner.drift import find_drift
 from tests.planner.application_with_processors import (
@@ -61,9 +61,10 @@ def test_fewer_processors_need_a_move(present: int | None, caller: Caller) -> No
 
 def test_it_is_said_why_the_committed_number_is_not_known() -> None:
     cluster = SimulatedCluster.set_up(declared(4, 4))
-    cluster.unread["orders"] = "The brokers do not let this user read the offsets of group orders."
+    summary = "The brokers do not let this user read the offsets of group orders."
+    cluster.unread_processors["orders"] = Problem(code=ProblemCode.NOT_AUTHORIZED, summary=summary)
     [problem] = cluster.plan(declared(2, 4)).problems
-    assert problem.why.endswith("could not be read: " + cluster.unread["orders"])
+    assert problem.why.endswith("could not be read: " + summary)
 
 
 def test_keys_of_other_partitioners_cannot_move() -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError
 
-from headwater.kafka.broker_connection import BrokerConnection, failure_text, find_unreachable
+from headwater.kafka.broker_connection import BrokerConnection, failure_message, find_unreachable
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import (
     DESCRIBE_CLUSTER,
@@ -69,7 +69,7 @@ def find_answering(
     if answering is not None:
         others = sorted(set(answering.brokers) - set(settings.bootstrap_servers))[:_MOST_ADDRESSES]
         for address, reason in _find_unreachable(others, seconds, end).items():
-            failures.append(ClientMessage(failure_text(address, OSError(reason))))
+            failures.append(failure_message(address, OSError(reason)))
     return answering, failures
 
 
@@ -82,9 +82,9 @@ def _ask_broker(
             body = describe_cluster(with_operations=False)
             found = connected.request(DESCRIBE_CLUSTER, body, seconds, cluster_description)
     except LoginRefusedError as error:
-        return ClientMessage(failure_text(server, error), KafkaError.SASL_AUTHENTICATION_FAILED)
+        return failure_message(server, error, KafkaError.SASL_AUTHENTICATION_FAILED)
     except OSError as error:
-        return ClientMessage(failure_text(server, error))
+        return failure_message(server, error)
     return Answering(server, tuple(sorted(found.brokers)) if isinstance(found, ClusterDescription) else ())
 
 
@@ -94,7 +94,7 @@ def _await_answer(
     try:
         return pending.result(max(0.0, end - time.monotonic()))
     except TimeoutError as error:
-        return ClientMessage(failure_text(server, error))
+        return failure_message(server, error)
 
 
 def _find_unreachable(addresses: Sequence[str], seconds: float, end: float) -> Mapping[str, str]:

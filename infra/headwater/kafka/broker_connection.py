@@ -20,6 +20,7 @@ import attrs
 from confluent_kafka import KafkaError
 
 from headwater.kafka.connection_settings import ConnectionSettings
+from headwater.kafka.kafka_errors import BrokerFault, ClientMessage
 from headwater.kafka.login import Login, LoginRefusedError, wire_mechanism
 from headwater.kafka.wire import LateResponseError, ResponseReader, compact_text, receive_response
 
@@ -261,16 +262,21 @@ def _read_feature(reader: ResponseReader) -> tuple[str, int]:
     return name, level
 
 
-def failure_text(address: str, error: OSError) -> str:
-    """Return an error of a connection in the words of librdkafka's log, which `kafka_errors` evaluates."""
+def failure_message(address: str, error: OSError, code: int | None = None) -> ClientMessage:
+    """Return the failure of a connection or a request, with the text that librdkafka's log has for it.
+
+    `code` is the error of Kafka that the broker answered with.
+    """
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
-        return f"{address}/bootstrap: SSL handshake failed: {reason}"
-    if isinstance(error, LateResponseError):
-        return f"{address}/bootstrap: No response in time"
-    if isinstance(error, TimeoutError):
-        return f"{address}/bootstrap: Connection setup timed out"
-    return f"{address}/bootstrap: Connect to {address} failed: {error.strerror or error}"
+        fault, text = BrokerFault.NO_TLS, f"SSL handshake failed: {reason}"
+    elif isinstance(error, LateResponseError):
+        fault, text = BrokerFault.LATE, "No response in time"
+    elif isinstance(error, TimeoutError):
+        fault, text = BrokerFault.NO_CONNECTION, "Connection setup timed out"
+    else:
+        fault, text = BrokerFault.NO_CONNECTION, f"Connect to {address} failed: {error.strerror or error}"
+    return ClientMessage(f"{address}/bootstrap: {text}", code, fault, address)
 
 
 def enabled_features(settings: ConnectionSettings, timeout_seconds: float) -> Mapping[str, int] | None:

@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 from confluent_kafka import KafkaError
 
-from headwater.kafka.broker_connection import BrokerConnection, Message, UnknownRequestError, failure_text
+from headwater.kafka.broker_connection import BrokerConnection, Message, UnknownRequestError, failure_message
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import FIND_COORDINATOR, find_coordinator, read_coordinators
 from headwater.kafka.kafka_errors import ClientMessage, is_moving
@@ -185,7 +185,7 @@ class BrokerSession:
         except OSError as error:
             is_refused = isinstance(error, LoginRefusedError)
             code = KafkaError.SASL_AUTHENTICATION_FAILED if is_refused else None
-            self._failures[address] = ClientMessage(failure_text(address, error), code)
+            self._failures[address] = failure_message(address, error, code)
             if (connected := self._connections.pop(address, None)) is not None:
                 connected.__exit__()
             raise

@@ -14,7 +14,7 @@ from headwater.kafka.bounded_records import BoundedTopic, ReadRecord
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.journal_lines import JournalLine, decode_line, past_expansions
-from headwater.kafka.kafka_errors import is_denial, not_authorized
+from headwater.kafka.kafka_errors import is_answer, is_denial, not_authorized
 from headwater.kafka.reader import ClusterReader
 from headwater.model.acls import Operation
 from headwater.model.cluster import ClusterSnapshot
@@ -159,25 +159,25 @@ def journal_refused(
     if is_denial(error):
         return not_authorized(error, f"{what} topic", topic, operation, why=_NOT_RECORDED, purpose="agent")
     return journal_not_answered(
-        topic, what, f"{error.name()}: {error.str()}", is_answer=not error.name().startswith("_")
+        topic, what, f"{error.name()}: {error.str()}", is_from_broker=is_answer(error)
     )
 
 
 _NOT_RECORDED = "The agent expands nothing that it cannot record."
 
 
-def journal_not_answered(topic: str, what: str, reason: str = "", *, is_answer: bool = False) -> Problem:
+def journal_not_answered(topic: str, what: str, reason: str = "", *, is_from_broker: bool = False) -> Problem:
     """Return the problem for a request about the journal without an answer, or that the brokers refused.
 
-    `is_answer`: `reason` is an error of the brokers, not of the client.
+    `is_from_broker`: `reason` is an error of the brokers, not of the client.
     """
     return Problem(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
         summary=f"The request to {what} the journal of expansions failed."
-        if is_answer
+        if is_from_broker
         else f"The Kafka brokers did not answer the request to {what} the journal of expansions.",
         topic=topic,
-        expected="success" if is_answer else "an answer",
+        expected="success" if is_from_broker else "an answer",
         found=reason or "none in time",
         why=_NOT_RECORDED,
         fix="The agent retries. If the problem persists, check that the brokers answer, and that "

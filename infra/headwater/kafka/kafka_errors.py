@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 
 import attrs
 from confluent_kafka import KafkaError, ThrottleEvent
@@ -37,10 +38,8 @@ _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
 _OF_BROKER = r"(\[[^\]\s]+\]:\d+|[^\s/\]]+:\d+)/(?:bootstrap|\d+): "
 _ADDRESS = re.compile(rf"{_OF_BROKER}(?=Connect to|Connection setup timed out)")
-_THROTTLED = re.compile(rf"{_OF_BROKER}Throttled for (\d+) ms")
 _THROTTLED_SHARE = 0.2
 """The part of the awaited time that a quota has to take to be the cause of a missing answer."""
-_LATE = re.compile(rf"{_OF_BROKER}(?=No response in time)")
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
 _UNSEEN = (
@@ -50,12 +49,40 @@ _UNSEEN = (
 _WHY = "Without the current state of the cluster, nothing is planned, changed or started."
 
 
+class BrokerFault(Enum):
+    """What happened to a request to a broker."""
+
+    NO_CONNECTION = "no connection to the broker"
+    NO_TLS = "no TLS connection to the broker"
+    LATE = "no response in time"
+    THROTTLED = "a quota delays the request"
+
+
 @attrs.frozen
 class ClientMessage:
-    """A message of librdkafka: an error, or a line of its log (`code` None)."""
+    """A message of a client: an error, or a line of librdkafka's log (`code` None).
+
+    `fault` is what happened to a request to the address `broker`; None = only `text` says it, as in
+    librdkafka's log. `delay_ms` is how long a quota delays the request.
+    """
 
     text: str
     code: int | None = None
+    fault: BrokerFault | None = None
+    broker: str = ""
+    delay_ms: int = 0
+
+    @property
+    def has_no_tls(self) -> bool:
+        """Return whether a TLS connection failed."""
+        return self.fault is BrokerFault.NO_TLS or bool(_TLS.search(self.text))
+
+    @property
+    def unconnected(self) -> Sequence[str]:
+        """Return the addresses to which no connection is possible."""
+        if self.fault is None:
+            return tuple(_ADDRESS.findall(self.text))
+        return (self.broker,) if self.fault is BrokerFault.NO_CONNECTION else ()
 
     @property
     def is_refused(self) -> bool:
@@ -65,13 +92,18 @@ class ClientMessage:
     @property
     def is_final(self) -> bool:
         """Return whether a retry cannot succeed: the credentials or the TLS settings are wrong."""
-        return self.is_refused or bool(_TLS.search(self.text))
+        return self.is_refused or self.has_no_tls
 
 
 def throttled_message(event: ThrottleEvent) -> ClientMessage:
     """Return the message for an answer with which a broker has delayed the next request."""
     milliseconds = round(event.throttle_time * 1000)
-    return ClientMessage(f"{event.broker_name}/{event.broker_id}: Throttled for {milliseconds} ms by a quota")
+    return ClientMessage(
+        f"{event.broker_name}/{event.broker_id}: Throttled for {milliseconds} ms by a quota",
+        fault=BrokerFault.THROTTLED,
+        broker=event.broker_name,
+        delay_ms=milliseconds,
+    )
 
 
 @attrs.frozen
@@ -129,16 +161,14 @@ def unanswered_request(
     unclosed = [item for item in messages if not _CLOSED.search(item.text)]
     if (known := _known_cause(", ".join(answering.brokers), unclosed)) is not None:
         return known
-    silent, late = (
-        sorted({address for item in messages for address in pattern.findall(item.text)})
-        for pattern in (_ADDRESS, _LATE)
-    )
+    silent = sorted({address for item in messages for address in item.unconnected})
+    late = sorted({item.broker for item in messages if item.fault is BrokerFault.LATE})
     failed = f"; no connection to {', '.join(silent)}" if silent else ""
     failed += f"; no response in time from {', '.join(late)}" if late else ""
-    delays = [delay for item in messages for delay in _THROTTLED.findall(item.text)]
-    delay_ms = sum(int(milliseconds) for _, milliseconds in delays)
+    delays = [item for item in messages if item.fault is BrokerFault.THROTTLED]
+    delay_ms = sum(item.delay_ms for item in delays)
     is_throttled = delay_ms > 0 and delay_ms >= _THROTTLED_SHARE * seconds * 1000
-    throttled = sorted({address for address, _ in delays}) if is_throttled else []
+    throttled = sorted({item.broker for item in delays}) if is_throttled else []
     failed += f"; a quota delays requests to {', '.join(throttled)}" if throttled else ""
     return Problem(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
@@ -175,7 +205,7 @@ def _known_cause(where: str, messages: Sequence[ClientMessage]) -> Problem | Non
         if item.is_refused:
             return _refused_login(where, item)
     for item in messages:
-        if _TLS.search(item.text):
+        if item.has_no_tls:
             return _tls_failed(where, item)
     for item in messages:
         if _CLOSED.search(item.text):
@@ -242,6 +272,11 @@ def _closed_connection(where: str, item: ClientMessage) -> Problem:
 def is_moving(answer: object) -> bool:
     """Return whether the coordinator of a group starts or moves, so that the request is sent again."""
     return isinstance(answer, KafkaError) and answer.code() in COORDINATOR_MOVING
+
+
+def is_answer(error: KafkaError) -> bool:
+    """Return whether a broker answered with the error: librdkafka's own codes are below `UNKNOWN`, -1."""
+    return error.code() >= KafkaError.UNKNOWN
 
 
 def is_denial(error: KafkaError) -> bool:

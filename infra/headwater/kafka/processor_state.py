@@ -74,25 +74,25 @@ def _with_numbers(
     be read, the plan compares the declared number with the changelog topics only.
     """
 
-    def read(application: CompiledApplication) -> Sequence[str] | str:
+    def read(application: CompiledApplication) -> Sequence[str] | Problem:
         """Return what is committed, or why it could not be read."""
         try:
             return reader.offset_metadata(
                 application.application.id, _committed_counts(snapshot, application)
             )
         except ProblemsError as error:
-            return error.problems[0].summary
+            return error.problems[0]
 
     with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
         found = dict(zip((each.application.id for each in compiled), pool.map(read, compiled), strict=True))
-    texts = {id_: each for id_, each in found.items() if not isinstance(each, str)}
+    texts = {id_: each for id_, each in found.items() if not isinstance(each, Problem)}
     numbers = {id_: decode_count(each) for id_, each in texts.items()}
     marks = {id_: latest_mark(each) for id_, each in texts.items()}
     return attrs.evolve(
         snapshot,
         processors={id_: number for id_, number in numbers.items() if number is not None},
         moves={id_: mark for id_, mark in marks.items() if mark is not None},
-        unread_processors={id_: reason for id_, reason in found.items() if isinstance(reason, str)},
+        unread_processors={id_: each for id_, each in found.items() if isinstance(each, Problem)},
     )
 
 

@@ -256,7 +256,7 @@ class ClusterSnapshot:
     """The applications with a topic of a wrong partition count whose reshard is not complete."""
     unread_reshards: Mapping[str, Problem] = attrs.field(factory=dict)
     """Application with such a topic → why it is not known whether a reshard is complete."""
-    unread_processors: Mapping[str, str] = attrs.field(factory=dict)
+    unread_processors: Mapping[str, Problem] = attrs.field(factory=dict)
     """Application → why its committed offsets could not be read."""
     evidence: ClusterEvidence | None = None
     """None = not read, because the owner of no topic is in question, or the caller reads none."""

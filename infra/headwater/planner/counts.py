@@ -82,8 +82,8 @@ class CountedApplication:
     """Whether a reshard has begun and is not complete."""
     unread_reshard: Problem | None = None
     """Why it is not known whether a reshard is complete; None = it is known, or need not be."""
-    unread: str = ""
-    """Why the committed number could not be read; empty = it was, or need not be."""
+    unread_count: Problem | None = None
+    """Why the committed number could not be read; None = it was, or need not be."""
 
     @property
     def id(self) -> str:

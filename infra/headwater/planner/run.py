@@ -113,7 +113,7 @@ class ActiveApplication(CountedApplication):
             move=snapshot.moves.get(compiled.application.id),
             is_resharded=compiled.application.id in snapshot.resharded,
             unread_reshard=snapshot.unread_reshards.get(compiled.application.id),
-            unread=snapshot.unread_processors.get(compiled.application.id, ""),
+            unread_count=snapshot.unread_processors.get(compiled.application.id),
             snapshot=snapshot,
             record=record,
             predecessor=predecessor,

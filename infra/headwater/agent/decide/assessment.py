@@ -83,7 +83,7 @@ def assess_application(
         _count_application(compiled, live, settled, processors),
         is_resharded=is_resharded,
         unread_reshard=unread if compiled.application.processors is None else None,
-        unread=unread.summary if unread is not None else "",
+        unread_count=unread,
     )
     config = StreamsConfig.of(compiled.application)
     found = [problem for rule in _REFUSALS for problem in rule(application)]

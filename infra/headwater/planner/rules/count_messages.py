@@ -362,11 +362,11 @@ def _fewer_fix(application: CountedApplication) -> str:
 
 def _unread_reason(application: CountedApplication) -> str:
     """Return why it is not known whether the state has fewer processors already."""
-    if not application.unread:
+    if application.unread_count is None:
         return ""
     return (
         " If processors were removed, only the committed offsets show it, and these could not be read: "
-        f"{application.unread}"
+        f"{application.unread_count.summary}"
     )
 
 
