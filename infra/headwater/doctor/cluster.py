@@ -1,12 +1,12 @@
 """Checks of a cluster: connection, TLS, credentials, addresses, replicas, features and settings."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 
 from headwater.doctor.broker_defaults import DeclaredSettings, broker_default_findings
 from headwater.doctor.findings import Check, Finding, Section
-from headwater.model.cluster import RegisteredBrokers
+from headwater.model.cluster import RegisteredBrokers, broker_phrase
 from headwater.model.cluster_profiles import PLAIN, may_be_express, recognize_profile
 from headwater.model.problems import Problem, ProblemCode
 
@@ -229,12 +229,7 @@ def _partition_phrase(count: int) -> str:
 def _silence_phrase(replicas: ReplicaFacts) -> str:
     if not replicas.silent:
         return ""
-    return f" ({_broker_phrase(replicas.silent)} {'does' if len(replicas.silent) == 1 else 'do'} not answer)"
-
-
-def _broker_phrase(ids: Iterable[int]) -> str:
-    numbers = sorted(ids)
-    return f"broker{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+    return f" ({broker_phrase(replicas.silent)} {'does' if len(replicas.silent) == 1 else 'do'} not answer)"
 
 
 def _check_registered(facts: ClusterFacts) -> Iterator[Finding]:
@@ -244,7 +239,7 @@ def _check_registered(facts: ClusterFacts) -> Iterator[Finding]:
     if stopped:
         yield _check_of("stopped-brokers").warning(
             f"{len(stopped)} of {_count_phrase(len(known), 'registered broker')} "
-            f"{'is' if len(stopped) == 1 else 'are'} stopped or starting: {_broker_phrase(stopped)}.",
+            f"{'is' if len(stopped) == 1 else 'are'} stopped or starting: {broker_phrase(stopped)}.",
             why="Topics that are created meanwhile have replicas on them that are missing until they start.",
             fix="Start them. If a broker will not start again, move its replicas to other brokers "
             "(`kafka-reassign-partitions.sh`), then remove it: `kafka-cluster.sh unregister "
@@ -261,7 +256,7 @@ def _check_registered(facts: ClusterFacts) -> Iterator[Finding]:
             "--alter --entity-type brokers --entity-name ID --delete-config cordoned.log.dirs`.",
         )
     else:
-        yield check.ok(f"no replicas of new topics on {_broker_phrase(facts.cordoned)}")
+        yield check.ok(f"no replicas of new topics on {broker_phrase(facts.cordoned)}")
 
 
 def _check_placement(facts: ClusterFacts) -> Iterator[Finding]:
@@ -272,7 +267,7 @@ def _check_placement(facts: ClusterFacts) -> Iterator[Finding]:
         number = max(replicas.silent[id_] for id_ in gone)
         least = "" if len(gone) == 1 else "At least "  # a partition may have replicas on several of them
         yield _check_of("replica-placement").warning(
-            f"{least}{_partition_phrase(number)} replicas on {_broker_phrase(gone)}, which "
+            f"{least}{_partition_phrase(number)} replicas on {broker_phrase(gone)}, which "
             f"{'is' if len(gone) == 1 else 'are'} not registered.",
             why="These replicas are missing for good: the data survives the loss of fewer brokers.",
             fix="Move them to other brokers (`kafka-reassign-partitions.sh`), or start the brokers again.",

@@ -3,9 +3,9 @@
 Contains the connection (`Connection`), what to read (`SnapshotRequest`), and the clients. Decides nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from headwater import names_on_use
 from headwater.kafka.connection import Connection
 
 if TYPE_CHECKING:
@@ -20,16 +20,5 @@ _MODULES = {
     "snapshot_request": "reader",
 }
 
-
-if not TYPE_CHECKING:  # type checkers would accept every name of a module with this function
-
-    def __getattr__(name: str) -> object:
-        """Import what reads a cluster when it is first used: options of commands need the connection only."""
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """Return the names of the package, also names that were not used yet."""
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # options of commands need the connection only
+    __getattr__, __dir__ = names_on_use(__name__, _MODULES)

@@ -1,6 +1,6 @@
 """The snapshot of a live cluster, read once in batched admin requests, and facts about owners of topics."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 import attrs
@@ -164,6 +164,12 @@ class RegisteredBroker:
     is_fenced: bool = False
 
 
+def broker_phrase(ids: Iterable[int]) -> str:
+    """Return the brokers with these ids as a phrase: `broker 1`, `brokers 1, 2`."""
+    numbers = sorted(ids)
+    return f"broker{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+
+
 @attrs.frozen
 class RegisteredBrokers:
     """The brokers by id. `with_fenced`: fenced brokers are among them, so all others are not registered.
@@ -284,3 +290,8 @@ class Survey:
     groups: Mapping[str, GroupFacts]
     streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
     """The groups of the streams protocol that the user may describe, with their topologies."""
+
+
+def may_exist(live: ClusterSnapshot | None, topic: str) -> bool:
+    """Return whether the topic exists; also True without a cluster, because then it is not known."""
+    return live is None or topic in live.topics

@@ -3,8 +3,9 @@
 Only this package and `__main__` import Pulumi. The planner decides what a run does.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from headwater import names_on_use
 
 if TYPE_CHECKING:
     from headwater.pulumi.component import InternalTopics, Target
@@ -31,16 +32,5 @@ _MODULES = {
     "stack_settings": "settings",
 }
 
-
-if not TYPE_CHECKING:  # type checkers would accept every name of a module with this function
-
-    def __getattr__(name: str) -> object:
-        """Import a name on first use: Pulumi takes seconds to import, and the state of a stack needs none."""
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """Return the names of the package, also names that were not used yet."""
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # Pulumi takes seconds to import, and the state of a stack needs none
+    __getattr__, __dir__ = names_on_use(__name__, _MODULES)

@@ -257,10 +257,6 @@ class Sides:
         old, new = self._items(name, is_store=is_store)
         return (old.all_inputs if old else frozenset()), (new.all_inputs if new else frozenset())
 
-    def exists(self, topic: str) -> bool:
-        """Return whether the topic exists, as far as is known."""
-        return self.live is None or topic in self.live.topics
-
     def count(self, topic: InternalTopic) -> int:
         """Return the partition count before the edit: the count on the cluster, if it was read."""
         found = self.live.topics.get(topic.name) if self.live is not None else None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from headwater.model.cluster import may_exist
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Location, Severity
 from headwater.planner.edits.kept import edit_of_kept_topic
@@ -38,7 +39,7 @@ def _store_edits(sides: Sides) -> Iterator[TopicEdit]:
         own = sides.after.changelogs.get(name)
         if own is None:
             yield _edit_of_source_topic(sides, name, str(store.changelog_topic), store.at)
-        elif own.name in sides.before.topics and sides.exists(own.name):
+        elif own.name in sides.before.topics and may_exist(sides.live, own.name):
             yield _edit_of_same_topic(sides, own, name, is_store=True)
         else:
             yield _edit_of_other_topic(sides, own, name)
@@ -46,7 +47,7 @@ def _store_edits(sides: Sides) -> Iterator[TopicEdit]:
 
 def _repartition_edits(sides: Sides) -> Iterator[TopicEdit]:
     for name, topic in sides.after.repartitions.items():
-        if topic.name in sides.before.topics and sides.exists(topic.name):
+        if topic.name in sides.before.topics and may_exist(sides.live, topic.name):
             yield _edit_of_same_topic(sides, topic, name, is_store=False)
             continue
         former = _former_topic(sides, name, is_store=False)
@@ -75,7 +76,7 @@ def _former_topic(sides: Sides, name: str, *, is_store: bool) -> InternalTopic |
     if old is None:
         return None
     found = sides.before.changelogs.get(old) if is_store else sides.before.repartitions.get(old)
-    return found if found is not None and sides.exists(found.name) else None
+    return found if found is not None and may_exist(sides.live, found.name) else None
 
 
 def _edit_of_source_topic(sides: Sides, name: str, topic: str, at: Location | None) -> TopicEdit:
@@ -296,7 +297,7 @@ def _orphan_edits(sides: Sides) -> Iterator[TopicEdit]:
         is_store = topic.kind is TopicKind.CHANGELOG
         short = topic.node if is_store else sides.before.short(name)
         now = sides.continued.get((is_store, short))
-        if name in used or not sides.exists(name) or (now is not None and now not in rebuilt):
+        if name in used or not may_exist(sides.live, name) or (now is not None and now not in rebuilt):
             continue
         is_rebuilt = now is not None
         is_unlogged = is_store and short in sides.after.unlogged

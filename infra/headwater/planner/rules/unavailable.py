@@ -3,10 +3,10 @@
 Replicas are not in sync, belong to brokers that are not registered any more, or are on too few racks.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 
 from headwater.compiler.java.config_values import parse_whole
-from headwater.model.cluster import LiveTopic, required_in_sync
+from headwater.model.cluster import LiveTopic, broker_phrase, required_in_sync
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.planner.phrases import counted, listed
 from headwater.planner.run import ActiveApplication
@@ -85,9 +85,9 @@ def _unregistered_replicas(application: ActiveApplication, topics: Sequence[Live
             f"{counted(len(found), 'topic')} of {application.id} {_has_or_have(found)} replicas on brokers "
             "that are not registered.",
             expected="replicas on brokers of the cluster",
-            found=_shorten_list([f"{name} ({_broker_phrase(gone[name])})" for name in found]),
+            found=_shorten_list([f"{name} ({broker_phrase(gone[name])})" for name in found]),
             why="These replicas are missing for good: the data survives the loss of fewer brokers.",
-            fix=f"If {_broker_phrase(ids)} will not start again, move the replicas to other brokers: "
+            fix=f"If {broker_phrase(ids)} will not start again, move the replicas to other brokers: "
             "`kafka-reassign-partitions.sh --bootstrap-server BROKER --generate --broker-list IDS "
             "--topics-to-move-json-file FILE`, then `--execute`.",
             severity=Severity.WARNING,
@@ -144,11 +144,6 @@ def _has_or_have(topics: Sized) -> str:
     return "has" if len(topics) == 1 else "have"
 
 
-def _broker_phrase(ids: Iterable[int]) -> str:
-    numbers = sorted(ids)
-    return f"broker{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
-
-
 def _shorten_list(phrases: Sequence[str]) -> str:
     more = f" and {len(phrases) - _MOST_PHRASES} more" if len(phrases) > _MOST_PHRASES else ""
     return f"{listed(phrases[:_MOST_PHRASES])}{more}"
@@ -164,9 +159,7 @@ def _unavailable_partitions(
     severity: Severity = Severity.WARNING,
 ) -> Problem:
     silent = frozenset(id_ for topic in topics for id_ in topic.silent)
-    stopped = (
-        f"; {_broker_phrase(silent)} {'does' if len(silent) == 1 else 'do'} not answer" if silent else ""
-    )
+    stopped = f"; {broker_phrase(silent)} {'does' if len(silent) == 1 else 'do'} not answer" if silent else ""
     return application.problem(
         ProblemCode.UNAVAILABLE_PARTITIONS,
         summary,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from headwater.compiler.renumbering import keep_name, origins, renumberings
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, may_exist
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.problems import Location, Problem, Severity, errors, first_names
 from headwater.planner.upgrade.changes import Change, ChangeKind, State
@@ -28,10 +28,6 @@ class Versions:
     @property
     def id(self) -> str:
         return self.before.application.id
-
-    def exists(self, topic: str) -> bool:
-        """Return whether the topic exists, as far as is known."""
-        return self.live is None or topic in self.live.topics
 
 
 def topic_changes(versions: Versions) -> Iterator[Change]:
@@ -116,7 +112,7 @@ def _list_settings(topic: InternalTopic, keys: list[str]) -> str:
 
 
 def _renamed_topic(versions: Versions, old: InternalTopic, new: InternalTopic) -> Change:
-    is_state, exists = old.kind is TopicKind.CHANGELOG, versions.exists(old.name)
+    is_state, exists = old.kind is TopicKind.CHANGELOG, may_exist(versions.live, old.name)
     return Change(
         kind=ChangeKind.RENAMED_TOPIC,
         severity=Severity.ERROR if exists else Severity.INFO,
@@ -132,7 +128,7 @@ def _renamed_topic(versions: Versions, old: InternalTopic, new: InternalTopic) -
 
 
 def _dropped_topic(versions: Versions, old: InternalTopic) -> Change:
-    exists = versions.exists(old.name)
+    exists = may_exist(versions.live, old.name)
     source = _restored_from(old, versions.after) if old.kind is TopicKind.CHANGELOG else None
     if source is not None:
         return Change(
