@@ -17,9 +17,8 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
 from headwater.agent.documents import SwitchedDocuments
-from headwater.agent.events import agent_status
 from headwater.agent.instruments import AgentInstruments
-from headwater.agent.state import AgentState
+from headwater.agent.state import AgentState, agent_status
 from headwater.cli.main import main
 from headwater.control import TOKEN_VARIABLE, Access, ControlServer, Section, Surface, access_of
 from headwater.control.client import full_url, send_request

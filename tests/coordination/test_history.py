@@ -14,8 +14,7 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 from structlog.testing import capture_logs
 
-from headwater.agent.events import agent_status
-from headwater.agent.state import AgentState
+from headwater.agent.state import AgentState, agent_status
 from headwater.cli import agent_history
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main

@@ -25,8 +25,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expanded, agent_status, log_line
-from headwater.agent.state import AgentState, ApplicationState, Outcome, Phase
+from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expanded, log_line
+from headwater.agent.state import AgentState, ApplicationState, Outcome, Phase, agent_status
 from headwater.control import HEALTHY, Health, Section
 from headwater.model.problems import Problem
 

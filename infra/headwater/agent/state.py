@@ -1,11 +1,12 @@
-"""The state of the agent, as frozen values: applications, their expansions, and problems.
+"""The state of the agent, as frozen values and as JSON: applications, their expansions, and problems.
 
 Times are milliseconds on the clock of the agent, which never runs backwards (`decide.clock`). Only `wall_ms`
 are milliseconds since the epoch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
+from typing import Any
 
 import attrs
 
@@ -237,3 +238,76 @@ class AgentState:
     @property
     def is_leader(self) -> bool:
         return self.term is not None
+
+
+def agent_status(
+    state: AgentState,
+    read_at: str | None,
+    election_error: str = "",
+    journal_problems: Sequence[Problem] = (),
+) -> Mapping[str, Any]:
+    """Return the JSON object of an agent (`topology_schemas/agent-status.v1.schema.json`).
+
+    `read_at` is when the cluster was last read, as an ISO 8601 time. `election_error` says why this agent
+    cannot take part in the election, `journal_problems` are records of the journal that were skipped.
+    """
+    return {
+        "leader": state.is_leader,
+        "term": state.term,
+        "electionTrouble": election_error,
+        "clusterReadable": state.observed_at_ms is not None and not state.read_problems,
+        "readAt": read_at,
+        "failures": state.failures,
+        "problems": [
+            _problem_status(problem)
+            for problem in (*state.read_problems, *state.journal_problems, *journal_problems)
+        ],
+        "applications": [
+            _application_json(application, state.clock_ms)
+            for _, application in sorted(state.applications.items())
+        ],
+    }
+
+
+def _problem_status(problem: Problem) -> Mapping[str, Any]:
+    """Return the JSON object of a problem."""
+    return {
+        "code": problem.code.value,
+        "severity": problem.severity.value,
+        "summary": problem.summary,
+        "topic": problem.topic,
+        "expected": problem.expected,
+        "found": problem.found,
+        "why": problem.why,
+        "fix": problem.fix,
+    }
+
+
+def _application_json(application: ApplicationState, clock_ms: int) -> Mapping[str, Any]:
+    return {
+        "id": application.id,
+        "phase": application.reported_phase.value,
+        "autoscaling": application.is_enabled,
+        "errorCode": application.error_code,
+        "subtopologies": [
+            {"id": part.subtopology, "current": part.current, "expected": part.expected}
+            for part in application.parallelism
+        ],
+        "missing": [
+            {"topic": shortfall.topic, "partitions": shortfall.partitions, "wanted": shortfall.required}
+            for shortfall in application.shortfalls
+        ],
+        "expansion": application.expansion and _expansion_json(application.expansion, clock_ms),
+        "problems": [_problem_status(problem) for problem in application.reported_problems],
+    }
+
+
+def _expansion_json(expansion: Expansion, clock_ms: int) -> Mapping[str, Any]:
+    since = expansion.failing_since_ms
+    return {
+        "number": expansion.number,
+        "attempts": expansion.attempts,
+        "runningForMs": max(clock_ms - expansion.started_ms, 0),
+        "failingForMs": None if since is None else max(clock_ms - since, 0),
+        "done": list(expansion.done),
+    }
