@@ -3,7 +3,7 @@
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -18,12 +18,13 @@ from headwater.agent.state import AgentState, agent_status
 from headwater.cli import agent_history
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
-from headwater.kafka import KafkaClusterReader
+from headwater.kafka import Connection, KafkaClusterReader, expansion_journal
+from headwater.kafka.bounded_records import ReadRecord
 from headwater.kafka.expansion_journal import coordination_topic, read_agent_expansions, read_lines
 from headwater.kafka.journal_lines import valid_lines
 from headwater.model.expansions import Stage
-from headwater.model.problems import ProblemCode, ProblemsError
-from headwater.model.untrusted import LARGEST_VALUE
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.untrusted import LARGEST_VALUE, MOST_UNREAD
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.local import LocalBroker
 from tests.coordination.conftest import Group
@@ -57,6 +58,21 @@ def test_journal_is_read_completely_and_in_order(
     last = for_plan.found[-1]
     assert (last.topic, last.partitions, last.client_id) == ("orders-app-counts-changelog", 6, "agent")
     assert (last.host, last.at) == (lines[-1].host, "2026-09-21 14:13:20 UTC")
+
+
+def test_only_the_first_records_of_others_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ManyRecords:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def records(self, _: int | None) -> Iterator[ReadRecord]:
+            return (ReadRecord(number, b"key", b"text") for number in range(MOST_UNREAD + 5))
+
+    monkeypatch.setattr(expansion_journal, "BoundedTopic", ManyRecords)
+    connection, skipped = Connection(bootstrap_servers=("kafka:9092",)), list[Problem]()
+    topic = coordination_topic("default")
+    assert not list(read_lines(connection, topic, "test", on_skipped=skipped.append))
+    assert [problem.found for problem in skipped] == [f"offset {number}" for number in range(MOST_UNREAD)]
 
 
 @pytest.mark.broker

@@ -22,13 +22,11 @@ from headwater.kafka.expansion_journal import (
     journal_not_answered,
     journal_refused,
     read_lines,
-    skipped_record,
 )
 from headwater.kafka.journal_lines import JournalLine, encode_line, key_of, latest_entries
 from headwater.model.acls import Operation
 from headwater.model.expansions import ExpansionEntry
 from headwater.model.problems import Problem, ProblemsError
-from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
 
 _WRITE_SECONDS = 15.0
 _LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' limit is on what is sent
@@ -76,16 +74,16 @@ class KafkaJournal:
         )
         end = self._write(beginning) + 1
         self._confirm(term)
-        unread: list[UnreadRecord] = []
+        skipped: list[Problem] = []
         lines = read_lines(
             self._connection,
             self._topic,
             self._client_id,
             end,
-            lambda each: unread.append(each) if len(unread) < MOST_UNREAD else None,
+            skipped.append,
         )
         found = latest_entries(lines, term)
-        self.problems = tuple(map(skipped_record, unread))
+        self.problems = tuple(skipped)
         for problem in self.problems:
             _log.warning("journal record skipped", reason=problem.summary, fix=problem.fix)
         return found

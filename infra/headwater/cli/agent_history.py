@@ -9,9 +9,9 @@ from headwater.cli.options import cluster_options
 from headwater.control.logs import configure_log
 from headwater.kafka import KafkaClusterReader
 from headwater.kafka.command_line import AgentGroup, NamedCluster
-from headwater.kafka.expansion_journal import coordination_topic, read_lines, skipped_record
+from headwater.kafka.expansion_journal import coordination_topic, read_lines
 from headwater.kafka.journal_lines import Change, PastExpansion, history_json, outcome_text, past_expansions
-from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
+from headwater.model.problems import Problem
 from headwater.report.markdown import printable
 
 
@@ -37,10 +37,10 @@ def history(*, cluster: NamedCluster, application: str | None, group: str, form:
       headwater agent history --command-config client.properties --application orders-app --format json
     """
     configure_log()  # log lines go to standard error; programs read the output
-    unread: list[UnreadRecord] = []
+    skipped = list[Problem]()
     connection, journal = cluster.connection(), coordination_topic(group)
     KafkaClusterReader(connection).partition_counts([journal])  # names what keeps brokers from answering
-    lines = read_lines(connection, journal, "headwater-history", on_unread=unread.append)
+    lines = read_lines(connection, journal, "headwater-history", on_skipped=skipped.append)
     past = past_expansions(lines, application)
     if form == "json":
         print_json(history_json(past))
@@ -49,7 +49,7 @@ def history(*, cluster: NamedCluster, application: str | None, group: str, form:
             "\n\n".join("\n".join(map(printable, _expansion_lines(each))) for each in past)
             or "No expansions yet."
         )
-    print_problems(map(skipped_record, unread[:MOST_UNREAD]), after_result=True)
+    print_problems(skipped, after_result=True)
 
 
 def _expansion_lines(expansion: PastExpansion) -> Iterator[str]:

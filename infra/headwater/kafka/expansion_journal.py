@@ -21,7 +21,7 @@ from headwater.model.cluster import ClusterSnapshot
 from headwater.model.expansions import AGENT_PREFIX, AgentExpansion, AgentExpansions
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
 from headwater.model.records import OWNERSHIP_TOPIC, SetupRecord
-from headwater.model.untrusted import LARGEST_VALUE, UnreadReason, UnreadRecord
+from headwater.model.untrusted import LARGEST_VALUE, MOST_UNREAD, UnreadReason, UnreadRecord
 
 PARTITION = 0
 _READ_SECONDS = 30.0
@@ -57,29 +57,34 @@ def read_lines(
     topic: str,
     client_id: str,
     end: int | None = None,
-    on_unread: Callable[[UnreadRecord], object] = lambda _: None,
+    on_skipped: Callable[[Problem], object] = lambda _: None,
     *,
     group: str = "",
     timeout_seconds: float = _READ_SECONDS,
 ) -> Iterator[JournalLine]:
     """Yield all lines in the order of the log, up to the offset `end` (default: the current end).
 
-    Records that no agent has written are passed to `on_unread`. The client asks for the coordinator of
-    `group` (default: the agents' group), which requires Describe on it. Raises `ProblemsError` if the topic
-    does not exist or the brokers do not answer in time.
+    `on_skipped` gets a problem for each of the first `MOST_UNREAD` records that no agent has written. The
+    client asks for the coordinator of `group` (default: the agents' group), which requires Describe on it.
+    Raises `ProblemsError` if the topic does not exist or the brokers do not answer in time.
     """
     settings = {
         **client_settings(connection, client_id),
         "group.id": group or topic,  # the consumer never joins: the partition is assigned manually
     }
+    reported = 0
     try:
         for record in BoundedTopic(settings, topic, PARTITION, timeout_seconds).records(end):
-            if isinstance(record, UnreadRecord):
-                on_unread(record)
-            elif (line := decode_line(record.value)) is not None:
-                yield line
-            elif record.value is not None:
-                on_unread(_unread_record(topic, record))
+            if not isinstance(record, UnreadRecord):
+                if (line := decode_line(record.value)) is not None:
+                    yield line
+                    continue
+                if record.value is None:
+                    continue
+            if reported < MOST_UNREAD:
+                reported += 1
+                unread = record if isinstance(record, UnreadRecord) else _unread_record(topic, record)
+                on_skipped(_skipped_record(unread))
     except KafkaException as error:
         reason = error.args[0]
         is_absent = reason.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
@@ -200,7 +205,7 @@ def _no_journal(topic: str) -> Problem:
     )
 
 
-def skipped_record(record: UnreadRecord) -> Problem:
+def _skipped_record(record: UnreadRecord) -> Problem:
     """Return the problem for a record of the journal that no agent has written."""
     return Problem(
         code=ProblemCode.UNREADABLE_RECORD,
