@@ -153,12 +153,13 @@ def application_partitions(
 
 
 _EFFECTS = {
-    Effect.CREATED_TOPICS: "new topic",
-    Effect.ADDED_PARTITIONS: "new partition",
-    Effect.RECREATED_TOPICS: "topic re-created after a loss",
-    Effect.DELETED_TOPICS: "deleted topic",
-    Effect.REMOVING_SETTINGS: "topic with settings that remove records",
+    Effect.CREATED_TOPICS: ("new topic", ""),
+    Effect.ADDED_PARTITIONS: ("new partition", ""),
+    Effect.RECREATED_TOPICS: ("topic", " re-created after a loss"),
+    Effect.DELETED_TOPICS: ("deleted topic", ""),
+    Effect.REMOVING_SETTINGS: ("topic", " with settings that remove records"),
 }
+"""Effect → what is counted, and what follows in its phrase: `2 topics re-created after a loss`."""
 _WHY = {
     Effect.RECREATED_TOPICS: "The data of the topics is lost. Usually so many at once mean that this is "
     "another cluster, or that an outage is not over.",
@@ -181,12 +182,13 @@ def blast_radius(rule: BlastRadius, policy: Policy, run: Run) -> Iterator[Proble
 
 def exceeded_limit(policy: Policy, effect: Effect, limit: int, number: int) -> Problem:
     """Return the problem for a run that has an effect more often than the policy allows."""
-    noun = _EFFECTS[effect]
+    noun, rest = _EFFECTS[effect]
+    found = f"{counted(number, noun)}{rest}"
     return Problem(
         code=ProblemCode.BLAST_RADIUS,
-        summary=f"This run would result in {_many_phrase(number, noun)}, more than allowed for one run.",
-        expected=f"at most {_many_phrase(limit, noun)}",
-        found=_many_phrase(number, noun),
+        summary=f"This run would result in {found}, more than allowed for one run.",
+        expected=f"at most {counted(limit, noun)}{rest}",
+        found=found,
         why=policy.message or _WHY.get(effect, _TOO_MANY_CHANGES),
         fix=f"Check the plan. If it is intended, raise `{_setting_of(policy, effect)}` for this run"
         f"{', or change the applications one after another' if limit else ''}.",
@@ -237,13 +239,6 @@ def _deleted_topics(policy: Policy, run: Run) -> frozenset[str]:
 
 def _is_chosen(policy: Policy, application_id: str | None) -> bool:
     return policy.applications is None if application_id is None else applies_to(policy, application_id)
-
-
-def _many_phrase(number: int, noun: str) -> str:
-    """Put the noun first in its phrase: `2 topics re-created after a loss`."""
-    if noun.startswith("topic "):
-        return f"{counted(number, 'topic')}{noun.removeprefix('topic')}"
-    return counted(number, noun)
 
 
 def _setting_of(policy: Policy, effect: Effect) -> str:
