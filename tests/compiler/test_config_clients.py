@@ -57,7 +57,7 @@ def test_a_started_application_reads_the_value_and_names_its_key() -> None:
     config = {"producer.linger.ms": "9", "processing.guarantee": "exactly_once_v2"}
     started = StartedApplication(config, client_configs(config, DEFAULT_VERSION), DEFAULT_VERSION)
     assert started.exactly_once
-    assert started.number(Client.PRODUCER, "linger.ms") == 9
-    assert started.key(Client.PRODUCER, "batch.size", "linger.ms") == "producer.linger.ms"
-    assert started.key(Client.PRODUCER, "batch.size") is None
-    assert started.streams("num.stream.threads") == 1
+    assert started.client_number(Client.PRODUCER, "linger.ms") == 9
+    assert started.config_key(Client.PRODUCER, "batch.size", "linger.ms") == "producer.linger.ms"
+    assert started.config_key(Client.PRODUCER, "batch.size") is None
+    assert started.streams_value("num.stream.threads") == 1

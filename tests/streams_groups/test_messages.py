@@ -123,7 +123,7 @@ class _Coordinator:
         del message
         return 1
 
-    def broker(self, address: str) -> Self:
+    def connect(self, address: str) -> Self:
         assert address == self.address
         self._is_open = True
         return self

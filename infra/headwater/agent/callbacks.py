@@ -11,7 +11,7 @@ from headwater.compiler import StreamsConfig
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 
 Callbacks = Callable[[str], Callback | None]
-"""Application id → its callback, None: none. Raises `ProblemsError` if the class cannot be loaded."""
+"""Application id → its callback; None = it has none. Raises `ProblemsError` if the class cannot be loaded."""
 
 CALL_SECONDS = 30.0
 _LONGEST_TEXT = 1_000
@@ -27,9 +27,9 @@ def callbacks_of(name: str | None, documents: Documents) -> Callbacks:
     if name is not None:
         callback = _load_callback(name)
         return lambda _: callback
-    made: dict[str, Callback] = {}
+    loaded: dict[str, Callback] = {}
 
-    def own(application: str) -> Callback | None:
+    def find_callback(application: str) -> Callback | None:
         configs = (
             StreamsConfig.of(document.application)
             for document in documents.current()
@@ -38,11 +38,11 @@ def callbacks_of(name: str | None, documents: Documents) -> Callbacks:
         partitioner = next((config.static_partitioner for config in configs), None)
         if partitioner is None or ":" not in partitioner:
             return None
-        if partitioner not in made:
-            made[partitioner] = _load_callback(partitioner)
-        return made[partitioner]
+        if partitioner not in loaded:
+            loaded[partitioner] = _load_callback(partitioner)
+        return loaded[partitioner]
 
-    return own
+    return find_callback
 
 
 def call_callback(

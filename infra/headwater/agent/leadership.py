@@ -35,46 +35,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 
-_PER_SESSION = 3
-
-
-@attrs.define
-class Renewal:
-    """Times are seconds of a monotonic clock. `commit` is the commit without an answer, None: there is none.
-
-    Only an unanswered commit ends the leadership, not the time since the last answer: the loop may execute an
-    action for longer than a session, while heartbeats continue and an answer waits to be read.
-    """
-
-    session_seconds: float
-    commit: str | None = None
-    _answered_at: float = 0.0
-    _sent_at: float = 0.0
-    _unanswered_since: float | None = None
-
-    def is_due(self, now: float) -> bool:
-        """Return whether to send a commit; a commit without an answer is sent again after a session."""
-        pause = self.session_seconds if self.commit is not None else self.session_seconds / _PER_SESSION
-        return now >= max(self._answered_at, self._sent_at) + pause
-
-    def is_overdue(self, now: float) -> bool:
-        """Return whether a commit has had no answer for a session timeout."""
-        return self._unanswered_since is not None and now - self._unanswered_since > self.session_seconds
-
-    def sent(self, commit: str, now: float) -> None:
-        self.commit, self._sent_at = commit, now
-        if self._unanswered_since is None:
-            self._unanswered_since = now
-
-    def answered(self, now: float) -> None:
-        """A broker has accepted a commit of the term."""
-        self.commit, self._answered_at, self._unanswered_since = None, now, None
-
-    def failed(self) -> None:
-        """A broker, or the client after a timeout, has refused the commit."""
-        self.commit = None
-
-
 DEFAULT_SESSION_TIMEOUT_MS = 10_000
 """An agent without heartbeats for this long loses the leadership. Brokers require at least 6 s
 (`group.min.session.timeout.ms`)."""
@@ -87,8 +47,50 @@ _PAUSE_SECONDS = 2.0
 _TERM = "term "
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 _DEPOSED = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID)
+_RENEWALS_PER_SESSION = 3
 
 _log = structlog.get_logger(__name__)
+
+
+@attrs.define
+class Renewal:
+    """When to renew a term by a commit, and whether the answer to the last commit is overdue.
+
+    Times are seconds of a monotonic clock. `commit` is the metadata of the commit without an answer; None =
+    there is none. Only an unanswered commit ends the leadership, not the time since the last answer: the loop
+    may execute an action for longer than a session, while heartbeats continue and an answer waits to be read.
+    """
+
+    session_seconds: float
+    commit: str | None = None
+    _answered_at: float = 0.0
+    _sent_at: float = 0.0
+    _unanswered_since: float | None = None
+
+    def is_due(self, now: float) -> bool:
+        """Return whether to send a commit; a commit without an answer is sent again after a session."""
+        pause = (
+            self.session_seconds if self.commit is not None else self.session_seconds / _RENEWALS_PER_SESSION
+        )
+        return now >= max(self._answered_at, self._sent_at) + pause
+
+    def is_overdue(self, now: float) -> bool:
+        """Return whether a commit has had no answer for a session timeout."""
+        return self._unanswered_since is not None and now - self._unanswered_since > self.session_seconds
+
+    def record_commit(self, commit: str, now: float) -> None:
+        """Record that the commit with this metadata was sent."""
+        self.commit, self._sent_at = commit, now
+        if self._unanswered_since is None:
+            self._unanswered_since = now
+
+    def record_answer(self, now: float) -> None:
+        """Record that a broker has accepted a commit of the term."""
+        self.commit, self._answered_at, self._unanswered_since = None, now, None
+
+    def forget_commit(self) -> None:
+        """Forget the commit: a broker or the client refused it, or its answer will not be read."""
+        self.commit = None
 
 
 class LeadershipStatus(Enum):
@@ -244,7 +246,7 @@ class KafkaLeadership:
                 self._claim = None
                 self._check(commit)
                 self._term = term
-                self._renewal.answered(time.monotonic())
+                self._renewal.record_answer(time.monotonic())
         elif self._stored_term is None:
             self._stored_term = in_background(self._last_term)
         elif self._stored_term.done():
@@ -259,7 +261,7 @@ class KafkaLeadership:
         not answered.
         """
         if self._renewal.is_due(now := time.monotonic()):
-            self._renewal.sent(self._commit(consumer, term), now)
+            self._renewal.record_commit(self._commit(consumer, term), now)
 
     def _read_renewal(self) -> None:
         """Read the answer to the last commit of `_renew`, if there is one."""
@@ -268,10 +270,10 @@ class KafkaLeadership:
             return
         error = self._answers.pop(commit)
         if error is None:
-            self._renewal.answered(time.monotonic())
+            self._renewal.record_answer(time.monotonic())
             self.error = ""
             return
-        self._renewal.failed()
+        self._renewal.forget_commit()
         if error.code() in _DEPOSED:
             self._term = None
 
@@ -308,14 +310,14 @@ class KafkaLeadership:
     def _commit_and_wait(self, consumer: Consumer, term: int) -> LeadershipStatus:
         """Commit the term and wait for the answer."""
         deadline = time.monotonic() + _CONFIRM_SECONDS
-        self._renewal.failed()  # the next line forgets its answer
+        self._renewal.forget_commit()
         commit = self._commit(consumer, term)
         while commit not in self._answers:
             if time.monotonic() > deadline:
                 return LeadershipStatus.UNKNOWN
             self._poll_consumer(consumer, _WAIT_SECONDS)
         self._check(commit)
-        self._renewal.answered(time.monotonic())
+        self._renewal.record_answer(time.monotonic())
         return LeadershipStatus.CONFIRMED if self._term == term else LeadershipStatus.DEPOSED
 
     def _check(self, commit: str) -> None:

@@ -182,7 +182,11 @@ def _in_chunks(
     send: Callable[[Sequence[TopicTarget]], "Results"],
     timeout_seconds: float,
 ) -> "Results":
-    """Send requests of a limited size, one after the other."""
+    """Send requests of a limited size, one after the other; return topic → future.
+
+    `records_of` is how many metadata records the controller writes for the change of a topic: it refuses a
+    request that needs too many (`split_batches`).
+    """
     results: dict[str, Future[Any]] = {}
     for chunk in split_batches(topics, records_of):
         wait(results.values(), timeout_seconds)  # the controller answers in turn: the last must not wait long

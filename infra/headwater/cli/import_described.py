@@ -75,7 +75,7 @@ def import_described(
         return tuple(problems)
     if not nodes.nodes:
         empty = TextProblems(file)
-        empty.no_nodes()
+        empty.add_missing_nodes()
         return (*problems, *empty.found)
     logged = logged_version(text)
     imported = attrs.evolve(

@@ -160,7 +160,7 @@ def differences_from_cluster(
             own = [
                 name
                 for name in undeclared_topics(application, document, snapshot)
-                if evidence.of(application.application.id, snapshot.topics[name]).is_proven
+                if evidence.about_topic(application.application.id, snapshot.topics[name]).is_proven
             ]
             yield from compare_with_cluster(
                 application, described, snapshot, own, is_exported=document.exported is not None

@@ -47,7 +47,7 @@ class TextProblems:
                 )
             )
 
-    def too_large(self, size: int, limit: int) -> None:
+    def add_too_large(self, size: int, limit: int) -> None:
         self._problems.append(
             Problem(
                 code=ProblemCode.DOCUMENT_TOO_LARGE,
@@ -61,14 +61,14 @@ class TextProblems:
             )
         )
 
-    def nothing(self) -> None:
+    def add_missing_text(self) -> None:
         self.add(0, "The text contains no description of a topology.", "a line `Topologies:`", "none")
 
-    def no_nodes(self) -> None:
+    def add_missing_nodes(self) -> None:
         """Add the problem that the description ends after its first line: no application runs such a one."""
         self.add(0, "The description has no sub-topology.", "a line `Sub-topology: 0`, and its nodes", "none")
 
-    def not_chosen(self, listed: Sequence[str], chosen: str | None) -> None:
+    def add_unchosen(self, listed: Sequence[str], chosen: str | None) -> None:
         """Add the problem that a text has different topologies and `chosen` is none of them."""
         several = len(listed) > 1
         self.add(
@@ -85,7 +85,7 @@ class TextProblems:
             else "Omit the choice: the text describes one topology.",
         )
 
-    def too_old(self, line: int) -> None:
+    def add_too_old(self, line: int) -> None:
         self.add(
             line,
             "The text is of a version of Kafka Streams before 1.1.",
@@ -96,7 +96,7 @@ class TextProblems:
             "operators.",
         )
 
-    def broken(self, line: int, kind: LineKind) -> None:
+    def add_incomplete_line(self, line: int, kind: LineKind) -> None:
         self.add(
             line,
             f"Line {line} starts like a line of describe() but is incomplete.",
@@ -104,5 +104,5 @@ class TextProblems:
             "an incomplete line",
         )
 
-    def misplaced(self, line: int, kind: LineKind, after: str) -> None:
+    def add_misplaced_line(self, line: int, kind: LineKind, after: str) -> None:
         self.add(line, f"Line {line} is in the wrong position.", after, kind.value)

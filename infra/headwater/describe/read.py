@@ -60,7 +60,7 @@ def _starts_over(line: Line, description: Description) -> bool:
 def _take_line(line: Line, description: Description) -> None:
     problems = description.problems
     if line.is_broken:
-        problems.broken(line.number, line.kind)
+        problems.add_incomplete_line(line.number, line.kind)
     elif line.kind is LineKind.SUBTOPOLOGY:
         description.blocks.append(Block(int(line.name), line.number, line.detail == "global"))
     elif not description.blocks:
@@ -90,7 +90,7 @@ def _take_list(line: Line, node: RawNode, problems: TextProblems) -> None:
 def _report_misplaced(line: Line, problems: TextProblems, expected: str) -> None:
     """Report a line in the wrong position, unless it may be another line of a log."""
     if not line.is_prefixed:
-        problems.misplaced(line.number, line.kind, expected)
+        problems.add_misplaced_line(line.number, line.kind, expected)
 
 
 _TOPIC_LIST = re.compile(r"\[([\w.\-]+(?:,\s*[\w.\-]+)*)\]", re.ASCII)
@@ -296,7 +296,7 @@ def read_description(
         return found[0].nodes, found[0].problems
     problems = TextProblems(file)
     listed = [_summarize_topology(number, each) for number, each in enumerate(found, start=1)]
-    problems.not_chosen(listed, topology)
+    problems.add_unchosen(listed, topology)
     return found[0].nodes, (*found[0].problems, *problems.found)
 
 
@@ -307,14 +307,14 @@ def read_descriptions(text: str, file: str = "") -> tuple[FoundTopology, ...]:
     """
     problems = TextProblems(file)
     if len(text) > _LONGEST_TEXT:
-        problems.too_large(len(text), _LONGEST_TEXT)
+        problems.add_too_large(len(text), _LONGEST_TEXT)
         return (FoundTopology(NodeTopology(()), problems.found),)
     if (line := old_form_line(text)) is not None:
-        problems.too_old(line)
+        problems.add_too_old(line)
         return (FoundTopology(NodeTopology(()), problems.found),)
     descriptions = split_descriptions(description_lines(text), file)
     if not descriptions:
-        problems.nothing()
+        problems.add_missing_text()
         return (FoundTopology(NodeTopology(()), problems.found),)
     read = [(_topology_of(description), description) for description in descriptions]
     return tuple(

@@ -262,7 +262,7 @@ class Admin:
         return in_background(self._cluster_operations)
 
     def _cluster_operations(self) -> frozenset[Operation]:
-        cluster = self._at_brokers(_METADATA, lambda client: client.cluster())
+        cluster = self._at_brokers(_METADATA, lambda client: client.read_cluster())
         if isinstance(cluster, KafkaError):
             raise ProblemsError([unexpected(cluster, "describe", "the cluster")])
         return operations_of(map(AclOperation, cluster.operations or ()))
@@ -295,7 +295,7 @@ class Admin:
             return None
         self.requests += 1
         try:
-            found = self._group_client.registered(answering.broker)
+            found = self._group_client.registered_brokers(answering.broker)
         except NoAnswerError:
             return None
         return None if isinstance(found, KafkaError) else found

@@ -63,14 +63,14 @@ class BrokerSession:
         reason = OSError("no broker is named")
         for server in addresses or self._settings.bootstrap_servers:
             try:
-                return self.broker(server)
+                return self.connect(server)
             except (LoginRefusedError, UnknownRequestError):
                 raise
             except OSError as error:
                 reason = error
         raise reason
 
-    def broker(self, address: str) -> BrokerConnection:
+    def connect(self, address: str) -> BrokerConnection:
         """Return the connection to a broker; raises `OSError`."""
         if address not in self._connections:
             with self._noted(address):
@@ -156,7 +156,7 @@ class BrokerSession:
         failure: OSError | None = None
         for address, its_ids in by_address.items():
             try:
-                answers = ask(self.broker(address), its_ids)
+                answers = ask(self.connect(address), its_ids)
             except (LoginRefusedError, UnknownRequestError):
                 raise
             except OSError as error:  # the other coordinators may answer

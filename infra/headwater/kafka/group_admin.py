@@ -80,7 +80,7 @@ class GroupAdmin(Admin):
 
     def _list(self, verb: str = "list", what: str = "the groups") -> Sequence[GroupListing]:
         self.requests += 1
-        listing = self._at_brokers(f"{verb} {what}", lambda client: client.listing())
+        listing = self._at_brokers(f"{verb} {what}", lambda client: client.list_groups())
         if isinstance(listing, KafkaError):
             raise ProblemsError([unexpected(listing, verb, what)])
         return listing
@@ -90,7 +90,9 @@ class GroupAdmin(Admin):
         if not ids:
             return {}
         self.requests += 1
-        return self._at_brokers("read the committed offsets of groups", lambda client: client.committed(ids))
+        return self._at_brokers(
+            "read the committed offsets of groups", lambda client: client.committed_topics(ids)
+        )
 
 
 def _describe_groups(groups: Sequence[str]) -> str:

@@ -87,7 +87,7 @@ class GroupClient:
 
             return session.at_coordinators(ids, ask)
 
-    def committed(self, ids: Sequence[str]) -> Mapping[str, frozenset[str] | KafkaError]:
+    def committed_topics(self, ids: Sequence[str]) -> Mapping[str, frozenset[str] | KafkaError]:
         """Return group → topics with committed offsets, by one request to each coordinator."""
         with self._session() as session:
 
@@ -127,17 +127,17 @@ class GroupClient:
             answer = session.at_coordinators([id_], ask)[id_]
         return answer if isinstance(answer, KafkaError) else None
 
-    def listing(self) -> Sequence[messages.GroupListing] | KafkaError:
+    def list_groups(self) -> Sequence[messages.GroupListing] | KafkaError:
         """Return all groups that the user may describe, of every broker that is alive."""
         with self._session() as session:
             return session.retry(lambda: _listing(session))
 
-    def cluster(self) -> messages.ClusterDescription | KafkaError:
+    def read_cluster(self) -> messages.ClusterDescription | KafkaError:
         """Return the brokers that are alive, and the operations that the user may perform on the cluster."""
         with self._session() as session:
             return session.retry(lambda: _cluster(session, with_operations=True))
 
-    def registered(self, at: str) -> RegisteredBrokers | KafkaError:
+    def registered_brokers(self, at: str) -> RegisteredBrokers | KafkaError:
         """Return the brokers of the cluster, as the broker `at` an address knows them.
 
         From Kafka 4.0 on, stopped brokers are among them.
@@ -220,7 +220,7 @@ def described_streams_groups(
             return [(ids[0], KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))]
     found: list[tuple[str, StreamsGroup | KafkaError]] = []
     for id_ in ids:
-        again = session.broker(connected.address)  # the connection was closed
+        again = session.connect(connected.address)  # the connection was closed
         found += described_streams_groups(session, again, [id_], with_nodes=with_nodes)
     return found
 
@@ -233,7 +233,7 @@ def _listing(session: BrokerSession) -> Sequence[messages.GroupListing] | KafkaE
         return KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE)
     groups: dict[str, messages.GroupListing] = {}
     for address in cluster.brokers:
-        connected = session.broker(address)
+        connected = session.connect(address)
         version = connected.version(messages.LIST_GROUPS)
         read = partial(messages.listed_groups, version)
         answer = session.request(connected, messages.LIST_GROUPS, messages.list_groups(version), read)
@@ -253,7 +253,7 @@ def _cluster(
 
 
 def _registered(session: BrokerSession, at: str) -> RegisteredBrokers | KafkaError:
-    connected = session.broker(at)
+    connected = session.connect(at)
     version = connected.version(messages.DESCRIBE_BROKERS)
     read = partial(messages.registered_brokers, version)
     return session.request(connected, messages.DESCRIBE_BROKERS, messages.describe_brokers(version), read)

@@ -68,7 +68,7 @@ class Settings:
     live: LiveTopic
     defaults: Mapping[str, str]
 
-    def effective(self, key: str) -> str | None:
+    def effective_value(self, key: str) -> str | None:
         """Return the effective value; None if only the broker knows it."""
         own = self.live.config.get(key)
         return own if own is not None else self.default(key)
@@ -79,15 +79,15 @@ class Settings:
 
     def limit(self, key: str) -> float:
         """Return the effective number; -1 (no limit) is infinity."""
-        return _parse_limit(self.effective(key) or "0")
+        return _parse_limit(self.effective_value(key) or "0")
 
     def policies(self) -> frozenset[str]:
         """Return the policies in `cleanup.policy`."""
-        return _cleanup_policies(self.effective("cleanup.policy") or "")
+        return _cleanup_policies(self.effective_value("cleanup.policy") or "")
 
     def described(self, key: str) -> str:
         """Return the effective value as a text."""
-        value = self.effective(key) or "nothing"
+        value = self.effective_value(key) or "nothing"
         text = duration(value) if key.endswith(".ms") else value
         return text if key in self.live.config else f"{text}, the broker's default"
 
@@ -97,7 +97,7 @@ def differences(declared: Mapping[str, str], settings: Settings) -> tuple[Config
     return tuple(
         ConfigChange(key, settings.live.config.get(key), value)
         for key, value in sorted(declared.items())
-        if not _is_same(key, settings.effective(key), value)
+        if not _is_same(key, settings.effective_value(key), value)
     )
 
 
@@ -159,7 +159,7 @@ class _Kept:
     def of(cls, settings: Settings) -> "_Kept":
         policies = settings.policies()
         is_deleted, is_compacted = "delete" in policies, "compact" in policies
-        size = _parse_limit(settings.effective("retention.bytes") or "-1")
+        size = _parse_limit(settings.effective_value("retention.bytes") or "-1")
         return cls(
             all_of_a_key=not is_compacted,
             milliseconds=settings.limit("retention.ms") if is_deleted else math.inf,
@@ -216,7 +216,7 @@ def _compaction_lag(topic: InternalTopic, settings: Settings) -> Iterator[Miscon
 
 def _check_timestamps(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
     declared = topic.config.get("message.timestamp.type")
-    if declared == "CreateTime" and settings.effective("message.timestamp.type") == "LogAppendTime":
+    if declared == "CreateTime" and settings.effective_value("message.timestamp.type") == "LogAppendTime":
         why = "The broker replaces event times by the time of the write, so the results of windows are wrong."
         yield _wrong_setting(topic, settings, "message.timestamp.type", declared, why)
 

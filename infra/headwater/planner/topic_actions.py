@@ -214,7 +214,7 @@ def retire_application(
         for topic in _recorded_topics(record)
         if topic.name in snapshot.topics
         and not topic.is_sink
-        and is_internal(evidence.of(record.application_id, snapshot.topics[topic.name]))
+        and is_internal(evidence.about_topic(record.application_id, snapshot.topics[topic.name]))
     }
     actions = tuple(
         untouched_topic(topic, snapshot, ActionKind.RETIRE, "it is deleted once the document is removed")

@@ -34,7 +34,8 @@ class TopicBox:
     partitions: int | None
 
     @property
-    def count(self) -> str:
+    def count_text(self) -> str:
+        """Return the partition count as `6 partitions`; empty if it is not known."""
         return "" if self.partitions is None else counted(self.partitions, "partition")
 
 
@@ -248,7 +249,7 @@ def _mermaid_edges(part: PartBox, node: str, topics: Mapping[str, str]) -> Itera
 
 
 def _mermaid_label(topic: TopicBox) -> str:
-    return _quote_mermaid(topic.label, topic.count)
+    return _quote_mermaid(topic.label, topic.count_text)
 
 
 def _mermaid_class(role: Role) -> str:
@@ -310,7 +311,7 @@ def _dot_store(part: PartBox, store: StoreBox) -> Iterator[str]:
 
 
 def _dot_topic(topic: TopicBox) -> str:
-    return f'fillcolor="{_FILLS[topic.role]}" label={_quote_dot(topic.label, topic.count)}'
+    return f'fillcolor="{_FILLS[topic.role]}" label={_quote_dot(topic.label, topic.count_text)}'
 
 
 def _dot_id(part: PartBox) -> str:

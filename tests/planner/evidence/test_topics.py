@@ -37,7 +37,7 @@ from tests.planner.simulated_stacks import Cluster, Stack
 def verdict(cluster: SimulatedCluster, topic: str = OLD, *documents: CompiledApplication) -> Verdict:
     compiled = documents or (application(),)
     evidence = Evidence(compiled, cluster.snapshot, cluster.records)
-    return evidence.of("orders", cluster.topics[topic]).verdict
+    return evidence.about_topic("orders", cluster.topics[topic]).verdict
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_shorter_id_owns_no_unknown_topic_if_all_its_topics_are_known() -> Non
     eu, orders = application(id_="orders-eu", topics=[]), application()
 
     def verdict_for_eu(*compiled: CompiledApplication) -> Verdict:
-        return Evidence(compiled, cluster.snapshot, {}).of("orders-eu", cluster.topics[name]).verdict
+        return Evidence(compiled, cluster.snapshot, {}).about_topic("orders-eu", cluster.topics[name]).verdict
 
     assert verdict_for_eu(eu) is Verdict.OTHER
     assert verdict_for_eu(eu, orders) is Verdict.LIKELY
@@ -138,7 +138,7 @@ def test_without_permission_the_owner_is_unknown() -> None:
     cluster.unread_evidence = (DENIED_GROUPS,)
     assert verdict(cluster) is Verdict.UNKNOWN
     unread = attrs.evolve(cluster.snapshot, evidence=None)
-    assert Evidence((), unread, {}).of("orders", cluster.topics[OLD]).verdict is Verdict.UNKNOWN
+    assert Evidence((), unread, {}).about_topic("orders", cluster.topics[OLD]).verdict is Verdict.UNKNOWN
 
 
 # Adoption

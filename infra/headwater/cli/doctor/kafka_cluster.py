@@ -56,6 +56,10 @@ class ObservedCluster:
 def observe_cluster(
     connection: Connection, documents: Sequence[TopologyDocument], expected_cluster_id: str | None
 ) -> ObservedCluster:
+    """Return what a cluster answers, and what `documents` expect of it.
+
+    Takes seconds for each address that does not answer. Without a connection, the facts have its problem.
+    """
     servers = connection.bootstrap_servers
     facts = ClusterFacts(
         login=_login_of(connection),
@@ -202,14 +206,14 @@ def _count_replicas(
     ]
     known = registered.by_id if registered is not None else {}
     racks = {id_: broker.rack for id_, broker in known.items() if broker.rack}
-    several = registered is not None and len(registered.racks) > 1
+    has_several_racks = registered is not None and len(registered.racks) > 1
     return ReplicaFacts(
         leaderless=sum(each.leader < 0 for _, each in partitions),
         under_replicated=len(short),
         below_minimum=sum(number < 0 for number in spare),
         at_minimum=sum(number == 0 for number in spare),
         in_one_rack=sum(
-            several
+            has_several_racks
             and len(each.replicas) > 1
             and all(id_ in racks for id_ in each.replicas)
             and len({racks[id_] for id_ in each.replicas}) == 1

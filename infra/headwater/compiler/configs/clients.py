@@ -98,21 +98,21 @@ class StartedApplication:
     def exactly_once(self) -> bool:
         return is_exactly_once(self.config)
 
-    def streams(self, key: str) -> Value | None:
+    def streams_value(self, key: str) -> Value | None:
         """Return the value that `StreamsConfig` reads, or the default."""
         return read_value(find_config(Owner.STREAMS, key, self.version), self.config.get(key))
 
-    def client(self, client: Client, name: str) -> Value | None:
+    def client_value(self, client: Client, name: str) -> Value | None:
         """Return the value that a client reads, or the default."""
         given = self.clients[client].get(name)
         known = find_config(client.owner, name, self.version)
         return read_value(known, None if given is None else given.text)
 
-    def number(self, client: Client, name: str) -> int:
-        found = self.client(client, name)
+    def client_number(self, client: Client, name: str) -> int:
+        found = self.client_value(client, name)
         return found if isinstance(found, int) else 0
 
-    def key(self, client: Client, *names: str) -> str | None:
+    def config_key(self, client: Client, *names: str) -> str | None:
         """Return the key of the document that sets one of the configs of a client."""
         given = self.clients[client]
         return next((found.key for name in names if (found := given.get(name)) and found.key), None)

@@ -83,7 +83,7 @@ def _check_tags(application: StartedApplication) -> Iterator[Refusal]:
             found=str(len(tags)),
             fix="Remove the others.",
         )
-    named = application.streams(_TAGS)
+    named = application.streams_value(_TAGS)
     for tag in named if isinstance(named, list) else ():
         if tag not in tags or (not tag and application.version >= _REFUSES_EMPTY_TAGS):
             yield Refusal(
@@ -123,7 +123,7 @@ def _check_tag(application: StartedApplication, tag: str, value: str) -> Iterato
 
 def _check_metrics_push(application: StartedApplication) -> Iterator[Refusal]:
     """`StreamsConfig#verifyClientTelemetryConfigs`: it reads the prefixed configs of three clients only."""
-    if application.version < _CHECKS_METRICS or application.streams(_PUSH) is not True:
+    if application.version < _CHECKS_METRICS or application.streams_value(_PUSH) is not True:
         return
     prefixed = {
         prefix: parse_boolean(trim_text(application.config[prefix + _PUSH]))
@@ -150,7 +150,7 @@ def _check_addresses(application: StartedApplication) -> Iterator[Refusal]:
     if own and not _is_address(own, application.version, most=_INT_MAX):
         yield Refusal.of_value("application.server", own, "host:port")
     key = "bootstrap.servers"
-    servers = application.streams(key)
+    servers = application.streams_value(key)
     if key in application.config and isinstance(servers, list) and not any(servers):
         yield Refusal.of_value(key, application.config[key], _SERVERS)
     for server in servers if isinstance(servers, list) else ():
@@ -196,7 +196,7 @@ def _check_transaction_timeout(application: StartedApplication) -> Iterator[Refu
     key, commit = "producer.transaction.timeout.ms", "commit.interval.ms"
     given = application.config.get(key)
     timeout = _TRANSACTION_TIMEOUT if given is None else parse_whole(trim_text(given), INT)
-    interval = application.streams(commit) if commit in application.config else _COMMIT_INTERVAL
+    interval = application.streams_value(commit) if commit in application.config else _COMMIT_INTERVAL
     if timeout is not None and isinstance(interval, int) and timeout < interval:
         yield Refusal(
             key=commit if commit in application.config else key,
@@ -230,7 +230,7 @@ def _check_clients(application: StartedApplication) -> Iterator[Refusal]:
 def _check_main_consumer(application: StartedApplication) -> Iterator[Refusal]:
     main = Client.MAIN
     is_streams = application.version >= _HAS_STREAMS_PROTOCOL and equals_ignore_case(
-        str(application.streams("group.protocol")), "streams"
+        str(application.streams_value("group.protocol")), "streams"
     )
     member = application.clients[main].get("group.instance.id")
     if member is not None and member.key is not None:
@@ -250,7 +250,7 @@ def _check_main_consumer(application: StartedApplication) -> Iterator[Refusal]:
                 "at most 247 letters, digits, `.`, `_` and `-`",
                 why=name_exception("InvalidConfigurationException"),
             )
-    if not is_streams and str(application.client(main, _PROTOCOL)).lower() == "classic":
+    if not is_streams and str(application.client_value(main, _PROTOCOL)).lower() == "classic":
         yield from _check_heartbeats(application)
     for client in (Client.RESTORE, Client.GLOBAL):
         yield from _check_auto_commit(application, client)
@@ -261,14 +261,17 @@ def _check_main_consumer(application: StartedApplication) -> Iterator[Refusal]:
 def _check_heartbeats(application: StartedApplication) -> Iterator[Refusal]:
     """`Heartbeat`, which only the classic protocol has."""
     name, limit = "heartbeat.interval.ms", "session.timeout.ms"
-    interval, session = application.number(Client.MAIN, name), application.number(Client.MAIN, limit)
+    interval, session = (
+        application.client_number(Client.MAIN, name),
+        application.client_number(Client.MAIN, limit),
+    )
     if interval < 0:
-        key = application.key(Client.MAIN, name) or name
+        key = application.config_key(Client.MAIN, name) or name
         why = name_exception("IllegalArgumentException", "The main consumer")
         yield Refusal.of_value(key, str(interval), "a whole number of at least 0", why=why)
     elif interval >= session:
         yield Refusal(
-            key=application.key(Client.MAIN, name, limit) or name,
+            key=application.config_key(Client.MAIN, name, limit) or name,
             summary=f"`{name}` of the main consumer is not shorter than `{limit}`.",
             expected=f"less than {session} (`{limit}`)",
             found=str(interval),
@@ -280,18 +283,18 @@ def _check_heartbeats(application: StartedApplication) -> Iterator[Refusal]:
 def _check_auto_commit(application: StartedApplication, client: Client) -> Iterator[Refusal]:
     """`ConsumerConfig#maybeOverrideEnableAutoCommit`: these consumers have no group."""
     given = application.clients[client].get(_AUTO_COMMIT)
-    if given and given.key and application.client(client, _AUTO_COMMIT) is True:
+    if given and given.key and application.client_value(client, _AUTO_COMMIT) is True:
         why = name_exception("InvalidConfigurationException", f"The {client}")
         yield Refusal.of_value(given.key, given.text, "`false`", why=why)
 
 
 def _check_group_protocol(application: StartedApplication, client: Client) -> Iterator[Refusal]:
     """`ConsumerConfig#checkUnsupportedConfigsPostProcess`."""
-    protocol = str(application.client(client, _PROTOCOL)).lower()
+    protocol = str(application.client_value(client, _PROTOCOL)).lower()
     refused = client_rules(application.version.release).unsupported.get(protocol, ())
     if client is Client.MAIN and _ASSIGNOR in refused:  # Kafka Streams sets its own
         yield Refusal.of_value(
-            application.key(client, _PROTOCOL) or _PROTOCOL,
+            application.config_key(client, _PROTOCOL) or _PROTOCOL,
             protocol,
             "`classic`",
             why=name_exception("ConfigException", "The main consumer"),
@@ -314,11 +317,11 @@ def _check_producer(application: StartedApplication) -> Iterator[Refusal]:
     producer = Client.PRODUCER
     given = application.clients[producer]
     yield from _check_idempotence(application)
-    timeout = application.number(producer, "delivery.timeout.ms")
-    linger = min(application.number(producer, "linger.ms"), _INT_MAX)
-    least = min(linger + application.number(producer, "request.timeout.ms"), _INT_MAX)
+    timeout = application.client_number(producer, "delivery.timeout.ms")
+    linger = min(application.client_number(producer, "linger.ms"), _INT_MAX)
+    least = min(linger + application.client_number(producer, "request.timeout.ms"), _INT_MAX)
     if "delivery.timeout.ms" in given and timeout < least:
-        key = application.key(producer, "delivery.timeout.ms") or "delivery.timeout.ms"
+        key = application.config_key(producer, "delivery.timeout.ms") or "delivery.timeout.ms"
         yield Refusal(
             key=key,
             summary=f"`{key}` is shorter than `linger.ms` and `request.timeout.ms` together.",
@@ -326,10 +329,10 @@ def _check_producer(application: StartedApplication) -> Iterator[Refusal]:
             found=str(timeout),
             fix=f"Set `{key}` to at least {least}, or lower the others.",
         )
-    if application.client(producer, "transaction.two.phase.commit.enable") is True and (
+    if application.client_value(producer, "transaction.two.phase.commit.enable") is True and (
         application.exactly_once or "transaction.timeout.ms" in given
     ):
-        key = application.key(producer, "transaction.two.phase.commit.enable") or ""
+        key = application.config_key(producer, "transaction.two.phase.commit.enable") or ""
         yield Refusal(
             key=key,
             summary=f"`{key}` cannot be combined with a transaction timeout.",
@@ -343,10 +346,13 @@ def _check_idempotence(application: StartedApplication) -> Iterator[Refusal]:
     """Only a setting of the user makes these an error; the default is switched off without a message."""
     producer, given = Client.PRODUCER, application.clients[Client.PRODUCER]
     is_set = application.exactly_once or _IDEMPOTENCE in given
-    is_on = application.exactly_once or application.client(producer, _IDEMPOTENCE) is True
-    acks, in_flight = application.client(producer, "acks"), application.number(producer, IN_FLIGHT)
+    is_on = application.exactly_once or application.client_value(producer, _IDEMPOTENCE) is True
+    acks, in_flight = (
+        application.client_value(producer, "acks"),
+        application.client_number(producer, IN_FLIGHT),
+    )
     unfit = []
-    if application.number(producer, "retries") == 0:
+    if application.client_number(producer, "retries") == 0:
         unfit.append(("retries", "0", "at least 1"))
     if acks not in ("all", "-1"):
         unfit.append(("acks", str(acks), "`all`"))
@@ -355,7 +361,7 @@ def _check_idempotence(application: StartedApplication) -> Iterator[Refusal]:
     needs = "exactly once" if application.exactly_once else "an idempotent producer"
     for name, found, expected in unfit:
         if is_on and (is_set or (name == IN_FLIGHT and application.version >= _REFUSES_IN_FLIGHT)):
-            key = application.key(producer, name) or name
+            key = application.config_key(producer, name) or name
             yield Refusal(
                 key=key,
                 summary=f"`{key}` cannot be {found} with {needs}.",
@@ -363,7 +369,7 @@ def _check_idempotence(application: StartedApplication) -> Iterator[Refusal]:
                 found=found,
                 fix=f"Set `{key}` to {expected}, or remove it.",
             )
-    own_id = application.key(producer, _TRANSACTIONAL_ID)
+    own_id = application.config_key(producer, _TRANSACTIONAL_ID)
     if own_id is not None and not application.exactly_once and (not is_on or unfit):
         yield Refusal(
             key=own_id,
@@ -376,13 +382,13 @@ def _check_idempotence(application: StartedApplication) -> Iterator[Refusal]:
 
 def _check_sasl(application: StartedApplication, client: Client) -> Iterator[Refusal]:
     """`CommonClientConfigs#postValidateSaslMechanismConfig`."""
-    protocol = application.client(client, "security.protocol")
+    protocol = application.client_value(client, "security.protocol")
     if (
         isinstance(protocol, str)
         and protocol.upper() in _SASL
-        and not application.client(client, "sasl.mechanism")
+        and not application.client_value(client, "sasl.mechanism")
     ):
-        key = application.key(client, "sasl.mechanism") or "sasl.mechanism"
+        key = application.config_key(client, "sasl.mechanism") or "sasl.mechanism"
         yield Refusal.of_value(
             key, "", "a SASL mechanism such as `PLAIN`, as `security.protocol` enables SASL"
         )

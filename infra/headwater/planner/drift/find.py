@@ -282,7 +282,9 @@ def _findings_of(
     """A topic with a new name is one finding, not a missing topic and an orphaned one."""
     snapshot = evidence.snapshot
     another = _renamed_application(part, evidence, former_ids)
-    own = [name for name in left if evidence.of(part.application_id, snapshot.topics[name]).is_proven]
+    own = [
+        name for name in left if evidence.about_topic(part.application_id, snapshot.topics[name]).is_proven
+    ]
     moved = () if another else _find_successors(part, snapshot, problems, own)
     explained = {name for problem in moved for name in (problem.expected, problem.topic)}
     if another and part.compiled is not None:

@@ -54,7 +54,7 @@ def find_orphans(part: ApplicationPlan, left: Sequence[str], evidence: Evidence)
     recorded = {action.name for action in part.actions if action.topic is None and action.live is not None}
     for name in sorted({*recorded, *left} - listed_ones):
         live = evidence.snapshot.topics[name]
-        known = evidence.of(part.application_id, live)
+        known = evidence.about_topic(part.application_id, live)
         match known.verdict:
             case Verdict.OWN:
                 text = _set_up(known)

@@ -183,7 +183,7 @@ def _fix_of_undeclared(topic: _Topic, key: str) -> str:
     default, value, live = BROKER_DEFAULTS.get(key), topic.defaults.get(key), topic.action.live
     if default is None or value is None or live is None or topic.part.compiled is None:
         return _UNDECLARED
-    policy = Settings(live, topic.defaults).effective("cleanup.policy") or ""
+    policy = Settings(live, topic.defaults).effective_value("cleanup.policy") or ""
     largest = StreamsConfig.of(topic.part.compiled.application).largest_request
     if not default.is_harmful(value, largest) or not default.has_effect(policy):
         return _UNDECLARED

@@ -257,7 +257,7 @@ class Sides:
         old, new = self._items(name, is_store=is_store)
         return (old.all_inputs if old else frozenset()), (new.all_inputs if new else frozenset())
 
-    def count(self, topic: InternalTopic) -> int:
+    def partition_count(self, topic: InternalTopic) -> int:
         """Return the partition count before the edit: the count on the cluster, if it was read."""
         found = self.live.topics.get(topic.name) if self.live is not None else None
         return found.partitions if found is not None else topic.partitions

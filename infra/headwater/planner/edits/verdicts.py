@@ -141,7 +141,7 @@ def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_sto
     difference = _layout_difference(before, after)
     owner = sides.origins.get((is_store, name))
     old = sides.before.topics[topic.name]
-    count = sides.count(old)
+    count = sides.partition_count(old)
     counts = "" if count == topic.partitions else _counts_sentence(count, topic.partitions)
     subject = Subject(topic, name if is_store else None, counts)
     if owner != name and (owner is not None or (is_store, name) in sides.continued):

@@ -143,7 +143,7 @@ class Evidence:
     snapshot: ClusterSnapshot
     records: Mapping[str, SetupRecord]
 
-    def of(self, application: str, topic: LiveTopic) -> TopicEvidence:
+    def about_topic(self, application: str, topic: LiveTopic) -> TopicEvidence:
         """Return the evidence for a topic that exists, from the point of view of an application."""
         name = topic.name
         own = self._groups.get(application)

@@ -56,7 +56,7 @@ class PolicyTopic:
     is_generated: bool = False
     at: Location | None = None
 
-    def effective(self, key: str) -> str | None:
+    def effective_value(self, key: str) -> str | None:
         """Return the topic's own value, else the broker's; None if it is not known."""
         return self.config.get(key, (self.defaults or {}).get(key))
 

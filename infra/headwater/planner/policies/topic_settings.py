@@ -51,7 +51,7 @@ def topic_config(rule: TopicConfig, policy: Policy, subject: Subject) -> Iterato
 
 
 def _may_hold(topic: PolicyTopic, key: str, value: str | None) -> bool:
-    held = topic.effective(key)
+    held = topic.effective_value(key)
     if held is None:
         return topic.defaults is None
     return value is None or held == value
@@ -70,7 +70,7 @@ def _is_set_by_kafka_streams(topic: PolicyTopic, key: str) -> bool:
 def _missing_setting(
     policy: Policy, subject: Subject, topic: PolicyTopic, key: str, value: str | None
 ) -> Problem:
-    held = topic.effective(key)
+    held = topic.effective_value(key)
     return policy_violation(
         policy,
         subject,
@@ -117,7 +117,7 @@ def check_retention(rule: Retention, policy: Policy, subject: Subject) -> Iterat
                 f"{topic.title} keeps its records {_too_long_or_short(rule.bounds, kept)}.",
                 topic=topic,
                 expected=f"retention.ms {bounds_text(rule.bounds, lambda ms: duration(str(ms)))}",
-                found=f"retention.ms {duration(topic.effective('retention.ms') or '')}",
+                found=f"retention.ms {duration(topic.effective_value('retention.ms') or '')}",
                 why="Records that are deleted too early cannot be processed again. Records that are kept too "
                 "long cost disk space, and data that must be deleted stays.",
                 fix=_FIXES[topic.topic_class]
@@ -131,9 +131,9 @@ def check_retention(rule: Retention, policy: Policy, subject: Subject) -> Iterat
 
 def _kept_ms(topic: PolicyTopic) -> float | None:
     """Return milliseconds, infinity for no limit; None if age deletes nothing, or only the broker knows."""
-    if "delete" not in (topic.effective("cleanup.policy") or "delete").split(","):
+    if "delete" not in (topic.effective_value("cleanup.policy") or "delete").split(","):
         return None
-    number = parse_whole(topic.effective("retention.ms") or "")
+    number = parse_whole(topic.effective_value("retention.ms") or "")
     if number is None:
         return None
     return math.inf if number < 0 else number
@@ -182,7 +182,7 @@ _KEY = "min.insync.replicas"
 def min_insync_replicas(rule: MinInsyncReplicas, policy: Policy, subject: Subject) -> Iterator[Problem]:
     """Yield violations. The topic's own setting counts, else the broker's if a cluster is known."""
     for topic in subject.topics:
-        text = topic.effective(_KEY)
+        text = topic.effective_value(_KEY)
         value = parse_whole(text) if text is not None else None
         if topic.topic_class in rule.classes and value is not None and not rule.bounds.holds(value):
             own = _KEY in topic.config

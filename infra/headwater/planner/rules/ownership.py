@@ -127,7 +127,7 @@ def unproven_adoption(run: Run) -> Iterator[Problem]:
 def _adoption_problems(
     run: Run, application: ActiveApplication, state: TopicState, live: LiveTopic, action: TopicAction
 ) -> Iterator[Problem]:
-    evidence = run.evidence.of(application.id, live)
+    evidence = run.evidence.about_topic(application.id, live)
     removing = removing_changes(live, action, run.snapshot.topic_defaults)
     if application.caller.is_running:
         # The application has its id, and its own topics are as old as it: only foreign ones are endangered.
@@ -177,7 +177,7 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
     """
     for record in run.retiring:
         for live in _internal_topics(record, run):
-            if is_internal(run.evidence.of(record.application_id, live)):
+            if is_internal(run.evidence.about_topic(record.application_id, live)):
                 yield from _refused_deletions(
                     run, messages.DeletionStep(record.application_id, *_RETIRING), live
                 )
@@ -202,7 +202,7 @@ def obstacles(run: Run, application_id: str, live: LiveTopic, *, is_prepared: bo
         is_prepared=is_prepared,
         is_recorded=record is not None and live.name in record.topics,
     )
-    return tuple(deletion_obstacles(run.evidence.of(application_id, live), live, claim))
+    return tuple(deletion_obstacles(run.evidence.about_topic(application_id, live), live, claim))
 
 
 def _internal_topics(record: SetupRecord, run: Run) -> Iterator[LiveTopic]:

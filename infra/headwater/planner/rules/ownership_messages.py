@@ -332,7 +332,7 @@ def kept_topic(run: Run, record: SetupRecord, live: LiveTopic) -> Problem:
         application=record.application_id,
         topic=live.name,
         expected="a topic that Kafka Streams or Headwater created",
-        found=run.evidence.of(record.application_id, live).text,
+        found=run.evidence.about_topic(record.application_id, live).text,
         why="It may be a topic of another application or user.",
         fix="If it is not needed, delete it yourself after you found out who created it.",
         severity=Severity.WARNING,

@@ -174,7 +174,7 @@ def harmful_setting(
 def _declaration_fix(application: ActiveApplication, state: TopicState, key: str) -> str:
     """Return how the document declares the live value: of one store, or of all internal topics."""
     defaults, document = application.snapshot.topic_defaults, application.compiled.document
-    value = quote_value(Settings(state.live, defaults).effective(key) if state.live else None)
+    value = quote_value(Settings(state.live, defaults).effective_value(key) if state.live else None)
     topic = state.declared
     if application.compiled.is_observed:
         return f"declare it for {state.name} below `observed.topics`: `config: {{{key}: {value}}}`."
