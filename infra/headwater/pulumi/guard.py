@@ -1,7 +1,7 @@
-"""The Pulumi hook that refuses to delete topics and ACLs outside the plan."""
+"""Deletions: which topics and ACLs the plan deletes, and the Pulumi hook that refuses all others."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import attrs
 import pulumi
@@ -10,9 +10,13 @@ from headwater.kafka import ClusterReader
 from headwater.kafka.evidence import with_evidence
 from headwater.model.cluster import EvidenceRequest
 from headwater.model.problems import ProblemsError
+from headwater.planner import AclActionKind, ActionKind, Plan
 from headwater.planner.rules.ownership import obstacles
 from headwater.planner.run import Run
-from headwater.pulumi.stack_state import ACL_TYPE
+from headwater.pulumi.cluster_writer import ClusterWriter
+from headwater.pulumi.component import Target
+from headwater.pulumi.planning import Planned
+from headwater.pulumi.stack_state import ACL_TYPE, acl_name
 
 _NAME = (
     "headwater:keep-topics (to destroy the stack, set `lifecycle: released` in its documents and run `pulumi "
@@ -115,6 +119,88 @@ def _check_id(reader: ClusterReader, name: str, retired: str) -> None:
         raise pulumi.RunError(f"topic {name} is not deleted: its id cannot be read ({error})") from None
     if found != retired:
         raise pulumi.RunError(_TOPIC_REPLACED.format(name, retired, found))
+
+
+def plan_guard(
+    planned: Planned, target: Target, new_reader: Callable[[], ClusterReader]
+) -> pulumi.ResourceHook:
+    """Return the hook of a plan.
+
+    It is always registered: the engine also calls it for resources that this run omits.
+    """
+    if planned.plan is None or planned.run is None:
+        raise ValueError("no plan")
+    deletable = _deletable_topics(planned.plan)
+    check = _deletion_check(planned, deletable.topics, new_reader) if deletable.topics else None
+    return deletion_guard(deletable, target.reader, check)
+
+
+def _deletion_check(
+    planned: Planned, names: Collection[str], new_reader: Callable[[], ClusterReader]
+) -> DeletionCheck:
+    """Return the check of topics that the plan deletes, with a reader of its own."""
+    if planned.plan is None or planned.run is None:
+        raise ValueError("no plan")
+    owners = {
+        action.name: part.application_id
+        for part in planned.plan.applications
+        for action in part.actions
+        if action.name in names
+    }
+    return DeletionCheck(planned.run, owners, new_reader())
+
+
+def delete_retired_topics(
+    planned: Planned, writer: ClusterWriter, new_reader: Callable[[], ClusterReader]
+) -> None:
+    """Delete retired topics by their ids, after the evidence was read again.
+
+    Their resources leave the state afterwards, when the program has ended. If it ends before, the next run
+    does the same. Raises `pulumi.RunError` if another client uses a topic since the plan was made, or if a
+    deletion failed.
+    """
+    ids = {} if planned.plan is None else _retired_ids(planned.plan)
+    if not ids:
+        return
+    try:
+        found = _deletion_check(planned, ids, new_reader).obstacles()
+    except ProblemsError as error:
+        raise pulumi.RunError(f"no topic is deleted: the evidence cannot be read ({error})") from None
+    if reasons := [f"{name}: {'; '.join(each)}" for name, each in sorted(found.items()) if each]:
+        raise pulumi.RunError(
+            "no topic is deleted: " + "; ".join(reasons) + ". Run again: the plan says what to do"
+        )
+    writer.delete_topics(ids)
+
+
+def _retired_ids(plan: Plan) -> Mapping[str, str]:
+    """Return the ids of topics that Headwater deletes itself, not the provider."""
+    return {
+        action.name: action.live.topic_id
+        for part in plan.applications
+        for action in part.actions
+        if action.kind is ActionKind.DELETE and action.live is not None
+        if part.recorded is not None and part.recorded.topics[action.name].is_retired
+    }
+
+
+def _deletable_topics(plan: Plan) -> Deletable:
+    dropped = _retired_ids(plan).keys()
+    deleted = (action for action in plan.actions if action.kind is ActionKind.DELETE)
+    return Deletable(
+        topics={
+            action.name: action.live.topic_id
+            for action in deleted
+            if action.live is not None and action.name not in dropped
+        },
+        dropped=dropped,
+        acls=frozenset(
+            acl_name(application.application_id, action.acl)
+            for application in plan.applications
+            for action in application.acls
+            if action.kind is AclActionKind.REVOKE
+        ),
+    )
 
 
 _TOPIC_KEPT = (

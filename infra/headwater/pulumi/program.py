@@ -8,7 +8,7 @@ import atexit
 import gc
 import os
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -20,7 +20,7 @@ from tenacity import retry, stop_after_attempt, wait_exponential
 from headwater.kafka import ClusterReader, Connection, KafkaClusterReader
 from headwater.model.problems import Problem, ProblemsError, Severity, errors
 from headwater.model.records import SetupRecord, StackIdentity
-from headwater.planner import AclActionKind, ActionKind, ApplicationPlan, Plan
+from headwater.planner import ActionKind, ApplicationPlan, Plan
 from headwater.planner.data_risks import data_risks
 from headwater.planner.phrases import counted, few
 from headwater.pulumi.cluster_writer import (
@@ -34,9 +34,9 @@ from headwater.pulumi.cluster_writer import (
 )
 from headwater.pulumi.component import InternalTopics, Target
 from headwater.pulumi.controller_watch import controller_watch
-from headwater.pulumi.guard import Deletable, DeletionCheck, deletion_guard
+from headwater.pulumi.guard import delete_retired_topics, plan_guard
 from headwater.pulumi.ordering import register_all
-from headwater.pulumi.planning import Planned, approval_problem, plan_stack, registered_twice
+from headwater.pulumi.planning import approval_problem, plan_stack, registered_twice
 from headwater.pulumi.registration import Registration, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
 from headwater.pulumi.stack_config import NAMESPACE, ResourceInputs, select_own_keys
@@ -44,7 +44,6 @@ from headwater.pulumi.stack_state import (
     UNREADABLE_STATE,
     Properties,
     StackState,
-    acl_name,
     exported_resources,
 )
 from headwater.report import problem_text
@@ -126,12 +125,12 @@ async def deploy(
     )
     _log_risks(planned.plan)
     _log_kept_resources(registrations, planned.plan, state)
-    guard = _deletion_guard(planned, target, lambda: reader_for(connection))
+    guard = plan_guard(planned, target, lambda: reader_for(connection))
     components = _register_components(planned.plan, registrations, target, guard, opts)
     recorded = await _register_all(planned.plan, components, writer)
     if not is_preview:
         await asyncio.to_thread(_record_ownership, planned.plan, recorded, writer)
-        await asyncio.to_thread(_delete_topics, planned, writer, lambda: reader_for(connection))
+        await asyncio.to_thread(delete_retired_topics, planned, writer, lambda: reader_for(connection))
     await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
 
@@ -310,83 +309,6 @@ def _interrupted_topics(application: ApplicationPlan, state: StackState) -> list
         if action.live is not None and action.name in recorded and action.name not in state.topics
         if not recorded[action.name].topic_id
     ]
-
-
-def _deletion_guard(
-    planned: Planned, target: Target, new_reader: Callable[[], ClusterReader]
-) -> pulumi.ResourceHook:
-    """Return the hook; always registered: the engine also calls it for resources that this run omits."""
-    if planned.plan is None or planned.run is None:
-        raise ValueError("no plan")
-    deletable = _deletable_topics(planned.plan)
-    check = _deletion_check(planned, deletable.topics, new_reader) if deletable.topics else None
-    return deletion_guard(deletable, target.reader, check)
-
-
-def _deletion_check(
-    planned: Planned, names: Collection[str], new_reader: Callable[[], ClusterReader]
-) -> DeletionCheck:
-    """Return the check of topics that the plan deletes, with a reader of its own."""
-    if planned.plan is None or planned.run is None:
-        raise ValueError("no plan")
-    owners = {
-        action.name: part.application_id
-        for part in planned.plan.applications
-        for action in part.actions
-        if action.name in names
-    }
-    return DeletionCheck(planned.run, owners, new_reader())
-
-
-def _delete_topics(planned: Planned, writer: ClusterWriter, new_reader: Callable[[], ClusterReader]) -> None:
-    """Delete retired topics by their ids, after the evidence was read again.
-
-    Their resources leave the state afterwards, when the program has ended. If it ends before, the next run
-    does the same. Raises `pulumi.RunError` if another client uses a topic since the plan was made, or if a
-    deletion failed.
-    """
-    ids = {} if planned.plan is None else _retired_ids(planned.plan)
-    if not ids:
-        return
-    try:
-        found = _deletion_check(planned, ids, new_reader).obstacles()
-    except ProblemsError as error:
-        raise pulumi.RunError(f"no topic is deleted: the evidence cannot be read ({error})") from None
-    if reasons := [f"{name}: {'; '.join(each)}" for name, each in sorted(found.items()) if each]:
-        raise pulumi.RunError(
-            "no topic is deleted: " + "; ".join(reasons) + ". Run again: the plan says what to do"
-        )
-    writer.delete_topics(ids)
-
-
-def _retired_ids(plan: Plan) -> Mapping[str, str]:
-    """Return the ids of topics that Headwater deletes itself, not the provider."""
-    return {
-        action.name: action.live.topic_id
-        for part in plan.applications
-        for action in part.actions
-        if action.kind is ActionKind.DELETE and action.live is not None
-        if part.recorded is not None and part.recorded.topics[action.name].is_retired
-    }
-
-
-def _deletable_topics(plan: Plan) -> Deletable:
-    dropped = _retired_ids(plan).keys()
-    deleted = (action for action in plan.actions if action.kind is ActionKind.DELETE)
-    return Deletable(
-        topics={
-            action.name: action.live.topic_id
-            for action in deleted
-            if action.live is not None and action.name not in dropped
-        },
-        dropped=dropped,
-        acls=frozenset(
-            acl_name(application.application_id, action.acl)
-            for application in plan.applications
-            for action in application.acls
-            if action.kind is AclActionKind.REVOKE
-        ),
-    )
 
 
 def _is_deleted(application: ApplicationPlan) -> bool:
