@@ -41,6 +41,7 @@ _OUR_OPERATIONS = {theirs: ours for ours, theirs in _OPERATIONS.items()}
 
 
 def acl_binding(acl: Acl) -> AclBinding:
+    """Return the ACL as the admin client takes it."""
     permission = acl.permission
     return AclBinding(
         _KINDS[permission.kind],

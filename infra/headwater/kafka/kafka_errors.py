@@ -115,6 +115,7 @@ class Answering:
 
 
 def client_message(error: KafkaError) -> ClientMessage:
+    """Return the message of an error that the client library reports."""
     return ClientMessage(error.str(), error.code())
 
 

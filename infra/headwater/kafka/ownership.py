@@ -181,10 +181,12 @@ def _refused_topic(error: KafkaError) -> Problem:
 
 
 def key_of(stack_id: str, application_id: str) -> bytes:
+    """Return the key of the record of an application in the topic: `STACK_ID/APPLICATION_ID`."""
     return f"{stack_id}/{application_id}".encode()
 
 
 def encode_record(record: OwnershipRecord) -> bytes:
+    """Return the value of a record in the topic: JSON, in the latest format."""
     fields = {
         "format": _FORMAT,
         "application": record.application_id,

@@ -175,6 +175,7 @@ def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
 
 
 def topic_outputs(topics: Iterable[RecordedTopic]) -> dict[str, Any]:
+    """Return topic → what the state of the stack records of it, as outputs of Pulumi's component."""
     return {
         topic.name: {
             "id": topic.topic_id,

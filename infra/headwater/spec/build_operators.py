@@ -39,7 +39,8 @@ def complete_options(given: Options | str | None) -> Options:
     }
 
 
-def topics(options: Options) -> model.Topics:
+def read_topics(options: Options) -> model.Topics:
+    """Return the topics of a source: one name, several names, or a pattern."""
     if "pattern" in options:
         return model.Topics(pattern=options["pattern"])
     return model.Topics(tuple(options["topics"]) if "topics" in options else (options["topic"],))
@@ -55,7 +56,7 @@ def _consumed(options: Options) -> dict[str, Any]:
 
 
 def _stream(options: Options) -> model.ReadStream:
-    return model.ReadStream(topics(options), **_consumed(options))
+    return model.ReadStream(read_topics(options), **_consumed(options))
 
 
 def _table(options: Options) -> model.ReadTable:
@@ -273,7 +274,7 @@ def _add_global_store(options: Options) -> processor_api.AddGlobalStore:
 
 
 def _add_source(options: Options) -> processor_api.AddSource:
-    return processor_api.AddSource(topics=topics(options), **_consumed(options))
+    return processor_api.AddSource(topics=read_topics(options), **_consumed(options))
 
 
 def _add_processor(options: Options) -> processor_api.AddProcessor:

@@ -59,6 +59,7 @@ def read_duration(options: Options, key: str) -> int | None:
 
 
 def read_serdes(options: Options) -> Serdes | None:
+    """Return the serdes of a call, None if it has none of its own."""
     return Serdes(**options["serdes"]) if "serdes" in options else None
 
 
@@ -74,6 +75,7 @@ def read_logging(options: Options) -> Logging | None:
 
 
 def build_materialized(options: Options) -> Materialized | None:
+    """Return the `Materialized` of a call: a store name, or the options of a store; None if it is missing."""
     given = options.get("materialized")
     if given is None:
         return None
@@ -105,10 +107,12 @@ def _build_supplier(
 
 
 def build_join_supplier(options: Options, key: str) -> StoreSupplier | None:
+    """Return the supplier of a store of a stream-stream join, None if it is missing."""
     return _build_supplier(options[key], StoreKind.WINDOW, duplicates=True) if key in options else None
 
 
 def build_store(options: Options) -> StoreBuilder:
+    """Return a store that is added by `addStateStore`, with a changelog topic unless logging is off."""
     return StoreBuilder(
         supplier=_build_supplier(options),
         logging=read_logging(options) or Logging(),

@@ -31,6 +31,7 @@ def fingerprint(*parts: bytes | str) -> str:
 
 
 def file_contents(folder: Path, names: Iterable[str]) -> list[bytes]:
+    """Return the bytes of these files of a folder, as parts of a `fingerprint`."""
     return [(folder / name).read_bytes() for name in names]
 
 

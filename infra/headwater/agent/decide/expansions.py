@@ -271,6 +271,7 @@ def cancel_expansion(
     context: Context,
     reason: str,
 ) -> Change:
+    """Return the state without the expansion, the event, and the journal entry with the `reason`."""
     entry = _journal_entry(state, expansion, assessment, Stage.CANCELLED, context, reason=reason)
     event = Cancelled(state.id, expansion.number, reason)
     return Change(attrs.evolve(state, expansion=None), (event,), (entry,))

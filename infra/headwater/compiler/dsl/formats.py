@@ -27,6 +27,7 @@ def with_serdes(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
 
 
 def with_store_serdes(before: RecordFormat, materialized: Materialized | None) -> RecordFormat:
+    """Return the formats of the records of a store: its own serdes come before the serdes of its input."""
     return with_serdes(before, materialized.serdes if materialized is not None else None)
 
 
@@ -42,6 +43,7 @@ def _without_window(key: Format | None) -> Format | None:
 
 
 def with_long_value(before: RecordFormat) -> RecordFormat:
+    """Return the formats of the result of a count."""
     return attrs.evolve(before, value=LONG)
 
 

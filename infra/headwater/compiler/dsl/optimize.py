@@ -21,6 +21,7 @@ UpwardPath = Callable[[GraphNode, GraphNode], Iterator[GraphNode]]
 
 
 def optimize_graph(builder: Builder) -> None:
+    """Change the graph by the rules without a name, and by the rules that `topology.optimization` names."""
     for word, rule in RULES:
         if word is None or word in builder.config.optimizations:
             rule(builder)

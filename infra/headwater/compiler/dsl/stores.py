@@ -279,6 +279,7 @@ def close_grace_ms(window: Window) -> int:
 
 
 def join_retention_ms(window: JoinWindow) -> int:
+    """Return how long a store of a stream-stream join keeps a record, in ms of stream time."""
     return window.before_ms + window.after_ms + window.grace_ms
 
 

@@ -31,6 +31,7 @@ class Versions:
 
 
 def topic_changes(versions: Versions) -> Iterator[Change]:
+    """Yield the internal topics that the next version changes, renames, drops or adds."""
     before = {topic.name: topic for topic in versions.before.internal_topics}
     after = {topic.name: topic for topic in versions.after.internal_topics}
     renamed = _pair_names(versions)
