@@ -46,10 +46,13 @@ def check_visible(
         reader.topic_ids(unseen)
 
 
+_TIMEOUT_SECONDS = 15.0
+
+
 class KafkaClusterReader:
     """A `ClusterReader`; `requests` counts the admin requests sent so far, each chunk as one."""
 
-    def __init__(self, connection: Connection, timeout_seconds: float = 15.0) -> None:
+    def __init__(self, connection: Connection, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
         """Connect on the first request; raises `ProblemsError` (InvalidConfig) for wrong settings."""
         self.connection = connection
         self._timeout = timeout_seconds
@@ -140,9 +143,7 @@ class KafkaClusterReader:
         return found
 
 
-def survey_cluster(
-    connection: Connection, patterns: Sequence[str], named: Sequence[str] = (), timeout_seconds: float = 15.0
-) -> Survey:
+def survey_cluster(connection: Connection, patterns: Sequence[str], named: Sequence[str] = ()) -> Survey:
     """Return all topics, with settings where names match `patterns` (Python `re`), and all groups.
 
     Requests offsets only of groups whose id is the beginning of such a topic name. `named` are groups that
@@ -152,8 +153,8 @@ def survey_cluster(
         ProblemsError: ClusterUnreachable, RequestNotAnswered, AuthenticationRefused, NotAuthorized.
     """
     request = SnapshotRequest(patterns=tuple(patterns), groups=tuple(named), with_ids=False)
-    snapshot = KafkaClusterReader(connection, timeout_seconds).read(request)
-    admin = GroupAdmin(connection, timeout_seconds)
+    snapshot = KafkaClusterReader(connection, _TIMEOUT_SECONDS).read(request)
+    admin = GroupAdmin(connection, _TIMEOUT_SECONDS)
     groups = {group.id: group_facts(group) for group in admin.listed_groups()}
     streams_groups = read_streams_groups(admin, groups, with_nodes=True)
     groups |= {id_: streams_facts(groups[id_], group) for id_, group in streams_groups.items()}

@@ -60,6 +60,7 @@ class _Expressions(Spark):
 
 
 _DIALECT = _Expressions()
+_LONGEST_QUOTE = 60
 
 
 def parse_expression(text: str) -> exp.Expr:
@@ -142,8 +143,9 @@ def _too_much(found: str, expected: str) -> ExpressionError:
     )
 
 
-def shorten_text(text: str, longest: int = 60) -> str:
-    return text if len(text) <= longest else text[: longest - 3] + "..."
+def shorten_text(text: str) -> str:
+    """Return at most 60 characters of an expression, as problems quote it."""
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 3]}..."
 
 
 def _show_text(text: str) -> str:
