@@ -14,8 +14,6 @@ from headwater_spark.engine.columns import ColumnCounter, Columns, OutputColumns
 from headwater_spark.engine.counted_windows import window_column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (
-    CLOSED,
-    NO_KEY,
     NO_KEY_OR_VALUE,
     KeyCounter,
     KeyCounts,
@@ -191,18 +189,22 @@ class Task:
         self._end_batch(wall_clock_ms)
         return outputs
 
-    def process_windows(self, columns: KeyedColumns, wall_clock_ms: int) -> list[OutputRecord]:
-        """Process a batch in columns; only for a task with a `window_counter`."""
+    def process_windows(self, columns: KeyedColumns, wall_clock_ms: int) -> list[OutputRecord] | None:
+        """Process a batch in columns; only for a task with a `window_counter`.
+
+        None = nothing was processed: single records may have other results.
+        """
         counter = self.window_counter
         if counter is None:
             raise ValueError(f"{self.context.task_id} does not only count in windows")
         self._begin_batch(wall_clock_ms)
         self.context.record_cache.add_topic(columns.topic)
-        without_key, closed = counter.counts.count(columns, counter.deserialize_key)
-        if without_key:
-            self.context.dropped[counter.node, NO_KEY] += without_key
-        if closed:
-            self.context.dropped[counter.node, CLOSED] += closed
+        dropped = counter.counts.count(columns, counter.deserialize_key)
+        if dropped is None:
+            return None
+        for reason, number in dropped.items():
+            if number:
+                self.context.dropped[counter.node, reason] += number
         stream_time = self.context.stream_time
         stream_time.now = max(stream_time.now, int(columns.times.max(initial=UNSET)))
         return self._end_batch(wall_clock_ms)
