@@ -20,6 +20,7 @@ from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
 from headwater_spark.worker.task_input import number_keys
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
+from tests.runtime.engine.fuzzing.functions import FORMATS, functions_of
 from tests.runtime.engine.fuzzing.test_caches import programs_of
 from tests.runtime.engine.fuzzing.test_data import Outputs, first_difference, shown, theirs
 from tests.runtime.partition_columns import column_input
@@ -29,6 +30,7 @@ _SEEDS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "200"))
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
 _SIZES = (1, 60, 90, 130, 200, 350, 700, 1_500, 5_000, 1_000_000)
 _KEYS = ("a", "b", "c", "dd", "a", "b", "g is longer", "ä", None)
+_WHERE = functions_of(FORMATS["long"], partial=False).where
 _OUT = "- toStream: null\n- to: {topic: out}\n"
 
 
@@ -43,7 +45,7 @@ TOPOLOGIES = {
     "sessions": _counted("session: {gap: 3s, grace: 10s}"),
     "sessions without grace": _counted("session: {gap: 2s, grace: 0s}"),
     "sessions with old values": _counted(
-        "session: {gap: 4s, grace: 60s}", '- filter: {where: "value % 2 = 1"}\n'
+        "session: {gap: 4s, grace: 60s}", f'- filter: {{where: "{_WHERE}"}}\n'
     ),
     "sliding windows": _counted("sliding: {difference: 3s, grace: 10s}"),
     "sliding windows without grace": _counted("sliding: {difference: 2s, grace: 0s}"),
