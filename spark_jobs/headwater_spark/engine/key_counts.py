@@ -17,7 +17,7 @@ import attrs
 from headwater.model.behaviors import AggregationKind, RunProcessor, StreamAggregate
 from headwater.model.formats import SourceSettings
 from headwater.model.nodes import Node, ProcessorNode, SourceNode
-from headwater_spark.engine.records import InputRecord, Value
+from headwater_spark.engine.records import InputRecord, OutputRecord, Value
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES
 
 if TYPE_CHECKING:
@@ -119,6 +119,21 @@ class TimeWindows:
     size: int
     advance: int
     grace: int
+
+
+@attrs.frozen(eq=False)
+class DirectSink:
+    """Where the records of updates of windows can be appended, without a call for each node that they pass.
+
+    `changelog` is the topic, None = there is none, `partition` its partition. `partition_of` returns the
+    partition of a serialized key in the topic `sink`.
+    """
+
+    append: Callable[[OutputRecord], None]
+    changelog: str | None
+    partition: int
+    sink: str
+    partition_of: Callable[[bytes], int | None]
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from headwater_spark.engine.columns import ColumnCounter, Columns, OutputColumns, key_column_counter
-from headwater_spark.engine.counted_windows import window_column_counter
+from headwater_spark.engine.counted_windows import direct_sink, window_column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (
     NO_KEY_OR_VALUE,
@@ -82,6 +82,7 @@ class Task:
             self.context
         )
         """Set if `process_columns` gives the same result as `process`, with columns that it can count."""
+        self.context.direct_sink = direct_sink(self.context)
         self._column_plan = column_plan(self.context)
         self._is_open = False
         self._reported_dropped = 0

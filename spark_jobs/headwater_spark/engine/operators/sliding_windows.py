@@ -1,6 +1,6 @@
 """Sliding windows of a batch as numbers: read from the store, and written to it when they leave the cache."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -8,15 +8,13 @@ import numpy as np
 
 from headwater.model.behaviors import StreamAggregate
 from headwater.model.windows import SlidingWindow
-from headwater_spark.engine.columns import written_count
-from headwater_spark.engine.key_counts import KeyedColumns
+from headwater_spark.engine.key_counts import DirectSink, KeyedColumns
 from headwater_spark.engine.operators.aggregation import STORED_COUNT
 from headwater_spark.engine.operators.cached_windows import Keys
 from headwater_spark.engine.operators.interface import OperatorContext
-from headwater_spark.engine.partitioners.hashing import InnerKeyPartition
-from headwater_spark.engine.records import OutputRecord, Value, Windowed
+from headwater_spark.engine.records import Value, Windowed
 from headwater_spark.engine.stores.cached import Cached
-from headwater_spark.engine.stores.layers import TIMESTAMP, Logged
+from headwater_spark.engine.stores.layers import TIMESTAMP
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES
 from headwater_spark.engine.stores.segments import SEGMENT, TIME
 from headwater_spark.engine.stores.windows import TIME_AND_SEQUENCE, TimestampedWindowBytes
@@ -27,7 +25,6 @@ _SEQUENCE_AT: Final = TIME - TIME_AND_SEQUENCE
 _FIRST_SEQUENCE: Final = bytes(-_SEQUENCE_AT)
 _NO_SEGMENT: Final = -1
 _UNKNOWN: Final = -1
-_SOME_TIME: Final = 1_700_000_000_000
 _RECORD_TIMESTAMP: Final = 3
 
 
@@ -71,48 +68,6 @@ def known_windows(
     return found
 
 
-@attrs.frozen(eq=False)
-class _Written:
-    """Where records of updates are appended that only go to one sink; `changelog` None = no topic."""
-
-    append: Callable[[OutputRecord], None]
-    changelog: str | None
-    partition: int
-    sink: str
-    partition_of: Callable[[bytes], int | None]
-
-
-def _written_directly(
-    behavior: StreamAggregate, context: OperatorContext, store: TimestampedWindowBytes
-) -> _Written | None:
-    """Return where the records of updates are appended; None = nodes process the updates."""
-    task = context.task
-    written = written_count(task)
-    below = store.below.below if isinstance(store.below, Cached) else store.below
-    if (
-        written is None
-        or written.node != context.node.name
-        or behavior.sends_old
-        or task.append != task.outputs.append
-        or not isinstance(below, Logged)
-        or below.without_timestamps
-        or not written.keeps_bytes(
-            (store.key_serde, store.value_serde),
-            lambda key: Windowed(key, _SOME_TIME, _SOME_TIME),
-            _SOME_TIME.to_bytes(TIME, "big"),
-        )
-    ):
-        return None
-    changelog = None if written.changelog is None else written.changelog.topic
-    partition_of = task.program.partition(written.sink.name)
-    if partition_of is None:
-        return _Written(task.append, changelog, task.partition, written.topic, lambda _: None)
-    if not isinstance(partition_of, InnerKeyPartition) or written.topic not in partition_of.counts:
-        return None
-    of_key, sink = partition_of.of_inner_key, written.topic
-    return _Written(task.append, changelog, task.partition, sink, lambda key: of_key(sink, key))
-
-
 class WindowWriter:
     """Writes and forwards updates of windows, with the rows of the records that caused them."""
 
@@ -130,12 +85,12 @@ class WindowWriter:
         self._sends_old = behavior.sends_old
         self._forward = context.forward
         self._current = context.task.current
-        self._written = _written_directly(behavior, context, store)
+        self._task = context.task
 
     def write(self, columns: KeyedColumns, updates: Sequence[tuple[CountedWindow, int]]) -> None:
         """Write and forward updates in their order; `columns` have their rows."""
-        if self._written is not None:
-            self._append_records(self._written, updates)
+        if self._task.direct_sink is not None:
+            self._append_records(self._task.direct_sink, updates)
             return
         rows, which = np.unique(np.array([row for _, row in updates]), return_inverse=True)
         records = columns.records(rows)
@@ -151,7 +106,7 @@ class WindowWriter:
             old = None if stored is None else STORED_COUNT.unpack(stored)[1]
             forward(Windowed(known.value, start, start + difference), (count, old, True), time, ())
 
-    def _append_records(self, to: _Written, updates: Sequence[tuple[CountedWindow, int]]) -> None:
+    def _append_records(self, to: DirectSink, updates: Sequence[tuple[CountedWindow, int]]) -> None:
         """Put the updates into the store, and append their records, without a call for each node."""
         written, pack, interval = (
             self._cached.lowest.written,

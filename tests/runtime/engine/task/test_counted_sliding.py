@@ -75,6 +75,15 @@ def test_a_full_cache_drops_windows_that_are_not_visible_any_more() -> None:
         assert _in_columns(COUNTING["without grace"], batch, cache_bytes, begin=100_000) == 1
 
 
+def test_updates_that_only_go_to_one_sink_pass_no_node() -> None:
+    direct = {name: create_task(topology).context.direct_sink for name, topology in COUNTING.items()}
+    assert {name for name, sink in direct.items() if sink is not None} == {
+        "with grace",
+        "without grace",
+        "of bytes",
+    }
+
+
 def test_only_cached_counts_alone_in_their_cache_take_columns() -> None:
     assert create_task(COUNTING["with grace"]).window_counter is not None
     assert create_task(COUNTING["with grace"], NO_CACHE).window_counter is None
