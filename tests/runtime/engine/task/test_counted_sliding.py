@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.spec import load_text
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.engine.task.equal_tasks import Stepped, at_times, check_windows_in_columns
 from tests.runtime.engine.task.topologies import create_task
+from tests.runtime.replay import runnable_programs
 from tests.runtime.topology_runner import CACHED, NO_CACHE
 
 
@@ -82,6 +86,21 @@ def test_updates_that_only_go_to_one_sink_pass_no_node() -> None:
         "without grace",
         "of bytes",
     }
+
+
+@pytest.mark.parametrize(
+    "window", ["sliding: {difference: 2s, grace: 10s}", "session: {gap: 2s, grace: 10s}"]
+)
+def test_records_of_a_window_have_the_partition_of_its_key(window: str) -> None:
+    topology = COUNTING["with grace"].replace("sliding: {difference: 2s, grace: 10s}", window)
+    if "session" in window:
+        topology = topology.replace("time-windowed", "session-windowed")
+    loaded = load_text(f"application: {{id: app}}\ntopology:\n{topology}", "t.yaml").documents[0]
+    (program,) = runnable_programs(loaded, (), CACHED)
+    tasks = [Task(attrs.evolve(program, counts={"out": 7}), 0, MemoryState()) for _ in range(2)]
+    assert (tasks[0].context.direct_sink is not None) == ("sliding" in window)
+    batch = at_times(*((100 * at, b"%d" % (at % 9)) for at in range(40)))
+    assert check_windows_in_columns(tasks[0], tasks[1], batch, 10_000_000, begin=100_000) == 1
 
 
 def test_only_cached_counts_alone_in_their_cache_take_columns() -> None:
