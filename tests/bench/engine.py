@@ -155,7 +155,7 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
             if in_columns:
                 keyed = number_keys(inputs[number][0])
                 assert keyed is not None
-                task.process_windows(keyed, number)
+                assert task.process_windows(keyed, number) is not None
             elif task.is_columnar:
                 columns = [part for each in inputs[number] for part in each.partition_columns()]
                 task.process_partitions(columns, (), number)

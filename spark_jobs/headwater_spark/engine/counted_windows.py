@@ -15,11 +15,12 @@ from headwater_spark.engine.columns import (
     TopicColumns,
     written_count,
 )
-from headwater_spark.engine.key_counts import CLOSED, TimeWindows
+from headwater_spark.engine.key_counts import CLOSED, DirectSink, TimeWindows
 from headwater_spark.engine.operators.aggregation import STORED_COUNT, counts_longs
 from headwater_spark.engine.operators.windowed_aggregates import regular_windows
 from headwater_spark.engine.partitioners.hashing import InnerKeyPartition
 from headwater_spark.engine.records import Headers, Windowed
+from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.layers import TIMESTAMP, Logged
 from headwater_spark.engine.stores.segments import SEGMENT, TIME
 from headwater_spark.engine.stores.windows import TimestampedWindowBytes
@@ -174,3 +175,31 @@ def window_column_counter(task: TaskContext) -> WindowColumnCounter | None:
     return WindowColumnCounter(
         written.node, windows, store, written.changelog, written.topic, partition_of, task
     )
+
+
+def direct_sink(task: TaskContext) -> DirectSink | None:
+    """Return where a task can append the records of windows that leave a cache; None = nodes do more."""
+    written = written_count(task)
+    if written is None or written.behavior.sends_old or task.append != task.outputs.append:
+        return None
+    store, target = task.stores.typed(written.behavior.store), written.topic
+    below = store.below.below if isinstance(store.below, Cached) else None
+    if (
+        type(store) is not TimestampedWindowBytes
+        or not isinstance(below, Logged)
+        or below.without_timestamps
+        or not written.keeps_bytes(
+            (store.key_serde, store.value_serde),
+            lambda key: Windowed(key, _START, _START),
+            _START.to_bytes(TIME, "big"),
+        )
+    ):
+        return None
+    changelog = None if written.changelog is None else written.changelog.topic
+    partition_of = task.program.partition(written.sink.name)
+    if partition_of is None:
+        return DirectSink(task.append, changelog, task.partition, target, lambda _: None)
+    if not isinstance(partition_of, InnerKeyPartition) or target not in partition_of.counts:
+        return None
+    of_key = partition_of.of_inner_key
+    return DirectSink(task.append, changelog, task.partition, target, lambda key: of_key(target, key))

@@ -8,7 +8,7 @@ of the records are needed, too (`KeyedColumns`). The records then need not becom
 This module imports no numpy: the process from which Spark forks workers loads it, and numpy starts threads.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +17,7 @@ import attrs
 from headwater.model.behaviors import AggregationKind, RunProcessor, StreamAggregate
 from headwater.model.formats import SourceSettings
 from headwater.model.nodes import Node, ProcessorNode, SourceNode
-from headwater_spark.engine.records import InputRecord, Value
+from headwater_spark.engine.records import InputRecord, OutputRecord, Value
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES
 
 if TYPE_CHECKING:
@@ -82,13 +82,15 @@ class KeyedColumns:
     """Records of one input partition, in order, without headers and negative timestamps.
 
     `codes` has the position of each record's key in `keys`, or `NULL_KEY`. `times` are in milliseconds.
-    `records` returns the records of some rows.
+    `without_value` are the rows whose value is null; None = there is none. `records` returns the records of
+    some rows, whose numbers ascend.
     """
 
     topic: str
     keys: Sequence[bytes]
     codes: "Numbers"
     times: "Numbers"
+    without_value: "NDArray[np.bool_] | None"
     records: "Callable[[Numbers], Sequence[InputRecord]]"
 
 
@@ -100,8 +102,13 @@ class WindowCounts(Protocol):
         """Return whether single records would have the same results; known when all nodes are built."""
         ...
 
-    def count(self, columns: KeyedColumns, deserialize_key: Callable[[bytes], Value]) -> tuple[int, int]:
-        """Count all records; return the numbers of records without a key, and of closed windows."""
+    def count(
+        self, columns: KeyedColumns, deserialize_key: Callable[[bytes], Value]
+    ) -> Mapping[str, int] | None:
+        """Count all records; return reason → number of records that were dropped, or of their windows.
+
+        None = nothing was counted: single records may have other results.
+        """
         ...
 
 
@@ -112,6 +119,21 @@ class TimeWindows:
     size: int
     advance: int
     grace: int
+
+
+@attrs.frozen(eq=False)
+class DirectSink:
+    """Where the records of updates of windows can be appended, without a call for each node that they pass.
+
+    `changelog` is the topic, None = there is none, `partition` its partition. `partition_of` returns the
+    partition of a serialized key in the topic `sink`.
+    """
+
+    append: Callable[[OutputRecord], None]
+    changelog: str | None
+    partition: int
+    sink: str
+    partition_of: Callable[[bytes], int | None]
 
 
 @attrs.frozen

@@ -11,11 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from headwater_spark.engine.columns import ColumnCounter, Columns, OutputColumns, key_column_counter
-from headwater_spark.engine.counted_windows import window_column_counter
+from headwater_spark.engine.counted_windows import direct_sink, window_column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (
-    CLOSED,
-    NO_KEY,
     NO_KEY_OR_VALUE,
     KeyCounter,
     KeyCounts,
@@ -84,6 +82,7 @@ class Task:
             self.context
         )
         """Set if `process_columns` gives the same result as `process`, with columns that it can count."""
+        self.context.direct_sink = direct_sink(self.context)
         self._column_plan = column_plan(self.context)
         self._is_open = False
         self._reported_dropped = 0
@@ -191,18 +190,22 @@ class Task:
         self._end_batch(wall_clock_ms)
         return outputs
 
-    def process_windows(self, columns: KeyedColumns, wall_clock_ms: int) -> list[OutputRecord]:
-        """Process a batch in columns; only for a task with a `window_counter`."""
+    def process_windows(self, columns: KeyedColumns, wall_clock_ms: int) -> list[OutputRecord] | None:
+        """Process a batch in columns; only for a task with a `window_counter`.
+
+        None = nothing was processed: single records may have other results.
+        """
         counter = self.window_counter
         if counter is None:
             raise ValueError(f"{self.context.task_id} does not only count in windows")
         self._begin_batch(wall_clock_ms)
         self.context.record_cache.add_topic(columns.topic)
-        without_key, closed = counter.counts.count(columns, counter.deserialize_key)
-        if without_key:
-            self.context.dropped[counter.node, NO_KEY] += without_key
-        if closed:
-            self.context.dropped[counter.node, CLOSED] += closed
+        dropped = counter.counts.count(columns, counter.deserialize_key)
+        if dropped is None:
+            return None
+        for reason, number in dropped.items():
+            if number:
+                self.context.dropped[counter.node, reason] += number
         stream_time = self.context.stream_time
         stream_time.now = max(stream_time.now, int(columns.times.max(initial=UNSET)))
         return self._end_batch(wall_clock_ms)

@@ -28,7 +28,7 @@ from headwater_spark.engine.task_state import TaskStores
 from headwater_spark.processors import PunctuationType
 
 if TYPE_CHECKING:
-    from headwater_spark.engine.key_counts import CountPerKey, WindowCounts
+    from headwater_spark.engine.key_counts import CountPerKey, DirectSink, WindowCounts
 
 
 class Schedule:
@@ -153,6 +153,8 @@ class TaskContext:
         """Node → what is called once per key of a batch, if possible, and not the node per record."""
         self.window_counts: dict[str, WindowCounts] = {}
         """Node → what processes a batch in columns, if possible."""
+        self.direct_sink: DirectSink | None = None
+        """Where updates of windows with a cache go; None = nodes have to process them."""
         self.column_totals: dict[str, object] = {}
         """Node → its cached totals (`cached_aggregate.Totals`): whole columns are aggregated, if possible."""
         self._on_open: dict[str, list[Callable[[], None]]] = {}

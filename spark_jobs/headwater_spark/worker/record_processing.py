@@ -3,8 +3,8 @@
 All ways have the same results. The earlier ones cost less.
 
 1. Numbers of records per key (`engine.key_counts`): a `count` with a cache that has room, of one partition.
-2. Numbers of records per key and window (`engine.key_counts`): a tumbling or hopping `count` that has a
-   cache for itself, of one partition, with many records and no headers.
+2. Numbers of records per key and window (`engine.key_counts`): a `count` in windows or sessions that has a
+   cache for itself, of one partition, with many records and no headers; sessions without late records.
 3. Columns with an update per record (`engine.columns`, `engine.counted_windows`): a `count` without a cache,
    by key or in time windows, whose updates go to one sink, of one partition, without null keys and values.
 4. Columns as planned (`engine.column_planning`): tables, aggregations by key and joins of streams with

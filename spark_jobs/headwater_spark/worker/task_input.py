@@ -229,8 +229,14 @@ def number_keys(columns: ColumnInput) -> KeyedColumns | None:
     def records(rows: Numbers) -> Sequence[InputRecord]:
         return [record for batch in _rows_of(batches, rows) for record in _records_of(batch, topic)]
 
+    values = table.column("value")
     return KeyedColumns(
-        topic=topic, keys=keys.dictionary.to_pylist(), codes=codes, times=times, records=records
+        topic=topic,
+        keys=keys.dictionary.to_pylist(),
+        codes=codes,
+        times=times,
+        without_value=pc.is_null(values).to_numpy() if values.null_count else None,
+        records=records,
     )
 
 

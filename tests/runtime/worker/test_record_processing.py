@@ -113,6 +113,7 @@ _JOINED = (
 _SESSIONS = _WINDOWS.replace("tumbling: {size: 10s, grace: 1m}", "session: {gap: 2ms, grace: 9ms}").replace(
     "time-windowed", "session-windowed"
 )
+_SLIDING = _WINDOWS.replace("tumbling: {size: 10s, grace: 1m}", "sliding: {difference: 2ms, grace: 9ms}")
 _SMALL_WINDOWS = _WINDOWS.replace("size: 10s, grace: 1m", "size: 5ms, grace: 9ms")
 _COUNTS_IN_WINDOWS = (
     f"{_READ}- count: null\n- toStream: null\n- groupByKey: {{serdes: {{key: string, value: long}}}}\n"
@@ -143,6 +144,7 @@ _DRAWN = st.lists(
         (_SMALL_WINDOWS, _CACHED),
         (_SMALL_WINDOWS, NO_CACHE),
         (_SESSIONS, _CACHED),
+        (_SLIDING, _CACHED),
         (_REDUCE, _CACHED),
         (_REDUCE, NO_CACHE),
         (_JOINED, _CACHED),
@@ -186,6 +188,26 @@ def test_refused_output_and_records_are_processed_one_by_one(monkeypatch: pytest
     for topology in (_COUNT, _WINDOWS, _REDUCE):
         assert _way(monkeypatch, topology, columns(_records(300)), in_columns=False) == "process"
         assert _way(monkeypatch, topology, RecordInput(_records(300))) == "process"
+
+
+@pytest.mark.parametrize("topology", [_SESSIONS, _SLIDING])
+def test_records_that_windows_cannot_count_in_columns_are_processed_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, topology: str
+) -> None:
+    at = 5_000
+    in_order: list[InputRecord] = [(*record[:3], at + record[3], *record[4:]) for record in _records(300)]
+    late: InputRecord = ("in", 0, 300, 1, b"k", b"v", ())
+    called = []
+    process = Task.process
+
+    def note(task: Task, records: list[InputRecord], now: int) -> list[OutputRecord]:
+        called.append(len(records))
+        return process(task, records, now)
+
+    monkeypatch.setattr(Task, "process", note)
+    for records, expected in ((in_order, []), ([*in_order, late], [301])):
+        assert _way(monkeypatch, topology, columns(records, 64)) == "process_windows"
+        assert called == expected
 
 
 SHARED = frozenset({"shared"})

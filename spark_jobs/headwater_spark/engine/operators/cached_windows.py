@@ -8,13 +8,13 @@ The input may be in columns (`KeyedColumns`). Rows are counted together as long 
 cache; the row at which it does is processed alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from headwater.model.behaviors import StreamAggregate
-from headwater_spark.engine.key_counts import LATEST_TIME, NULL_KEY, KeyedColumns, TimeWindows
+from headwater_spark.engine.key_counts import CLOSED, LATEST_TIME, NO_KEY, NULL_KEY, KeyedColumns, TimeWindows
 from headwater_spark.engine.operators.aggregation import AddToWindow, counts_longs
 from headwater_spark.engine.operators.interface import OperatorContext
 from headwater_spark.engine.records import Headers, InputRecord, Value, Windowed
@@ -113,9 +113,9 @@ class CachedCounts:
 
         return add_to_window
 
-    def count(self, columns: KeyedColumns, deserialize_key: Callable[[bytes], Value]) -> tuple[int, int]:
-        """Count all records; return the numbers of those without a key, and of closed windows."""
-        keys = _Keys(columns, deserialize_key, self._store.key_serde.serialize)
+    def count(self, columns: KeyedColumns, deserialize_key: Callable[[bytes], Value]) -> Mapping[str, int]:
+        """Count all records; return the numbers of records without a key, and of closed windows."""
+        keys = Keys(columns, deserialize_key, self._store.key_serde.serialize)
         has_key = keys.codes != NULL_KEY
         windows = open_windows(columns.times, has_key, self._observed.now, self._window)
         begin, end = 0, len(columns.times)
@@ -129,10 +129,10 @@ class CachedCounts:
             begin = first
         if end:
             self._observed.now = int(windows.observed[-1])
-        return end - int(has_key.sum()), windows.closed
+        return {NO_KEY: end - int(has_key.sum()), CLOSED: windows.closed}
 
     def _count_rows(
-        self, columns: KeyedColumns, keys: "_Keys", windows: OpenWindows, begin: int, end: int
+        self, columns: KeyedColumns, keys: "Keys", windows: OpenWindows, begin: int, end: int
     ) -> int:
         """Count rows until an update leaves the cache, or all of them; return the first row that is left."""
         touched = touch_windows(keys.codes, windows, columns.times, begin, end)
@@ -175,7 +175,7 @@ class CachedCounts:
         full = np.searchsorted(needed, self._cached.cache.bound, side="right")
         return int(touched.first_rows[order[full]])
 
-    def _count_row(self, columns: KeyedColumns, keys: "_Keys", windows: OpenWindows, row: int) -> None:
+    def _count_row(self, columns: KeyedColumns, keys: "Keys", windows: OpenWindows, row: int) -> None:
         (record,) = columns.records(np.array([row]))
         self._current.record = record
         self._stream_time.now = max(self._stream_time.now, int(windows.stream_times[row]))
@@ -223,7 +223,7 @@ class CachedCounts:
             forward(window, (count, old, True), time, headers)
 
 
-class _Keys:
+class Keys:
     """The keys of columns: `values` and `serialized` by code. Keys that are equal when read have one code."""
 
     def __init__(

@@ -146,7 +146,13 @@ def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context:
     if can_cache_values(behavior, context, TimestampedWindowBytes):
         store = context.store(behavior.store, TimestampedWindowBytes)
         if counts_longs(behavior, store.value_serde):
-            return cached_sliding_counts(behavior, window, context, general)
+            from headwater_spark.engine.operators.counted_sliding import (  # noqa: PLC0415 - numpy starts threads
+                SlidingCounts,
+            )
+
+            process = cached_sliding_counts(behavior, window, context, general)
+            context.task.window_counts[context.node.name] = SlidingCounts(behavior, window, context)
+            return process
     return general
 
 
@@ -301,8 +307,17 @@ def _sliding_window_emission(
 def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context: OperatorContext) -> Process:
     """Drop null keys. Merge the sessions that a record connects into one, oldest first, and delete them."""
     general = _sessions_of_store(behavior, window, context)
-    can_cache = can_cache_values(behavior, context, SessionBytes)
-    return cached_sessions(behavior, window, context, general) if can_cache else general
+    if not can_cache_values(behavior, context, SessionBytes):
+        return general
+    from headwater_spark.engine.operators.counted_sessions import (  # noqa: PLC0415 - numpy starts threads
+        SessionCounts,
+        counts_sessions_alone,
+    )
+
+    process = cached_sessions(behavior, window, context, general)
+    if counts_sessions_alone(behavior, window, context):
+        context.task.window_counts[context.node.name] = SessionCounts(behavior, window, context)
+    return process
 
 
 def _sessions_of_store(behavior: StreamAggregate, window: SessionWindow, context: OperatorContext) -> Process:

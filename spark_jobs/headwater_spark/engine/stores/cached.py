@@ -303,18 +303,24 @@ class Cached:
 
     def _write(self, keys: Sequence[bytes], contexts: Sequence[Context]) -> list[bytes]:
         """Write updates and forward them; return the keys that have no value any more."""
+        values = list(map(self.overlay.written.__getitem__, keys))
+        self.write_values(keys, values, contexts)
+        return (
+            [key for key, value in zip(keys, values, strict=True) if value is None] if None in values else []
+        )
+
+    def write_values(
+        self, keys: Sequence[bytes], values: Sequence[bytes | None], contexts: Sequence[Context]
+    ) -> None:
+        """Write updates and forward them; they need not be in the cache (`flush_with`)."""
         current = self._current
         before = current.record, current.context
-        values = list(map(self.overlay.written.__getitem__, keys))
         try:
             current.context = None
             self._write_values(keys, values, contexts)
         except Exception as error:  # noqa: BLE001 - expressions and users' classes raise anything
             self.fail(error)
         current.record, current.context = before
-        return (
-            [key for key, value in zip(keys, values, strict=True) if value is None] if None in values else []
-        )
 
     def _write_values(
         self, keys: Sequence[bytes], values: Sequence[bytes | None], contexts: Sequence[Context]

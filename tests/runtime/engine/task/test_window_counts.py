@@ -42,7 +42,7 @@ _BATCHES = st.lists(st.lists(_RECORD, min_size=1, max_size=12), max_size=4)
 Drawn = list[list[tuple[int, bytes | None, bytes | None, Headers]]]
 
 
-def _process_columns(task: Task, records: Sequence[InputRecord]) -> list[OutputRecord]:
+def _process_columns(task: Task, records: Sequence[InputRecord]) -> list[OutputRecord] | None:
     keyed = number_keys(columns(records, 5))
     assert (keyed is None) is any(record[6] for record in records)
     return task.process(records, 5) if keyed is None else task.process_windows(keyed, 5)

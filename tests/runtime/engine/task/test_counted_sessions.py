@@ -1,0 +1,90 @@
+"""A task that only counts sessions writes the same for columns as for single records."""
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater_spark.engine.operators import counted_sessions
+from tests.runtime.engine.task.equal_tasks import Stepped, at_times, check_windows_in_columns
+from tests.runtime.engine.task.topologies import create_task
+from tests.runtime.topology_runner import CACHED, NO_CACHE
+
+
+def _counted(window: str, then: str = "", kind: str = "string") -> str:
+    return (
+        f"- stream: {{topic: in, serdes: {{key: {kind}, value: string}}}}\n- groupByKey: null\n"
+        f"- windowedBy: {{session: {{{window}}}}}\n- count: null\n{then}"
+        "- toStream: null\n- to: {topic: out, serdes: {key: session-windowed, value: long}}\n"
+    )
+
+
+COUNTING = {
+    "with grace": _counted("gap: 2s, grace: 10s"),
+    "without grace": _counted("gap: 2s, grace: 0s"),
+    "of bytes": _counted("gap: 3s, grace: 30s", kind="bytes"),
+    "suppressed": _counted("gap: 2s, grace: 1s", "- suppress: {until: windowCloses}\n"),
+    "with old values": _counted("gap: 4s, grace: 20s", "- filter: {where: value > 1}\n"),
+}
+_KEY = st.none() | st.sampled_from([b"a", b"b", b"a", b"b", b"\xff", b"\xfe", b"a longer key"])
+_STEP = st.sampled_from([0, 0, 100, 500, 1_000, 1_999, 2_000, 2_001, 3_000, 9_000])
+_BACK = st.sampled_from([0, 0, 0, 0, 0, 400, 2_000, 12_000])
+_VALUE = st.sampled_from([b"v", b"v", None])
+_BATCHES = st.lists(
+    st.lists(st.tuples(_STEP, _BACK, _KEY, _VALUE), min_size=1, max_size=14), min_size=1, max_size=5
+)
+
+
+def _in_columns(topology: str, batches: list[list[Stepped]], cache_bytes: int) -> int:
+    return check_windows_in_columns(create_task(topology), create_task(topology), batches, cache_bytes)
+
+
+@pytest.mark.parametrize("topology", COUNTING.values(), ids=COUNTING)
+@given(
+    batches=_BATCHES,
+    cache_bytes=st.sampled_from([1, 90, 100, 200, 300, 500, 1_000, 10_000_000]),
+    rows_at_once=st.sampled_from([1, 3, 65_536]),
+)
+def test_columns_lead_to_the_same_records(
+    topology: str, batches: list[list[Stepped]], cache_bytes: int, rows_at_once: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counted_sessions, "_ROWS_AT_ONCE", rows_at_once)
+        patch.setattr(counted_sessions, "_FEWEST_ROWS", rows_at_once)
+        _in_columns(topology, batches, cache_bytes)
+
+
+_ASCENDING = [(1_000 * at, b"a" if at % 3 else b"b") for at in range(20)]
+
+
+@pytest.mark.parametrize("cache_bytes", [1, 300, 10_000_000])
+def test_batches_in_the_order_of_time_stay_in_columns(cache_bytes: int) -> None:
+    assert _in_columns(COUNTING["with grace"], at_times(*_ASCENDING, (19_500, None)), cache_bytes) == 1
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param([(20_000, b"a"), (5_000, b"a")], id="before the latest session of its key"),
+        pytest.param([(60_000, b"a"), (30_000, b"c")], id="closed"),
+        pytest.param([(0, b"c"), (60_000, b"a"), (2_000, b"c")], id="perhaps not visible any more"),
+    ],
+)
+def test_late_records_are_counted_one_by_one(late: list[tuple[int, bytes]]) -> None:
+    assert _in_columns(COUNTING["with grace"], at_times(*late), 10_000_000) == 0
+
+
+def test_records_that_only_fill_a_session_are_counted_in_columns() -> None:
+    batch = at_times((1_000, b"a"), (2_500, b"a"), (1_200, b"a"), (2_500, b"a"))
+    assert _in_columns(COUNTING["with grace"], batch, 10_000_000) == 1
+
+
+def test_only_cached_counts_alone_in_their_cache_take_columns() -> None:
+    assert create_task(COUNTING["with grace"]).window_counter is not None
+    assert create_task(COUNTING["with grace"], NO_CACHE).window_counter is None
+    reduced = COUNTING["with grace"].replace("count: null", "reduce: {add: value}").replace("long", "string")
+    assert create_task(reduced).window_counter is None
+    shared = _counted("gap: 2s, grace: 10s", "- filter: {where: value > 1, materialized: large}\n")
+    assert create_task(shared).window_counter is None
+    continued = attrs.evolve(CACHED, on_processing_error="continue")
+    assert create_task(COUNTING["with grace"], continued).window_counter is None
