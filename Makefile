@@ -72,9 +72,9 @@ check-source: $(STAMP)
 
 .PHONY: check-behavior
 check-behavior: $(STAMP)
-	@# Some of these tests wait: one worker more than processors.
+	@# Some of these tests wait: one worker more than processors. Each module runs in one worker, the longest first.
 	$(PYTEST) -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
-	    --numprocesses $$($(BIN)/python -c 'import os; print(1 + os.cpu_count())') --hypothesis-profile=quick
+	    --numprocesses $$($(BIN)/python -c 'import os; print(1 + os.cpu_count())') --dist loadfile --hypothesis-profile=quick
 
 build/uv/bin/uv:
 	$(PYTHON) -m venv --clear build/uv

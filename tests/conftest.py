@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -29,7 +30,8 @@ from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.sessions import Guard
 from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
-from tests.durations import DurationRecorder
+from tests.durations import DurationRecorder, records_durations
+from tests.excluded_modules import excluded_marks, marks_of_module
 from tests.oracle.kafka_streams import VERSION, KafkaStreams
 from tests.processor_time import ControlGroup
 from tests.quick_java import JAVA_FILES, QUICK_JAVA, QUICK_MAVEN
@@ -46,6 +48,7 @@ for folder in sys.argv[1], os.environ["{JAVA_FILES}"]:
 """
 _IN_MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - brokers sync many small files
 _GUARD = pytest.StashKey[Guard]()
+_RECORDS = "records_durations"
 _GROUP_OF_BROKERS = pytest.StashKey[ControlGroup]()
 # Each has an open socket, and a client logs its failures for as long as it lives.
 _ENDED_THREADS, _END_SECONDS = ("leadership-close", "task-owner"), 90
@@ -87,8 +90,9 @@ gc.set_threshold(20_000)
 # `--hypothesis-profile=default` draws new examples.
 settings.register_profile("test", settings.get_profile("ci"), max_examples=50)
 settings.load_profile("test")
-# `make check` tries fewer examples, `make fuzz` many new ones.
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
+# `make check` and `make mutation` try fewer examples, `make fuzz` many new ones.
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
+settings.register_profile("mutation", settings.get_profile("ci"), max_examples=20)
 settings.register_profile("long", settings.get_profile("ci"), max_examples=1_000, derandomize=False)
 
 
@@ -226,7 +230,20 @@ def golden() -> Callable[[Path, str], None]:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFirst | None:
-    return LongestFirst(config, log) if config.getoption("dist") == "loadscope" else None
+    return LongestFirst(config, log) if config.getoption("dist") in ("loadscope", "loadfile") else None
+
+
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController, untyped
+    """Tell a worker whether durations are recorded: reading the CPU time of a group takes a while."""
+    node.workerinput[_RECORDS] = records_durations(node.config)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import modules whose tests all have marks that the run excludes: a quarter of all modules."""
+    excluded = excluded_marks(config.option.markexpr)
+    if not excluded or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    return True if marks_of_module(collection_path.read_text(encoding="utf-8")) & excluded else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -238,9 +255,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_JAVA))
     os.environ.setdefault("MAVEN_OPTS", QUICK_MAVEN)
     if _is_worker():
-        config.pluginmanager.register(DurationRecorder(_join_group(config)))
+        if config.workerinput[_RECORDS]:  # type: ignore[attr-defined]  # xdist adds it
+            config.pluginmanager.register(DurationRecorder(_join_group(config)))
         return
-    config.pluginmanager.register(DurationRecorder())
+    if records_durations(config):
+        config.pluginmanager.register(DurationRecorder())
     _folder_of_run().mkdir(parents=True, exist_ok=True)
     config.stash[_GUARD] = Guard(sys.executable, "-c", _END_RUN)
     config.stash[_GUARD].watch(str(_folder_of_run()))

@@ -72,6 +72,11 @@ def estimate_duration(source: str) -> ModuleDuration:
     return ModuleDuration(seconds=0, processor_seconds=0)
 
 
+def records_durations(config: pytest.Config) -> bool:
+    """Return whether a run records durations, given the config of its first process: `make test` does."""
+    return bool(config.getoption("dist", "no") == "loadscope")
+
+
 class DurationRecorder:
     """A plugin of pytest: workers measure, the process that distributes the tests adds up and writes.
 
@@ -113,8 +118,8 @@ class DurationRecorder:
             shares=before.shares or str(properties.get(_SHARES, "")),
         )
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if session.config.getoption("dist", "no") == "loadscope" and "PYTEST_XDIST_WORKER" not in os.environ:
+    def pytest_sessionfinish(self) -> None:
+        if "PYTEST_XDIST_WORKER" not in os.environ:
             save_durations({path: _rounded(each) for path, each in self._modules.items()}, RECORDED)
 
 

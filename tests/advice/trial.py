@@ -59,6 +59,10 @@ class Trial:
     """False with `headwater:ownership: acls`."""
     refuses_record_settings: bool = False
     """Whether a policy of the brokers refuses settings of the topic of ownership records."""
+    _compiled: (
+        tuple[tuple[TopologyDocument, ...], Mapping[str, int], tuple[CompiledApplication, ...]] | None
+    ) = None
+    """Documents and partition counts that were compiled last, and the result: most steps need it again."""
 
     def declare(self, text: str) -> Document:
         """Add a document, or replace the document of the same application, and return it to be changed."""
@@ -71,7 +75,10 @@ class Trial:
             return (), ()
         loaded = _load_documents("---\n".join(map(document_yaml, self.documents.values())))
         documents = with_recorded_versions(loaded, self.records)
-        return documents, compile_documents(documents, self.cluster.snapshot.partitions)
+        partitions = self.cluster.snapshot.partitions
+        if self._compiled is None or self._compiled[:2] != (documents, partitions):
+            self._compiled = documents, partitions, compile_documents(documents, partitions)
+        return documents, self._compiled[2]
 
     @property
     def snapshot(self) -> ClusterSnapshot:
@@ -278,6 +285,7 @@ class Advice:
         trial = self.make()
         before = faults(trial)
         addressed = self.addressed(before)
+        CHECKED[self] = tuple(addressed)
         known = {key(fault) for fault in before}
         self.follow(trial)
         planned = trial.plan()
@@ -301,6 +309,10 @@ class Advice:
             assert all(_GIVES_UP.search(fault.fix) for fault in addressed)
         else:
             assert not trial.unusable()
+
+
+CHECKED: dict[Advice, tuple[Fault, ...]] = {}
+"""Advice that was followed in this process → the faults that it is for."""
 
 
 def faults(trial: Trial) -> list[Fault]:

@@ -227,7 +227,7 @@ def test_agent_gives_up_only_after_full_timeout_of_failures(history: list[tuple[
     assert sum(isinstance(event, GaveUp) for event in simulation.events) == simulation.gave_up
 
 
-@settings(max_examples=15)
+@settings(max_examples=3 * settings().max_examples // 10)
 @given(histories)
 def test_decision_is_deterministic(history: list[tuple[Any, ...]]) -> None:
     first, second = start(), start()

@@ -59,12 +59,18 @@ def _pattern(phrase: str) -> str:
 _BANNED = re.compile(
     rf"(?<![A-Za-z])({'|'.join(_pattern(each) for each in REPLACEMENTS)})(?![A-Za-z])", re.IGNORECASE
 )
+_WORDS = tuple(each for each in REPLACEMENTS if " " not in each)
+_PHRASES = re.compile("|".join(_pattern(each) for each in REPLACEMENTS if " " in each))
 
 
 def violations(file: str, text: str) -> list[str]:
     """Return one line for each banned word: where it is, and what replaces it."""
     allowed = ALLOWED.get(file, ((), ""))[0]
-    found = []
+    found: list[str] = []
+    # Few texts have one of these at all, also within words: this is five times as fast as the pattern.
+    lower = text.lower()
+    if not any(word in lower for word in _WORDS) and not _PHRASES.search(lower):
+        return found
     for number, line in enumerate(text.splitlines(), 1):
         for match in _BANNED.finditer(line):
             phrase = " ".join(re.split(r"[\s_-]+", match[1].lower()))

@@ -23,6 +23,7 @@ from tests.durations import (
     ModuleDuration,
     estimate_duration,
     load_durations,
+    records_durations,
     save_durations,
 )
 from tests.processor_time import ControlGroup, used_seconds
@@ -108,13 +109,21 @@ def test_a_run_records_what_its_modules_took(monkeypatch: pytest.MonkeyPatch, tm
                 nodeid=f"tests/test_a.py::{test}", duration=seconds, when=when, user_properties=properties
             )
             recorder.pytest_runtest_logreport(report)
-    session: Any = SimpleNamespace(config=SimpleNamespace(getoption=lambda *_: "loadscope"))
-    recorder.pytest_sessionfinish(session)
+    recorder.pytest_sessionfinish()
     assert load_durations(tmp_path / "durations.json") == {
         "tests/test_a.py": ModuleDuration(
             seconds=10.0, processor_seconds=6.0, shared_setup_seconds=4.5, tests=2, shares=SPARK_SESSION
         )
     }
+
+
+@pytest.mark.parametrize(
+    ("distribution", "is_recorded"), [("loadscope", True), ("loadfile", False), ("no", False)]
+)
+def test_only_the_run_of_all_tests_records(distribution: str, *, is_recorded: bool) -> None:
+    """`make check` runs a part of the tests of many modules."""
+    config: Any = SimpleNamespace(getoption=lambda *_: distribution)
+    assert records_durations(config) is is_recorded
 
 
 def test_a_group_counts_what_killed_processes_have_used() -> None:

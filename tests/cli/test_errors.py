@@ -114,6 +114,7 @@ def test_the_folder_of_an_output_file_is_created(headwater: Headwater, tmp_path:
     assert "payments" in (tmp_path / "reports" / "today" / "plan.txt").read_text()
 
 
+@pytest.mark.slow
 def test_closed_output_pipe_is_not_an_error() -> None:
     features = EXAMPLES / "features"
     command = f"{sys.executable} -m headwater.cli compile {features} 2>/dev/null | head -c 1 > /dev/null"
@@ -250,15 +251,20 @@ def test_exit_code_of_a_result_whose_reader_is_gone() -> None:
     ("command", "code"),
     [
         ("headwater validate nowhere.yaml", ExitCode.PROBLEMS),
-        ("headwater compile nowhere.yaml --format json", ExitCode.PROBLEMS),
-        ("headwater compile --no-such-option", ExitCode.USAGE),
         ("headwater explain NoSuchCode", ExitCode.USAGE),
-        ("headwater agent status 127.0.0.1:1", ExitCode.PROBLEMS),
-        ("headwater agent autoscaling off 127.0.0.1:1 127.0.0.1:2", ExitCode.PROBLEMS),
-        ("headwater status 127.0.0.1:1", ExitCode.PROBLEMS),
-        ("headwater threads list 127.0.0.1:1", ExitCode.PROBLEMS),
-        (f"headwater compile {_DOCUMENT} --partitions payment=4", ExitCode.PROBLEMS),
-        (f"{_AGENT} --no-such-option", ExitCode.USAGE),
+        *(
+            pytest.param(command, code, marks=pytest.mark.slow)  # each starts a process
+            for command, code in (
+                ("headwater compile nowhere.yaml --format json", ExitCode.PROBLEMS),
+                ("headwater compile --no-such-option", ExitCode.USAGE),
+                ("headwater agent status 127.0.0.1:1", ExitCode.PROBLEMS),
+                ("headwater agent autoscaling off 127.0.0.1:1 127.0.0.1:2", ExitCode.PROBLEMS),
+                ("headwater status 127.0.0.1:1", ExitCode.PROBLEMS),
+                ("headwater threads list 127.0.0.1:1", ExitCode.PROBLEMS),
+                (f"headwater compile {_DOCUMENT} --partitions payment=4", ExitCode.PROBLEMS),
+                (f"{_AGENT} --no-such-option", ExitCode.USAGE),
+            )
+        ),
     ],
 )
 def test_exit_code_of_an_error_whose_reader_is_gone(command: str, code: ExitCode) -> None:
@@ -273,6 +279,7 @@ def test_problems_without_a_reader_do_not_close_the_result(tmp_path: Path) -> No
     assert json.loads(report.read_text())["applications"]
 
 
+@pytest.mark.slow
 def test_a_note_without_a_reader_does_not_prevent_the_result(tmp_path: Path) -> None:
     text = tmp_path / "app.log"
     text.write_text(_LOG, encoding="utf-8")
@@ -290,7 +297,9 @@ def test_progress_without_a_reader_does_not_end_the_process() -> None:
     assert _shell(f'{sys.executable} -c "{program}" 2>&1 | true').returncode == ExitCode.REFUSED
 
 
-@pytest.mark.parametrize(("err", "redirection"), [(False, "2>"), (True, "2>&1 >")])
+@pytest.mark.parametrize(
+    ("err", "redirection"), [(False, "2>"), pytest.param(True, "2>&1 >", marks=pytest.mark.slow)]
+)
 def test_a_command_whose_lines_have_no_reader_continues(
     *, tmp_path: Path, err: bool, redirection: str
 ) -> None:
@@ -303,6 +312,7 @@ def test_a_command_whose_lines_have_no_reader_continues(
     assert (done.returncode, other.read_text()) == (ExitCode.REFUSED, "done\n")
 
 
+@pytest.mark.slow
 def test_a_console_without_a_reader_does_not_end_the_process() -> None:
     program = (
         "from headwater.report.problems import output_console as o; o().print('plan'); raise SystemExit(3)"
@@ -310,7 +320,14 @@ def test_a_console_without_a_reader_does_not_end_the_process() -> None:
     assert _shell(f'{sys.executable} -c "{program}" | true').returncode == ExitCode.REFUSED
 
 
-@pytest.mark.parametrize("arguments", ["--version", f"validate {_DOCUMENT}", f"acls {_DOCUMENT}"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--version",
+        pytest.param(f"validate {_DOCUMENT}", marks=pytest.mark.slow),
+        pytest.param(f"acls {_DOCUMENT}", marks=pytest.mark.slow),
+    ],
+)
 def test_full_disk_is_not_an_error_of_headwater(arguments: str) -> None:
     done = _shell(f"headwater {arguments} > /dev/full")
     assert done.returncode == ExitCode.PROBLEMS
@@ -322,16 +339,17 @@ def test_full_disk_is_not_an_error_of_headwater(arguments: str) -> None:
     ("command", "code", "message"),
     [
         (f"headwater validate {_DOCUMENT} >&-", ExitCode.DONE, ""),
-        (f"headwater acls {_DOCUMENT} >&-", ExitCode.DONE, ""),
+        pytest.param(f"headwater acls {_DOCUMENT} >&-", ExitCode.DONE, "", marks=pytest.mark.slow),
         (
             "headwater plan-comment <&-",
             ExitCode.PROBLEMS,
             "is not the output of `headwater plan --format json`",
         ),
-        (
+        pytest.param(
             "headwater import --describe - --application-id a <&-",
             ExitCode.PROBLEMS,
             "at        standard input",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -111,7 +111,15 @@ def test_validate_imports_no_client_and_no_planner(document: str) -> None:
     assert not loaded & {"confluent_kafka", "asyncio", "rich", "headwater.planner"}
 
 
-@pytest.mark.parametrize("command", [["compile"], ["compile", "--format", "json"], ["describe"], ["acls"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["compile"],
+        pytest.param(["compile", "--format", "json"], marks=pytest.mark.slow),
+        pytest.param(["describe"], marks=pytest.mark.slow),
+        pytest.param(["acls"], marks=pytest.mark.slow),
+    ],
+)
 def test_commands_without_a_cluster_import_no_client(command: list[str], document: str) -> None:
     loaded = _imported_modules(
         *command, document, *(["--partitions", "orders=1"] * (command[0] == "compile"))

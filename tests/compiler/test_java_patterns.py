@@ -85,7 +85,11 @@ def test_the_cost_of_a_pattern_is_limited(pattern: str) -> None:
     assert time.process_time() - started < 5  # most take less than half a second
 
 
-@pytest.mark.parametrize("pattern", COSTLY, ids=lambda pattern: pattern[:30])
+@pytest.mark.parametrize(
+    "pattern",
+    [COSTLY[0], *(pytest.param(pattern, marks=pytest.mark.slow) for pattern in COSTLY[1:])],
+    ids=lambda pattern: pattern[:30],
+)
 def test_a_costly_pattern_is_one_problem_of_its_document(pattern: str) -> None:
     text = f"topology: [{{stream: {{pattern: {json.dumps(pattern)}}}}}, {{to: out}}]"
     application = compiled(text, {LONG_NAME: 2, "other": 1})

@@ -96,7 +96,7 @@ def test_kips_say_which_tests_only_make_fuzz_runs() -> None:
 
 def _is_soak(file: str, test: str) -> bool:
     """Return whether all cases of a test have the mark `soak`."""
-    module = ast.parse((_ROOT / "tests" / f"{file}.py").read_text())
+    module = _parsed(file)
     marks = [
         each
         for node in module.body
@@ -106,3 +106,8 @@ def _is_soak(file: str, test: str) -> bool:
     found = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and node.name == test]
     marks += [mark for node in found for mark in node.decorator_list]
     return any(ast.unparse(mark) == "pytest.mark.soak" for mark in marks)
+
+
+@cache
+def _parsed(file: str) -> ast.Module:
+    return ast.parse((_ROOT / "tests" / f"{file}.py").read_text())

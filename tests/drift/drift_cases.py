@@ -1,5 +1,6 @@
 """Drift of example documents for reports, and of simulated clusters in the short forms that tests compare."""
 
+from functools import cache
 from pathlib import Path
 
 import attrs
@@ -43,12 +44,14 @@ def _with_file_names(compiled: CompiledApplication) -> CompiledApplication:
     )
 
 
+@cache
 def clean() -> Drift:
     compiled = examples(SOURCES)
     cluster = SimulatedCluster.set_up(*compiled)
     return find_drift(compiled, cluster.snapshot, cluster.records)
 
 
+@cache
 def changed() -> Drift:
     """Each kind of drift: lost, re-created, too few and too many partitions, other configs, orphaned.
 
@@ -69,6 +72,7 @@ def changed() -> Drift:
     return find_drift(compiled, cluster.snapshot, cluster.records)
 
 
+@cache
 def incomplete() -> Drift:
     """A setup record without a document: the plan has an error that is not drift."""
     compiled = examples(SOURCES)
@@ -77,6 +81,7 @@ def incomplete() -> Drift:
     return find_drift(compiled[:2], cluster.snapshot, cluster.records)
 
 
+@cache
 def hostile() -> Drift:
     """Names that no cluster allows. Each format must escape them."""
     topics = [repartition(f"{HOSTILE}-by-repartition", 4), changelog(f"{HOSTILE}-counts-changelog", 4)]

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from importlib.metadata import packages_distributions
 
+import pytest
+
 from tests.locks import closure
 
 _PROGRAM = """
@@ -24,6 +26,7 @@ print(len(names))
 """
 
 
+@pytest.mark.slow  # it imports all modules, in a process of its own
 def test_plans_reports_and_the_agent_need_no_package_of_spark() -> None:
     extra = closure({"headwater"}, "spark") - closure({"headwater"})
     assert {"pyspark", "lmdb", "fastavro", "sqlglot", "sortedcontainers"} <= extra

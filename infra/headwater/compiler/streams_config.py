@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import lru_cache
 
 import attrs
 
@@ -129,39 +130,7 @@ class StreamsConfig:
     @classmethod
     def of(cls, application: Application) -> "StreamsConfig":
         """Return the config of `application`; never raises, see `config_problems` for invalid values."""
-        values = _Values(application.config, application.kafka_streams)
-        return cls(
-            version=application.kafka_streams,
-            optimizations=read_optimizations(values.text("topology.optimization") or "none") or frozenset(),
-            replication_factor=values.replication_factor(),
-            topic_overrides={
-                key.removeprefix("topic."): value
-                for key, value in application.config.items()
-                if key.startswith("topic.") and key != "topic."
-            },
-            additional_retention_ms=values.whole("windowstore.changelog.additional.retention.ms", DAY_MS),
-            explicit_naming=values.flag("ensure.explicit.internal.resource.naming"),
-            setup_mode=SetupMode(values.text("internal.topics.setup") or SetupMode.AUTOMATIC),
-            autoscaling=values.flag("partition.autoscaling.enabled"),
-            autoscaling_timeout_ms=values.whole("partition.autoscaling.timeout.ms", 15 * MINUTE_MS),
-            static_partitioner=values.text("static.partitioner.class"),
-            library_function=values.library_function(),
-            without_partitioner=values.without_partitioner(),
-            linear_initial=values.linear_initial(),
-            metadata_max_age_ms=values.whole("metadata.max.age.ms", 5 * MINUTE_MS),
-            max_poll_interval_ms=values.whole_of_client(
-                "max.poll.interval.ms", ("main.consumer.", "consumer."), 5 * MINUTE_MS
-            ),
-            largest_request=values.whole_of_client("max.request.size", ("producer.",), LARGEST_REQUEST),
-            max_task_idle_ms=values.whole("max.task.idle.ms", 0),
-            stream_threads=values.whole("num.stream.threads", 1),
-            uncaught_exception_handler=values.text("uncaught.exception.handler"),
-            guarantee=Guarantee(values.text("processing.guarantee") or Guarantee.AT_LEAST_ONCE),
-            topic_prefix=values.text("__internal.override.topic.prefix__"),
-            process_changes_key=PROCESS_FIX.is_in(application.kafka_streams)
-            and values.flag("__enable.process.processValue.fix__"),
-            upgrade_from=values.text("upgrade.from"),
-        )
+        return _read_configs(application.kafka_streams, tuple(application.config.items()))
 
 
 def has_library(config: Mapping[str, str]) -> bool:
@@ -172,6 +141,44 @@ def has_library(config: Mapping[str, str]) -> bool:
 def streams_config_problems(application: Application) -> tuple[Problem, ...]:
     """Return a problem for each config that is refused, and for a protocol that is not the declared one."""
     return (*config_problems(application), *_other_protocol(application))
+
+
+@lru_cache(maxsize=1024)
+def _read_configs(version: KafkaStreamsVersion, configs: tuple[tuple[str, str], ...]) -> StreamsConfig:
+    """Return the config; kept, because plans and the checks of agents need it again for each question."""
+    config = dict(configs)
+    values = _Values(config, version)
+    return StreamsConfig(
+        version=version,
+        optimizations=read_optimizations(values.text("topology.optimization") or "none") or frozenset(),
+        replication_factor=values.replication_factor(),
+        topic_overrides={
+            key.removeprefix("topic."): value
+            for key, value in config.items()
+            if key.startswith("topic.") and key != "topic."
+        },
+        additional_retention_ms=values.whole("windowstore.changelog.additional.retention.ms", DAY_MS),
+        explicit_naming=values.flag("ensure.explicit.internal.resource.naming"),
+        setup_mode=SetupMode(values.text("internal.topics.setup") or SetupMode.AUTOMATIC),
+        autoscaling=values.flag("partition.autoscaling.enabled"),
+        autoscaling_timeout_ms=values.whole("partition.autoscaling.timeout.ms", 15 * MINUTE_MS),
+        static_partitioner=values.text("static.partitioner.class"),
+        library_function=values.library_function(),
+        without_partitioner=values.without_partitioner(),
+        linear_initial=values.linear_initial(),
+        metadata_max_age_ms=values.whole("metadata.max.age.ms", 5 * MINUTE_MS),
+        max_poll_interval_ms=values.whole_of_client(
+            "max.poll.interval.ms", ("main.consumer.", "consumer."), 5 * MINUTE_MS
+        ),
+        largest_request=values.whole_of_client("max.request.size", ("producer.",), LARGEST_REQUEST),
+        max_task_idle_ms=values.whole("max.task.idle.ms", 0),
+        stream_threads=values.whole("num.stream.threads", 1),
+        uncaught_exception_handler=values.text("uncaught.exception.handler"),
+        guarantee=Guarantee(values.text("processing.guarantee") or Guarantee.AT_LEAST_ONCE),
+        topic_prefix=values.text("__internal.override.topic.prefix__"),
+        process_changes_key=PROCESS_FIX.is_in(version) and values.flag("__enable.process.processValue.fix__"),
+        upgrade_from=values.text("upgrade.from"),
+    )
 
 
 class _Values:

@@ -26,11 +26,14 @@ from tests.oracle.situations import random_situation
 _STORES = ("store", "own_store", "other_store", "shared", "buffer")
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6 * settings().max_examples // 5, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_node_has_a_behavior(data: st.DataObject) -> None:
     situation = random_situation(Choices(lambda options: data.draw(st.integers(0, options - 1))))
-    document = parse_document(situation.document).documents[0]
+    documents = parse_document(situation.document).documents
+    if not documents:
+        return  # some random documents violate the schema
+    (document,) = documents
     nodes = build_nodes(document)
     if errors(nodes.problems):
         return

@@ -169,3 +169,17 @@ def test_the_protocol_of_the_config_must_be_the_declared_one() -> None:
     assert problems_without_lints("Streams") == []
     assert problems_without_lints("classic") == ["classic"]
     assert problems_without_lints("consumer") == ["`consumer`", "classic"]
+
+
+def test_a_config_is_read_once_for_each_version_and_set_of_values() -> None:
+    values = {"processing.guarantee": "exactly_once_beta", "topic.b": "1", "topic.a": "2"}
+    first, same = (StreamsConfig.of(Application(name, AT, config=dict(values))) for name in ("one", "two"))
+    assert first is same
+    assert list(first.topic_overrides) == ["b", "a"]
+    others = (
+        Application("app", AT, config=values, kafka_streams=KafkaStreamsVersion(3, 9, 2)),
+        Application("app", AT, config={**values, "topic.a": "3"}),
+        Application("app", AT, config=dict(reversed(values.items()))),
+    )
+    assert [StreamsConfig.of(each) == first for each in others] == [False, False, True]
+    assert list(StreamsConfig.of(others[2]).topic_overrides) == ["a", "b"]

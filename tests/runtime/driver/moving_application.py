@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 import attrs
 
@@ -165,7 +166,7 @@ class Application:
     It has as many partitions as processors at first.
     """
 
-    document: TopologyDocument
+    topology: str
     processors: int
     partitions: int = attrs.field(default=attrs.Factory(lambda self: self.processors, takes_self=True))
     initial: int = attrs.field(default=attrs.Factory(lambda self: self.processors, takes_self=True))
@@ -185,12 +186,7 @@ class Application:
         return Processors.of(self.processors, self.initial)
 
     def _compile(self) -> None:
-        nodes = build_nodes(self.document)
-        counts = dict.fromkeys(("orders", "customers", "out"), self.partitions)
-        compiled = compile_document(self.document, counts)
-        self.programs = tuple(
-            program.with_counts(counts) for program in build_programs(self.document, nodes, compiled)
-        )
+        self.programs = _programs(self.topology, self.partitions)
 
     def process(self, records: Iterable[Sent]) -> None:
         for topic, key, value, time in records:
@@ -273,7 +269,18 @@ class Application:
         self._tasks[program.name, number] = Task(program, number, state)
 
 
-def application(topology: str, processors: int) -> Application:
+@cache
+def _programs(topology: str, partitions: int) -> tuple[SubtopologyProgram, ...]:
+    """Return the programs of a topology; tests compile each of them several times."""
+    document = _document(topology)
+    counts = dict.fromkeys(("orders", "customers", "out"), partitions)
+    compiled = compile_document(document, counts)
+    programs = build_programs(document, build_nodes(document), compiled)
+    return tuple(program.with_counts(counts) for program in programs)
+
+
+@cache
+def _document(topology: str) -> TopologyDocument:
     lines = "\n".join(f"  {line}" for line in topology.splitlines())
     config = (
         "{statestore.cache.max.bytes: 0, processing.guarantee: exactly_once_v2,"
@@ -284,7 +291,7 @@ def application(topology: str, processors: int) -> Application:
     assert not loaded.problems, loaded.problems
     nodes = build_nodes(loaded.documents[0])
     assert any(isinstance(node, SourceNode) for node in nodes.nodes)
-    return Application(loaded.documents[0], processors)
+    return loaded.documents[0]
 
 
 def results_of(app: Application) -> Mapping[str, Sequence[str | None]]:

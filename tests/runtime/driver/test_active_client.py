@@ -199,7 +199,7 @@ _STOPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 60), st.booleans()
 """Stops of the clients: (client, seconds, between a read and its write)."""
 
 
-@settings(max_examples=200)
+@settings(max_examples=4 * settings().max_examples)
 @given(_STOPS, st.sampled_from(list(permutations(range(3)))))
 def test_workers_never_trust_two_clients(stops: list[tuple[int, int, bool]], order: tuple[int, ...]) -> None:
     """Clients are stopped and continue, also between a read and the write that follows it."""

@@ -126,9 +126,17 @@ def test_lost_tasks_and_killed_drivers_lose_nothing(
     assert app.live() == expected
 
 
-@pytest.mark.parametrize("fate", [fate for fate in Fate if fate is not Fate.DONE])
+_METHODS = ("copying entries", "deleting copied", "deleting an", "checking", "reading")
+
+
 @pytest.mark.parametrize(
-    "method", ["copying entries", "deleting copied", "deleting an", "checking", "reading"]
+    ("method", "fate"),
+    [
+        # Quick tests have each fate of a copy, and each method.
+        pytest.param(method, fate, marks=() if number in (0, at) else pytest.mark.slow)
+        for at, fate in enumerate(each for each in Fate if each is not Fate.DONE)
+        for number, method in enumerate(_METHODS)
+    ],
 )
 def test_a_share_is_executed_again(fate: Fate, method: str) -> None:
     app = _application()

@@ -263,7 +263,7 @@ def test_three_valued_logic(values: dict[str, bool | None]) -> None:
         assert evaluate(one, **values) is evaluate(other, **values)
 
 
-@settings(max_examples=200)
+@settings(max_examples=4 * settings().max_examples)
 @given(st.text(max_size=60))
 def test_any_text_compiles_or_is_rejected(text: str) -> None:
     with suppress(ExpressionError):

@@ -180,7 +180,9 @@ def test_new_tasks_continue_where_others_stopped(seed: int) -> None:
     assert ours(document, data, reopens=True) == ours(document, data)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(each, marks=pytest.mark.slow) for each in range(8, 25))]
+)
 def test_batches_and_caches_lead_to_the_same_tables(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - the same topologies in each run
     generator = TableGenerator(chance)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from headwater.model.nodes import SourceNode
 from headwater_spark.engine.records import OutputRecord
@@ -17,6 +18,7 @@ from headwater_spark.engine.task import PoisonRecordError
 from tests.runtime.engine.fuzzing.test_rounds import VERSIONS, Situation, rounds_of
 
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "700"))
+_QUICK = 6 * settings().max_examples // 5
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
 Outputs = Mapping[str, Sequence[OutputRecord]]
 
@@ -78,7 +80,7 @@ def _check(seed: int) -> None:
 
 
 def test_restored_state_leads_to_the_same_records() -> None:
-    for seed in range(60):
+    for seed in range(_QUICK):
         _check(seed)
 
 

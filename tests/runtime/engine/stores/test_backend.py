@@ -168,7 +168,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize("kind", ["memory", "lmdb"])
-@settings(max_examples=60)
+@settings(max_examples=6 * settings().max_examples // 5)
 @given(steps=STEPS)
 def test_state_behaves_like_a_sorted_dictionary(
     kind: str, steps: list[tuple[str, bytes, bytes | None]], tmp_path_factory: pytest.TempPathFactory

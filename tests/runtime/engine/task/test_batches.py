@@ -23,7 +23,7 @@ INPUTS = st.lists(
     ),
     max_size=25,
 )
-QUICK = settings(max_examples=settings().max_examples // 4)
+QUICK = settings(max_examples=max(4, settings().max_examples // 4))
 EACH = pytest.mark.parametrize("topology", TOPOLOGIES.values(), ids=TOPOLOGIES)
 
 
@@ -122,7 +122,7 @@ STEPS = ("processed", "prepared", "sent", "applied")
 
 @pytest.mark.parametrize("step", STEPS)
 @EACH
-@settings(max_examples=5)
+@settings(max_examples=max(3, settings().max_examples // 10))
 @given(inputs=INPUTS, crash_at=st.integers(0, 8))
 def test_a_crash_between_any_two_steps_loses_and_duplicates_no_record(
     topology: str, step: str, inputs: list[Input], crash_at: int

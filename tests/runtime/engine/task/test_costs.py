@@ -153,14 +153,14 @@ def lines_of(run: Callable[[], None]) -> int:
     return lines
 
 
-@pytest.mark.parametrize("cache", [0, 600, _DEFAULT])
+@pytest.mark.parametrize("cache", [0, pytest.param(600, marks=pytest.mark.slow), _DEFAULT])
 @pytest.mark.parametrize("name", _TOPOLOGIES)
 def test_cost_does_not_depend_on_distances_of_timestamps(name: str, cache: int) -> None:
     costs = {what: cost_of(_TOPOLOGIES[name], cache, times, 40, 2) for what, times in _TIMES.items()}
     assert max(costs.values()) <= _MOST * costs["1970"], costs
 
 
-@pytest.mark.parametrize("cache", [0, _DEFAULT])
+@pytest.mark.parametrize("cache", [pytest.param(0, marks=pytest.mark.slow), _DEFAULT])
 @pytest.mark.parametrize("name", _TOPOLOGIES)
 def test_cost_grows_with_the_number_of_records(name: str, cache: int) -> None:
     for what in ("now", "far apart", "backward"):
