@@ -82,6 +82,17 @@ def literal(value: object) -> str:
             return str(value)
 
 
+def repeated(values: Sequence[object]) -> str:
+    """Return the first value that a list contains more than once."""
+    seen: set[str] = set()
+    for value in values:
+        text = json.dumps(value, sort_keys=True, default=str)
+        if text in seen:
+            return f"{found(value)} more than once"
+        seen.add(text)
+    return found(values)
+
+
 def found(value: object) -> str:
     """Return a short description of a value."""
     match value:

@@ -20,6 +20,7 @@ from headwater.spec.phrases import (
     literal,
     nearest,
     one_of,
+    repeated,
     subject,
     such_as,
     types,
@@ -348,7 +349,7 @@ def _beyond_limit(violation: Violation) -> Iterator[_Mistake]:
         path=violation.path,
         summary=f"{capital(subject(violation.path))} must be {limit}.",
         expected=limit,
-        found=found(violation.value),
+        found=repeated(violation.value) if violation.keyword == "uniqueItems" else found(violation.value),
         fix=f"Write {such_as(limit, violation.schema)}.",
     )
 

@@ -5,13 +5,17 @@ import time
 import attrs
 import pytest
 
+from headwater.compiler import compile_document
 from headwater.describe import read_description, write_description
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode
 from headwater.model.problems import Severity
 from headwater.model.topology import (
+    Application,
     DescribedTopology,
+    Protocol,
     StoreDetail,
+    TopologyDocument,
 )
 from tests.compiler.applications import compiled, counts
 from tests.compiler.imported_texts import (
@@ -181,3 +185,23 @@ def test_a_cogroup_has_the_sources_above_a_repartition_that_was_merged(reduce: s
     """
     application = compile_described(imported(text), {"a": 3})
     assert application.copartition_groups == compiled(text, {"a": 3}).copartition_groups == (("a",),)
+
+
+def test_a_named_join_of_a_table_with_its_own_stream_is_a_group_of_one_topic() -> None:
+    text = """
+    application: {id: app, protocol: streams}
+    topology:
+      - stream: {topic: a}
+      - repartition: {partitions: 1}
+      - table: {topic: b}
+      - groupBy: {}
+      - reduce: {as: table}
+      - toStream: {}
+      - join: {with: table, name: named}
+    """
+    topics = {"a": 2, "b": 2}
+    described = imported(text, repartition_partitions={"KSTREAM-REPARTITION-0000000001-repartition": 1})
+    application = Application("app", AT, protocol=Protocol.STREAMS)
+    found = compile_document(TopologyDocument(application, described=described), topics)
+    assert counts(found) == counts(compiled(text, topics))
+    assert counts(found)["KTABLE-AGGREGATE-STATE-STORE-0000000009-repartition"] == 1

@@ -3,12 +3,14 @@
 import pytest
 
 from headwater.compiler.dsl import build_dsl
+from headwater.compiler.dsl.document import divide_calls
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model import operators as op
 from headwater.model import processor_api
 from headwater.model.nodes import NodeTopology
 from headwater.model.operators import JoinType, Operator, Step, SuppressUntil, TransformKind
 from headwater.model.problems import Location
+from headwater.model.stores import StoreBuilder, StoreKind, StoreSupplier
 from headwater.model.topology import Application, TopologyDocument
 from headwater.model.windows import TumblingWindow
 
@@ -126,3 +128,35 @@ def test_merge_takes_streams(other: str) -> None:
     assert [problem.summary for problem in built(*steps).problems] == (
         [] if other == "stream" else ["`merge` needs another stream, and `grouped` is not a stream."]
     )
+
+
+SOURCE = processor_api.AddSource("source", op.Topics(("a",)))
+STORE = processor_api.AddStateStore(StoreBuilder(StoreSupplier("seen", StoreKind.KEY_VALUE)))
+
+
+@pytest.mark.parametrize(
+    ("calls", "on_topology"),
+    [
+        ((STORE, SOURCE), (SOURCE,)),
+        ((SOURCE, STORE), (SOURCE, STORE)),
+        ((STORE, SOURCE, STORE, STORE), (SOURCE, STORE, STORE)),
+        ((SOURCE, STORE, STREAM), (SOURCE,)),
+        ((SOURCE, STREAM, STORE), (SOURCE, STORE)),
+        ((STREAM, STORE, FILTER), ()),
+    ],
+)
+def test_a_store_is_added_to_the_topology_after_all_calls_of_the_dsl(
+    calls: tuple[Operator, ...], on_topology: tuple[Operator, ...]
+) -> None:
+    of_dsl, found = divide_calls([step(call) for call in calls])
+    assert tuple(each.operator for each in found) == on_topology
+    assert len(of_dsl) + len(found) == len(calls)
+
+
+def test_a_store_cannot_be_connected_before_it_is_added() -> None:
+    processor = processor_api.AddProcessor("score", ("source",))
+    connect = processor_api.ConnectStores("score", ("seen",))
+    assert not built(step(SOURCE), step(processor), step(STORE), step(connect)).problems
+    (problem,) = built(step(SOURCE), step(processor), step(connect), step(STORE)).problems
+    assert problem.node == "score"
+    assert "seen" in problem.summary

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import attrs
 
+from headwater.compiler.described.call_order import CallOrder
 from headwater.compiler.described.names import (
     CUSTOM_NODE,
     GENERATED_REPARTITION,
@@ -28,6 +29,8 @@ from headwater.model.nodes import ProcessorNode, SourceNode
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import CreatedBy
 
+_Found = tuple[ProcessorNode, int, frozenset[str]]
+"""A node of the call that created a group, its position in the text, and the group."""
 _NOT_KNOWN: Mapping[str, CreatedBy] = MappingProxyType({})
 
 
@@ -38,7 +41,7 @@ def implied_groups(
     windowed: frozenset[str] = frozenset(),
     created_by: Mapping[str, CreatedBy] = _NOT_KNOWN,
 ) -> tuple[frozenset[str], ...]:
-    """Return groups of source nodes, in the order of the generated indices of their operators if any.
+    """Return groups of source nodes, in the order of their calls (`CallOrder`).
 
     `suppressing` are the suppressions, `windowed` the window and session stores, `created_by` the calls that
     created repartition topics, where that is known.
@@ -47,7 +50,9 @@ def implied_groups(
         *_join_groups(structure, suppressing, windowed),
         *_cogroup_groups(structure, internal, suppressing, created_by),
     ]
-    return tuple(group for _, group in sorted(found, key=lambda each: each[0]))
+    order = CallOrder.of(structure, [node for node, _, _ in found])
+    found.sort(key=lambda each: order.of_node(each[0], each[1]))
+    return tuple(group for _, _, group in found)
 
 
 def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset()) -> Iterator[Problem]:
@@ -75,7 +80,7 @@ def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset(
 
 def _join_groups(
     structure: Structure, suppressing: frozenset[str], windowed: frozenset[str]
-) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
+) -> Iterator[_Found]:
     stores = {
         name: _Store.of(name, users, structure, suppressing, windowed)
         for name, users in structure.users.items()
@@ -99,26 +104,22 @@ def _join_groups(
             continue
         used = _stores_of_sides(node, [stores[store] for store in node.stores], structure)
         sides = [upstream[owner] for store in used for owner in store.owners(node.name)]
-        differ = any(side != upstream[node.name] for side in sides)
-        is_join = structure.is_join(node.name) or any(store.is_of_join for store in used)
-        if differ or (sides and is_join):
-            yield (_order_of(node, position, structure), upstream[node.name].union(*sides))
+        if sides:
+            yield node, position, upstream[node.name].union(*sides)
 
 
 @attrs.frozen
 class _Store:
     """A store and what the names of its users show.
 
-    `fillers` are the processors that write their results to it. `is_of_join`: it is a store of a
-    stream-stream join. `is_read_by_joins`: it is that or a table's store, so another processor with other
-    sources is a join.
+    `fillers` are the processors that write their results to it. `is_read_by_joins`: it is a store of a
+    stream-stream join or of a table, so another processor that reads it is a join.
     """
 
     name: str
     users: tuple[str, ...]
     fillers: tuple[str, ...]
     suppressing: tuple[str, ...]
-    is_of_join: bool
     is_read_by_joins: bool
 
     @classmethod
@@ -130,13 +131,11 @@ class _Store:
         suppressing: frozenset[str],
         windowed: frozenset[str],
     ) -> "_Store":
-        is_written_by_join = any(user.name in structure.windowed for user in users)
         return cls(
             name=name,
             users=tuple(user.name for user in users),
             fillers=tuple(user.name for user in users if _fills_store(user, structure)),
             suppressing=tuple(user.name for user in users if user.name in suppressing),
-            is_of_join=is_written_by_join,
             is_read_by_joins=_is_table_or_join(name, users, structure, windowed),
         )
 
@@ -218,7 +217,7 @@ def _cogroup_groups(
     internal: frozenset[str],
     suppressing: frozenset[str],
     created_by: Mapping[str, CreatedBy],
-) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
+) -> Iterator[_Found]:
     """Return the groups of cogroups: the sources of their inputs upstream of their own repartitions.
 
     A repartition topic with a generated name, or with the name of a store below it, is one of a grouping,
@@ -259,7 +258,7 @@ def _cogroup_groups(
                 (of_users if is_unclear else group).update(before if own else {source})
         found = group if has_own else group | of_users
         if group or len(found) > 1:
-            yield _order_of(nodes[0], position, structure), frozenset(found)
+            yield nodes[0], position, frozenset(found)
 
 
 def _nodes_without_sources(structure: Structure, suppressing: frozenset[str]) -> frozenset[str]:
@@ -336,11 +335,3 @@ def _is_of_user(store: str, user: ProcessorNode, windowed: frozenset[str]) -> bo
 def _topics_of(structure: Structure, source: str) -> tuple[str, ...]:
     node = structure.nodes[source]
     return getattr(node, "topics", ())
-
-
-def _order_of(node: ProcessorNode, position: int, structure: Structure) -> tuple[int, int]:
-    """Return the order of the call; a join's stores contain its index even if its nodes have users' names."""
-    own_stores = (store for store in node.stores if structure.is_join_store(store))
-    indices = (index_in(name) for name in (node.name, *own_stores))
-    index = next((index for index in indices if index is not None), position)
-    return (index, position)

@@ -1,6 +1,6 @@
 """The graph of a described topology: readers, writers, and the nodes upstream."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import attrs
@@ -164,25 +164,14 @@ class Structure:
             ]
             for name in self.nodes
         }
-        waiting = {name: len(above) for name, above in parents.items()}
-        below: dict[str, list[str]] = {}
-        for name, above in parents.items():
-            for parent in above:
-                below.setdefault(parent, []).append(name)
         found: dict[str, frozenset[str]] = {}
-        ready = [name for name, count in waiting.items() if not count]
-        while ready:
-            name = ready.pop()
+        for name in parents_first(parents):
             if name in stops:
                 found[name] = frozenset()
             elif isinstance(self.nodes[name], SourceNode):
                 found[name] = frozenset([name])
             else:
                 found[name] = unite_sets(found[parent] for parent in parents[name])
-            for child in below.get(name, ()):
-                waiting[child] -= 1
-                if not waiting[child]:
-                    ready.append(child)
         return Origins(found)
 
 
@@ -195,6 +184,23 @@ class Origins:
     def of(self, names: Iterable[str]) -> frozenset[str]:
         """Return the sources upstream of all these nodes."""
         return unite_sets(self.of_node.get(name, frozenset()) for name in names)
+
+
+def parents_first(parents: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield each node after all its parents; nodes in a cycle, and below one, are omitted."""
+    waiting = {name: len(above) for name, above in parents.items()}
+    below: dict[str, list[str]] = {}
+    for name, above in parents.items():
+        for parent in above:
+            below.setdefault(parent, []).append(name)
+    ready = [name for name, count in waiting.items() if not count]
+    while ready:
+        name = ready.pop()
+        yield name
+        for child in below.get(name, ()):
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)
 
 
 def unite_sets(sets: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -10,7 +10,7 @@ No function recurses over the topology and each pass takes linear time: 5,000 ca
 """
 
 from headwater.compiler.dsl.builder import Builder
-from headwater.compiler.dsl.document import Document, add_to_topology, is_processor_api
+from headwater.compiler.dsl.document import Document, add_to_topology, divide_calls
 from headwater.compiler.dsl.lints import LINTS, generated_names
 from headwater.compiler.dsl.optimize import optimize_graph
 from headwater.compiler.dsl.write import write_topology
@@ -26,12 +26,12 @@ def build_dsl(document: TopologyDocument, config: StreamsConfig) -> NodeTopology
     Source: `StreamsBuilder`, `InternalStreamsBuilder#buildAndOptimizeTopology`, `InternalTopologyBuilder`.
     """
     builder = Builder(config)
-    Document(builder).run([step for step in document.steps if not is_processor_api(step.operator)])
+    calls, on_topology = divide_calls(document.steps)
+    Document(builder).run(calls)
     optimize_graph(builder)
     topology = write_topology(builder)
-    for step in document.steps:
-        if is_processor_api(step.operator):
-            add_to_topology(topology, step)
+    for step in on_topology:
+        add_to_topology(topology, step)
     lints = (problem for rule in LINTS for problem in rule(builder, topology))
     missing = missing_options(document.steps, config.version)
     problems = dict.fromkeys((*builder.problems, *topology.problems, *missing, *lints))

@@ -1,6 +1,7 @@
 """Make the calls of a document, one after another: calls of the DSL first, then calls on a `Topology`.
 
 The handles that calls of the DSL return are kept. Calls on a `Topology` come last, whatever their order.
+`divide_calls` says which these are.
 """
 
 import difflib
@@ -22,7 +23,7 @@ from headwater.compiler.dsl.handles import (
     call_name,
 )
 from headwater.compiler.dsl.messages import global_store_logged, unsupported_call
-from headwater.compiler.dsl.stores import Store, built_store, supplier_problems
+from headwater.compiler.dsl.stores import Store, builder_problems, built_store
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.model import operators as op
 from headwater.model import processor_api
@@ -206,8 +207,24 @@ def is_processor_api(operator: Operator) -> bool:
     return type(operator) in _CALLS_ON_TOPOLOGY
 
 
+def divide_calls(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+    """Return the calls of the DSL, and the calls on a `Topology`.
+
+    `addStateStore` without processors is a call of both. It is one on the `Topology` after the last call of
+    the DSL, which a program makes before it has the `Topology`, and after the first call on the `Topology`.
+    """
+    on_topology = [is_processor_api(step.operator) for step in steps]
+    if True not in on_topology:
+        return list(steps), []
+    is_store = [isinstance(step.operator, processor_api.AddStateStore) for step in steps]
+    of_dsl = [at for at in range(len(steps)) if not on_topology[at] and not is_store[at]]
+    start = max([on_topology.index(True), *of_dsl])
+    calls = [(step, on_topology[at] or (is_store[at] and at > start)) for at, step in enumerate(steps)]
+    return [step for step, is_on in calls if not is_on], [step for step, is_on in calls if is_on]
+
+
 def add_to_topology(topology: TopologyUnderConstruction, step: Step) -> None:
-    """Make a call on a `Topology` (`is_processor_api`)."""
+    """Make a call on a `Topology` (`divide_calls`)."""
     _CALLS_ON_TOPOLOGY[type(step.operator)](topology, step.operator, step.at)
 
 
@@ -281,7 +298,7 @@ def _filled_from(call: processor_api.AddGlobalStore | processor_api.AddReadOnlyS
 
 
 def _build_store(topology: TopologyUnderConstruction, builder: StoreBuilder, at: Location) -> Store:
-    topology.problems.extend(supplier_problems(builder.supplier, at))
+    topology.problems.extend(builder_problems(builder, at))
     return built_store(builder)
 
 

@@ -212,6 +212,21 @@ def _built_settings(builder: StoreBuilder) -> StoreSettings:
     )
 
 
+def builder_problems(builder: StoreBuilder, at: Location | None) -> Iterator[Problem]:
+    """Return the problems that a `StoreBuilder` and the supplier that it uses report."""
+    yield from supplier_problems(builder.supplier, at)
+    if builder.caching and builder.supplier.kind is StoreKind.VERSIONED_KEY_VALUE:
+        yield topology_error(
+            f"Store {builder.name} is versioned, and has a record cache.",
+            throws="IllegalStateException",
+            node=builder.name,
+            expected="a versioned store without a cache",
+            found="caching: true",
+            at=at,
+            fix="Remove `caching`.",
+        )
+
+
 def supplier_problems(supplier: StoreSupplier, at: Location | None) -> Iterator[Problem]:
     """Return the problems that the factory methods of `Stores` report."""
     retention, size = supplier.retention_ms, supplier.window_size_ms

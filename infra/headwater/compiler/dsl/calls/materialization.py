@@ -8,6 +8,7 @@ from headwater.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     SESSION_KINDS,
     WINDOW_KINDS,
+    builder_problems,
     is_versioned,
     supplier_problems,
     window_span_ms,
@@ -72,7 +73,7 @@ def check_materialized(
 
 def check_builders(builder: Builder, builders: Iterable[StoreBuilder]) -> None:
     for each in builders:
-        builder.problems.extend(supplier_problems(each.supplier, builder.at))
+        builder.problems.extend(builder_problems(each, builder.at))
 
 
 def windowed_retention_ms(
