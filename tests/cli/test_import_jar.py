@@ -124,6 +124,7 @@ def test_keys_of_a_framework_are_reported(
     assert (of_connection.returncode, of_connection.stderr) == (ExitCode.DONE, "")
 
     followed = headwater(*command, "--config", "replication.factor=2")
+    assert (followed.returncode, followed.stderr) == (ExitCode.DONE, "")
     (document,) = load_text(followed.stdout, "orders.yaml").documents
     assert document.application.config == {"replication.factor": "2"}
 
@@ -229,5 +230,5 @@ def test_other_application_in_the_file(
     before = (tmp_path / "orders.yaml").read_bytes()
     done = headwater(*request, *target, "billing")
     assert done.returncode == ExitCode.PROBLEMS
-    assert "is the document of orders" in " ".join(done.stderr.split())
+    assert "found orders.yaml is the document of orders" in " ".join(done.stderr.split())
     assert (tmp_path / "orders.yaml").read_bytes() == before

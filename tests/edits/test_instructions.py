@@ -281,6 +281,15 @@ def test_the_steps_after_a_rename_copy_the_state_before_the_start() -> None:
     assert "start the new version" in steps[copied + 1]
 
 
+def test_the_steps_grant_acls_before_the_application_needs_them() -> None:
+    """With them, the application cannot create the topics of the new topology itself."""
+    before = NAMED.replace("topology:", "acls: {principals: ['User:app']}\ntopology:")
+    steps = of_one(before, before.replace("counts", "order-counts")).steps
+    (granted,) = (number for number, step in enumerate(steps) if "grants its ACLs" in step)
+    assert steps.index("Stop all instances.") < granted < len(steps) - 1
+    assert "grants" not in " ".join(of_one(before, before).steps)
+
+
 def test_no_step_copies_the_state_of_another_application() -> None:
     renamed = of_one(NAMED, NAMED.replace("id: app", "id: other"))
     assert not [step for step in renamed.steps if "state copy" in step]

@@ -47,3 +47,57 @@ def test_the_line_that_keeps_a_name_is_found_for_a_text(tmp_path: Path) -> None:
     assert [(each["operator"], each["before"]) for each in application["operators"]] == [
         ("KSTREAM-PEEK-0000000001", None)
     ]
+
+
+_FOREIGN_KEYS = """
+application: {id: app, kafkaStreams: "4.3"}
+topology:
+  - table: {topic: in, as: l, materialized: l}
+  - table: {topic: other, as: r, materialized: r}
+  - join: {from: l, with: r, foreignKey: true}
+  - toStream:
+  - to: out
+"""
+
+
+def _reverse_nodes(text: str) -> str:
+    """Return a text with the nodes of each sub-topology in reverse, each with its lists."""
+    lines, nodes = list[str](), list[list[str]]()
+
+    def complete() -> None:
+        lines.extend(line for node in reversed(nodes) for line in node)
+        nodes.clear()
+
+    for line in filter(str.strip, text.splitlines(keepends=True)):
+        if line.split(":")[0].strip() in {"Topologies", "Sub-topology"}:
+            complete()
+            lines.append(line)
+        elif line.strip().startswith(("-->", "<--")):
+            nodes[-1].append(line)
+        else:
+            nodes.append([line])
+    complete()
+    return "".join(lines)
+
+
+def test_the_order_of_nodes_decides_nothing(tmp_path: Path) -> None:
+    """Documents from code have the nodes of a text in another order. Two nodes use the left table's store."""
+    text = Path(_text_of(tmp_path, _FOREIGN_KEYS))
+    reverse = _reverse_nodes(text.read_text())
+    assert sorted(reverse.split()) == sorted(text.read_text().split())
+    assert reverse.split() != text.read_text().split()
+
+    found = read(headwater(write(tmp_path / "app.yaml", _FOREIGN_KEYS), write(text, reverse), *_OPTIONS))
+    assert set(verdicts(found).values()) == {"kept"}
+
+
+def test_a_store_that_a_user_has_renamed_keeps_its_state_with_its_former_name(tmp_path: Path) -> None:
+    def text(store: str) -> str:
+        folder = tmp_path / store
+        folder.mkdir()
+        return _text_of(folder, _DOCUMENT.replace("- count:", f"- count: {{materialized: {store}}}"))
+
+    found = read(headwater(text("counts"), text("totals"), "--application-id", "app", *_OPTIONS))
+    (topic,) = found["applications"][0]["topics"]
+    assert (topic["verdict"], topic["former"]) == ("renamed", "app-counts-changelog")
+    assert topic["first"].startswith("Name the store exactly `counts` again. Or keep the new name, and copy")

@@ -402,6 +402,21 @@ topology:
     assert all("No name that you can give" in topic.first for topic in found.topics if topic.former)
 
 
+def test_a_new_table_next_to_others_is_filled_by_its_own_topic_only() -> None:
+    """No offset of its topic is committed, whatever else its sub-topology reads."""
+    joined = _JOINED.replace("  - to: out", "  - join: {with: u}\n  - to: out")
+    found = of_one(
+        _JOINED, joined.replace("- stream:", "- table: {topic: other, as: u, materialized: u}\n  - stream:")
+    )
+    (added,) = (topic for topic in found.topics if topic.store == "u")
+    assert added.why == "It is filled by the records that the application reads from now on."
+
+    counted = _JOINED.replace("  - to: out", "  - groupByKey:\n  - count: {materialized: counts}")
+    (counts,) = (topic for topic in of_one(_JOINED, counted).topics if topic.store == "counts")
+    assert "committed offsets of app-" in counts.why
+    assert "table" not in counts.why
+
+
 _OBSERVED = """
 application: {id: app}
 observed:

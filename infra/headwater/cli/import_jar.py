@@ -1,7 +1,7 @@
 """`headwater import --jar`: create the document of an application from its code."""
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -61,10 +61,10 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
         config=arguments.config,
         timeout_seconds=arguments.timeout_seconds,
     )
-    ignored = framework_problems(arguments.properties) if arguments.properties else ()
+    ignored = framework_problems(arguments.properties, arguments.config) if arguments.properties else ()
     existing = _read_existing(arguments.output)
     try:
-        result = run_export(java, ensure_streams_library(), request, existing)
+        result = run_export(java, ensure_streams_library(), request, existing, arguments.output)
     except (OSError, zipfile.BadZipFile) as error:
         return (unreadable(str(arguments.jar), str(error)),)
     if result.document is None:
@@ -75,16 +75,16 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
     return (*problems, *ignored)
 
 
-def framework_problems(properties: Path) -> tuple[Problem, ...]:
+def framework_problems(properties: Path, config: Collection[str] = ()) -> tuple[Problem, ...]:
     """Return a warning if a properties file has keys that only a framework reads, such as Spring's.
 
-    Their values are not shown: they may be secret.
+    `config` are keys of Kafka that are set otherwise. Values are not shown: they may be secret.
     """
     try:
         text = read_file(properties, LARGEST_SETTINGS).decode(errors="replace")
     except OSError as error:
         raise _not_readable(properties, error) from None
-    given = read_properties(text)
+    given = {*read_properties(text), *config}
     passed = {key: name for key in given if (name := find_passed_config(key)) and name not in given}
     name = next((name for name in passed.values() if not name.startswith(_OF_CONNECTIONS)), None)
     if name is None:

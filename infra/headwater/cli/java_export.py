@@ -67,9 +67,9 @@ class ExportResult:
 
 
 def run_export(
-    java: Path, library: Path, request: ExportRequest, existing: str | None = None
+    java: Path, library: Path, request: ExportRequest, existing: str | None = None, file: Path | None = None
 ) -> ExportResult:
-    """Return the document; `existing` is the text of an earlier one, whose other sections are kept."""
+    """Return the document; `existing` is the text of `file`, whose other sections are kept."""
     with TemporaryDirectory(prefix="headwater-export-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         document, result = folder / "document.yaml", folder / "result"
@@ -91,7 +91,7 @@ def run_export(
         return ExportResult(
             document=document.read_text(encoding="utf-8") if outcome == _WRITTEN else None,
             outcome=outcome,
-            detail=_read_text(result / "detail"),
+            detail=_read_text(result / "detail").replace(str(document), str(file or "the document")),
             trace=_read_text(result / "trace"),
             output=output,
         )

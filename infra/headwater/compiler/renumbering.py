@@ -17,8 +17,9 @@ from headwater.model.compiled import CompiledApplication, SubTopology, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 
 _STARTS_EMPTY = (
-    "A change of the topology shifts generated indices. Kafka Streams uses the new, empty topic and no "
-    "longer reads the old one: the application loses its state and the records in flight."
+    "A change of the topology shifts generated indices. Kafka Streams uses the new topic and no longer reads "
+    "the old one: unless the state was copied (`headwater state copy`), the application loses it, and the "
+    "records in flight."
 )
 _TAKEN_NAME = (
     "A change of the topology shifts generated indices. Kafka Streams uses a topic that another operator "

@@ -188,6 +188,19 @@ def test_counts_that_do_not_fit_are_refused() -> None:
     assert different.found == "in: 4, other: 2"
 
 
+def test_state_that_no_count_moves_is_refused_if_source_topics_get_more_partitions() -> None:
+    """Entries move where a count changes. Otherwise keys would leave their state without a word."""
+    [expanded] = _refused(_COUNT, {"in": 2}, {"in": 4}, {"app-totals-changelog": 4})
+    assert (expanded.code, expanded.found) == (
+        ProblemCode.RESHARD_REFUSED,
+        "app-totals-changelog: 4, in: 2",
+    )
+    [wider] = _refused(_MERGED, {"in": 2, "other": 4}, {"in": 4, "other": 4})
+    assert wider.code is ProblemCode.RESHARD_REFUSED
+    assert wider.found == "app-totals-changelog: 4, in: 2, other: 4"
+    assert _refused(_COUNT, {"in": 4}, {"in": 4}) == []
+
+
 def test_closed_windows_need_a_multiple_of_the_count() -> None:
     store = MovedStore("hours", "app-hours-changelog", lambda key: key)
     committed = {each: Committed(5, encode_processor_metadata(9, {"hours": each})) for each in range(2)}

@@ -114,6 +114,8 @@ def _unknown_details(
             ", ".join(f"`application.{each}`" for each in unknown.application),
             "It decides names, settings and partition counts of internal topics.",
             "Declare it under `application`, or import with `--kafka-streams` and `--config`.",
+            # No topic shows the version: the problem also appears after an import with a cluster.
+            is_on_cluster=set(unknown.application) != {"kafkaStreams"},
         )
 
 
@@ -156,15 +158,22 @@ def _list_texts(names: Sequence[str], last: str = ", ") -> str:
     return last.join(filter(None, (", ".join(shown[:-1]), shown[-1]))) if shown else ""
 
 
-def _missing_detail(section: str, summary: str, expected: str, why: str, fix: str) -> Problem:
+def _missing_detail(
+    section: str, summary: str, expected: str, why: str, fix: str, *, is_on_cluster: bool = True
+) -> Problem:
     return Problem(
         code=ProblemCode.MISSING_DETAIL,
         summary=summary,
         expected=expected,
         found="not known",
         why=f"The text does not show it. {why}",
-        fix=f"{fix} Then remove the entries from `{section}`. `headwater import --bootstrap-server` reads "
-        "such details from the topics of a running application.",
+        fix=f"{fix} Then remove the entries from `{section}`."
+        + (
+            " `headwater import --bootstrap-server` reads such details from the topics of a running "
+            "application."
+            if is_on_cluster
+            else ""
+        ),
         severity=Severity.WARNING,
     )
 

@@ -97,7 +97,7 @@ def _set_up(known: TopicEvidence) -> _Text:
         what=f"Topic {known.topic} was set up for {known.application}, whose topology no longer has it.",
         why="It takes up disk space, and another client still reads it."
         if known.readers
-        else "It takes up disk space and nothing reads it.",
+        else "It takes up disk space, and the declared topology does not use it.",
         fix=_KEEP if known.readers else f"{_RETIRE} {_KEEP}",
     )
 

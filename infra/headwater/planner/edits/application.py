@@ -214,7 +214,9 @@ def edit_steps(
         yield "Stop all instances."
     if needs_new_group:
         yield new_group_step(sides.before.id)
-    if needs_topics and is_manual:
+    if needs_topics and sides.after.application.acls is not None:
+        yield "Run `pulumi up`, which creates the topics of the new topology, and grants its ACLs."
+    elif needs_topics and is_manual:
         yield "Run `pulumi up`, which creates the topics of the new topology."
     for topic in topics:
         if why and (copy := copied_store(sides, topic)):

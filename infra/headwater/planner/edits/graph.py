@@ -199,6 +199,8 @@ class Graph:
         for name in order:
             if name in self.nodes:
                 above = [found.get(parent, "") for parent in parents[name]]
+                if isinstance(self.nodes[name], SourceNode):
+                    above.sort()  # the writers of a repartition topic, in the order of the topology
                 also = more[name] if more is not None else ()
                 found[name] = digest_texts([self.token(self.nodes[name]), *above, *also])
         return found

@@ -99,8 +99,9 @@ class TopologyItems:
             is_store,
             is_generated or (is_store and INDEX.search(name) is not None),
             layout,
-            digest_texts(graph.paths[each] for each in used_by),
-            digest_texts(graph.paths_with_stores[each] for each in writers),
+            # Sorted: a document from code has the nodes in another order than a text of the same topology.
+            digest_texts(sorted(graph.paths[each] for each in used_by)),
+            digest_texts(sorted(graph.paths_with_stores[each] for each in writers)),
             tuple(self._operator(self._nodes[each]) for each in used_by),
             graph.inputs(used_by, graph.parents),
             graph.inputs(writers, graph.parents_and_writers),

@@ -127,12 +127,12 @@ def with_instruction(
     is_store = edit.kind is TopicKind.CHANGELOG
     if edit.former is not None and sides.before.short(edit.former) == sides.after.short(edit.topic):
         return attrs.evolve(edit, first=keep_id(is_store=is_store))
-    if not sides.after.document.has_calls:
-        named = keep_name(sides.before.short(str(edit.former)), edit.kind)
-        return attrs.evolve(edit, first=f"{named or _NO_NAME} {'' if is_store else DRAIN}".rstrip())
     given = sides.before.short(str(edit.former))
     if edit.verdict is Verdict.RENAMED and not _GENERATED.search(given):
         return attrs.evolve(edit, first=_first_of_given_name(sides, edit, given))
+    if not sides.after.document.has_calls:
+        named = keep_name(given, edit.kind)
+        return attrs.evolve(edit, first=f"{named or _NO_NAME} {'' if is_store else DRAIN}".rstrip())
     if edit.former in still_lost:
         return attrs.evolve(edit, first=f"{_NO_NAME} {_other_advice(sides, edit) if is_store else DRAIN}")
     line = next((each for each in lines if each.topic == edit.former), None)

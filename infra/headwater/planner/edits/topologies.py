@@ -92,6 +92,21 @@ class Topology:
         names = {self._naming.topic(topic.name): topic.name for topic in self.nodes.repartition_topics}
         return {names[name]: topic for name, topic in self.topics.items() if name in names}
 
+    def inputs_in_task(self, store: str) -> frozenset[str]:
+        """Return the topics whose records a store gets in its task, without topics of joined tables."""
+        users = self.graph.users_of(store)
+        writers = list(self.graph.writers_among(store, users)) or users
+        above = (self.graph.nodes[name] for name in self.graph.reached(writers, self.graph.parents_in_task))
+        sources = [node for node in above if isinstance(node, SourceNode)]
+        if any(source.pattern for source in sources):
+            parts = self.compiled.subtopologies
+            return frozenset(topic for part in parts if store in part.stores for topic in part.sources)
+        return frozenset(
+            self.repartitions[topic].name if topic in self.repartitions else topic
+            for source in sources
+            for topic in source.topics
+        )
+
     @cached_property
     def store_layouts(self) -> Mapping[str, Layout]:
         closing, windows = closing_stores(self.nodes), windows_of(self.nodes)

@@ -280,8 +280,7 @@ def _edit_of_other_topic(sides: Sides, topic: InternalTopic, name: str) -> Topic
 
 def _filling_sentence(sides: Sides, topic: InternalTopic) -> str:
     read = {source for part in sides.before.compiled.subtopologies for source in part.sources}
-    part = next((each for each in sides.after.compiled.subtopologies if each.id == topic.subtopology), None)
-    known = sorted(set(part.sources if part is not None else ()) & read)
+    known = sorted(sides.after.inputs_in_task(topic.node) & read)
     if not known:
         return "It is filled by the records that the application reads from now on."
     return (

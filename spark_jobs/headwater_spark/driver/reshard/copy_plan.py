@@ -73,7 +73,9 @@ def _find_refusal(
     prefix = f"{StreamsConfig.of(application).topic_prefix or application.id}-"
     if new not in targets:
         names = ", ".join(sorted(targets))
-        return copy_refused(new, "the application has no such internal topic", names, "Name one.")
+        return copy_refused(
+            new, "the application has no such internal topic", names, "Name one of these topics."
+        )
     if old not in counts:
         return copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name.")
     if not old.startswith(prefix):

@@ -207,10 +207,13 @@ class _ReshardPlanner:
         before = max({**changelogs, **internal}.values(), default=0)
         left, left_problems = self._left_counts(part)
         is_changed = before != part.tasks or (left is not None and left.before != left.after)
-        if not is_changed and not part.source_changelogs:
-            return (), (), ()
         if not is_changed and all(self._request.present.get(topic) == n for topic, n in inputs.items()):
             return (), (), ()
+        if not is_changed and not part.source_changelogs:
+            # A client has expanded the changelog topics, or another source topic is wider: the entries are in
+            # the tasks of the present counts of the inputs, so they would have to move.
+            present = {topic: self._request.present.get(topic, 0) for topic in inputs}
+            return (), (), [self._different(part, {**changelogs, **internal, **present}, "now")]
         wrong: list[Problem] = list(left_problems)
         if len({*changelogs.values(), *internal.values()}) > 1:
             wrong.append(self._different(part, {**changelogs, **internal}, "now"))

@@ -103,8 +103,9 @@ def unclear_layout(application: str, store: str, layouts: Sequence[str], at: Loc
         found=found,
         why="The document does not say what the store keeps. " + WRONG + UNCHANGED,
         fix=f"Name the layout with `--layout {store}=LAYOUT`. If the entries fit none, the producers or the "
-        "application use another partitioner, or the store has other keys than the input: reset the "
-        "application.",
+        "application use another partitioner, or the store has other keys than the input. If the partition "
+        "follows from the key alone, name the partitioner with `--partitioner TOPIC=PARTITIONER`: a Python "
+        "function or a class of Java. Otherwise reset the application.",
         location=at,
     )
 
@@ -133,7 +134,8 @@ def different_counts(application: str, subtopology: str, found: Mapping[str, int
         why="A key of the narrower topic would be in another task than the same key of the wider one. "
         + UNCHANGED,
         fix="Request the same count for all source topics of the sub-topology, with `--partitions`. If the "
-        "changelog topics differ, they were changed by hand: reset the application.",
+        "changelog topics differ, they were changed by hand: `headwater plan` says how to repair them. "
+        "Otherwise reset the application.",
     )
 
 

@@ -348,6 +348,10 @@ def plain_serde(
         if schema is None:
             raise UnknownFormatError(f"the schema of {name} is missing")
         return registered_serde(name, _REGISTERED[kind], schema, schema_of, report)
+    if kind == "time-windowed":
+        raise UnknownFormatError(
+            f"unknown format {name}; the size is a number of milliseconds, as in time-windowed:60000"
+        )
     subjects = (f"{each}:SUBJECT" for each in _REGISTERED)
     known = ", ".join(sorted((*PLAIN, "json", "json:FILE", "avro:FILE", "protobuf:FILE", *subjects)))
     raise UnknownFormatError(f"unknown format {name}; the formats are {known}")

@@ -150,6 +150,12 @@ def test_unknown_formats(name: str) -> None:
     assert isinstance(fault.value, UnknownFormatError)
 
 
+@pytest.mark.parametrize("size", ["5m", "5m:string"])
+def test_a_size_of_windows_that_is_no_number_is_reported_with_its_unit(size: str) -> None:
+    with pytest.raises(UnknownFormatError, match=f"time-windowed:{size}; .* a number of milliseconds"):
+        plain_serde(f"time-windowed:{size}")
+
+
 def test_invalid_schemas_are_rejected() -> None:
     for name, text in (("json:a", '{"type": 5}'), ("json:b", "{"), ("avro:c", '{"type": "rec"}')):
         with pytest.raises(ValueError, match=r"."):
