@@ -67,24 +67,31 @@ def _order_until_expanded(growing: Growing, client: StreamsApplication, processo
     assert not client.state.is_final, client.problems
 
 
-def test_processors_are_added_while_the_application_runs(growing: Growing) -> None:
-    """With stores and punctuations of users' processors."""
-    create_visits(growing)
-    with growing.run(VISITS_DOCUMENT) as client:
+@pytest.mark.parametrize(
+    "has_visits",
+    [pytest.param(False, id="operators"), pytest.param(True, id="users' processors", marks=pytest.mark.soak)],
+)
+def test_processors_are_added_while_the_application_runs(growing: Growing, *, has_visits: bool) -> None:
+    """Also with stores and punctuations of users' processors, as `test_processors` while it is stopped."""
+    if has_visits:
+        create_visits(growing)
+    with growing.run(VISITS_DOCUMENT if has_visits else DOCUMENT) as client:
         _process_doubled_partitions(growing, client)
         assert client.processors() == ProcessorsStatus(2)
         client.expand_processors(4)
         client.expand_processors(4)  # it is requested already
         _order_until_expanded(growing, client, 4)
         growing.await_results(client)
-        await_visits(growing, client)
+        if has_visits:
+            await_visits(growing, client)
         status = client.processors()
         assert (status.target, status.phase, status.problems) == (None, ExpansionPhase.IDLE, ())
         growing.name_customers("renamed")
         client.wait_until_idle()
         growing.order(10)
         growing.await_results(client)
-        await_visits(growing, client)
+        if has_visits:
+            await_visits(growing, client)
         assert {part["parallelism"] for part in client.subtopology_status()} == {4}
 
 
@@ -169,6 +176,7 @@ def test_an_expansion_succeeds_if_local_state_cannot_be_written_before_the_cut(
         assert results.restored([3]) == 0
 
 
+@pytest.mark.soak  # in short: `test_the_example_of_the_kip_runs`
 def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> None:
     """2 → 3 processors of 4 partitions and ordinary producers, then 4 as declared; restarts find them.
 
@@ -225,7 +233,7 @@ def test_processors_are_removed_while_it_is_stopped_and_added_while_it_runs(grow
         assert growing.topics.partitions(f"{growing.id}-{store}-changelog") == 4
 
 
-@pytest.mark.soak  # in short: `test_one_processor_is_added_while_the_application_runs`
+@pytest.mark.soak  # without Spark: `runtime/driver/test_expansions_on_a_broker`
 def test_declared_processors_are_added_after_a_restart(growing: Growing) -> None:
     """Before partitions are added, the application runs with the processors that it has."""
     more = DOCUMENT.replace("processors: 2", "processors: 4")
