@@ -67,31 +67,24 @@ def _order_until_expanded(growing: Growing, client: StreamsApplication, processo
     assert not client.state.is_final, client.problems
 
 
-@pytest.mark.parametrize(
-    "has_visits",
-    [pytest.param(False, id="operators"), pytest.param(True, id="users' processors", marks=pytest.mark.soak)],
-)
-def test_processors_are_added_while_the_application_runs(growing: Growing, *, has_visits: bool) -> None:
-    """Also with stores and punctuations of users' processors, as `test_processors` while it is stopped."""
-    if has_visits:
-        create_visits(growing)
-    with growing.run(VISITS_DOCUMENT if has_visits else DOCUMENT) as client:
+def test_processors_are_added_while_the_application_runs(growing: Growing) -> None:
+    """With stores and punctuations of users' processors."""
+    create_visits(growing)
+    with growing.run(VISITS_DOCUMENT) as client:
         _process_doubled_partitions(growing, client)
         assert client.processors() == ProcessorsStatus(2)
         client.expand_processors(4)
         client.expand_processors(4)  # it is requested already
         _order_until_expanded(growing, client, 4)
         growing.await_results(client)
-        if has_visits:
-            await_visits(growing, client)
+        await_visits(growing, client)
         status = client.processors()
         assert (status.target, status.phase, status.problems) == (None, ExpansionPhase.IDLE, ())
         growing.name_customers("renamed")
         client.wait_until_idle()
         growing.order(10)
         growing.await_results(client)
-        if has_visits:
-            await_visits(growing, client)
+        await_visits(growing, client)
         assert {part["parallelism"] for part in client.subtopology_status()} == {4}
 
 
