@@ -88,7 +88,7 @@ gc.set_threshold(20_000)
 
 # Hypothesis: the same examples in every run, and no deadline, because the machine may be busy.
 # `--hypothesis-profile=default` draws new examples.
-settings.register_profile("test", settings.get_profile("ci"), max_examples=50)
+settings.register_profile("test", settings.get_profile("ci"), max_examples=25)
 settings.load_profile("test")
 # `make check` and `make mutation` try fewer examples, `make fuzz` many new ones.
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)

@@ -91,7 +91,7 @@ def deployment(
 
 
 def test_expansion_completes_after_kills_at_few_random_times(deployment: Deployment) -> None:
-    _kill_at_random(deployment, times=6)
+    _kill_at_random(deployment, times=3)
 
 
 @pytest.mark.soak

@@ -189,6 +189,7 @@ def test_status_shows_the_group(newest: RunningCluster) -> None:
     assert status["members"][0]["active"]["0"] == [0, 1, 2]
 
 
+@pytest.mark.soak  # without a broker: `test_pushed`
 def test_brokers_without_nodes_show_subtopologies(tmp_path: Path) -> None:
     with ExitStack() as stack:
         cluster = _started(KAFKA_VERSION, tmp_path, stack)

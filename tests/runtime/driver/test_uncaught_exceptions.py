@@ -140,6 +140,14 @@ def test_wrong_answer_shuts_the_client_down(answer: object) -> None:
     assert _Case(_CLASS, _Handler(answer)).pause() is None
 
 
+def test_handler_that_raises_shuts_the_client_down() -> None:
+    class Raising(UncaughtExceptionHandler):
+        def handle(self, failure: ThreadFailure) -> UncaughtExceptionResponse:
+            raise RuntimeError(f"no answer to the failure of {failure.thread}")
+
+    assert _Case(_CLASS, Raising()).pause() is None
+
+
 def test_handler_that_hangs_shuts_the_client_down() -> None:
     released = threading.Event()
 

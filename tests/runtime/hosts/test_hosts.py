@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(bool(_REASON), reason=_REASON),
 ]
 
-_RECORDS, _BATCH = 500, 50
+_RECORDS, _BATCH = 300, 100
 _TASKS = 4
 """Two sub-topologies with two tasks each."""
 _LONG_WAITS = {

@@ -13,6 +13,7 @@ _ROOT = Path(__file__).parents[3]
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.soak  # without Spark: `test_spark_passes`
 @pytest.mark.timeout(600)
 def test_the_share_of_a_killed_python_worker_is_executed_again_and_the_end_of_the_jvm_is_a_problem(
     tmp_path: Path,

@@ -160,6 +160,8 @@ class ProcessApplication:
 
         False while no broker answers.
         """
+        if min(self.topics.written("passed"), self.topics.written("counted")) < self.fed:
+            return False  # without a new client, which takes more CPU time
         partitions = [(topic, each) for topic in _INPUTS for each in range(self.partitions)]
         # The last offset of a partition may be the offset of a transaction marker.
         most = len(partitions) if self.guarantee == "exactly_once_v2" else 0
@@ -167,8 +169,7 @@ class ProcessApplication:
         # A client that was created before the repartition topic keeps not finding it.
         with closing(GroupOffsets(connection, "counted")) as offsets, suppress(KafkaException):
             lag = offsets.backlogs({"all": partitions}, {})["all"].lag
-            written = min(self.topics.written("passed"), self.topics.written("counted"))
-            return lag is not None and lag <= most and written >= self.fed
+            return lag is not None and lag <= most
         return False
 
     def has_all_results(self) -> bool:

@@ -22,11 +22,7 @@ from tests.runtime.spark.kafka_topics import Topics as WrittenTopics
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.oracle, pytest.mark.timeout(900)]
 
 _RECORDS = 1_000
-_IN_SHORT = ("eight operators",)
-_WORKLOADS = [
-    pytest.param(each, id=each.name, marks=[] if each.name in _IN_SHORT else [pytest.mark.soak])
-    for each in STATEFUL
-]
+_WORKLOADS = [pytest.param(each, id=each.name) for each in STATEFUL]
 """Other tests compare each operator with Kafka Streams; these compare what `make bench` runs."""
 
 
@@ -71,6 +67,7 @@ def test_all_programs_count_the_same(programs: list[Program], topics: Topics) ->
         assert counts == expected, program.title
 
 
+@pytest.mark.soak  # the same
 @pytest.mark.parametrize("workload", _WORKLOADS)
 def test_stateful_workloads_have_the_same_results(
     programs: list[Program], topics: Topics, workload: Workload

@@ -39,6 +39,7 @@ from tests.runtime.spark.process_application import (
     kill_driver,
     kill_worker,
 )
+from tests.runtime.spark.process_faults import Fault, cause_fault
 from tests.runtime.spark.processes import executors
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 _log = structlog.get_logger(__name__)
-_WRITE_SECONDS = 0.5
+_WRITE_SECONDS = 1.0
+_FEW = 100
+"""The most records of a batch, so that faults happen within several batches."""
 
 
 @attrs.define(kw_only=True)
@@ -249,39 +252,49 @@ def test_nothing_is_lost_or_repeated_by_kills_at_random_times_while_processors_a
 def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
     own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """The driver is killed while an added processor restores its state, and in the cut or later.
+    """The driver is killed while an added processor restores its state.
 
-    A Python worker is killed when partitions were added, in each phase of the second run, and after the
-    expansion.
+    A Python worker is killed when partitions were added, and in each phase of the second run. Then the broker
+    is killed and paused, and Spark's JVM is killed. Each start takes more than ten seconds of CPU time, so
+    `make test` has no other series of faults. Without Spark, `runtime/driver/test_expansions_on_a_broker`
+    kills at each step, also with joins.
     """
     for attempt in range(_ATTEMPTS):
         folder = tmp_path / str(attempt)
         folder.mkdir()
         with own_broker() as broker:
-            application = _application(broker, folder, spark_jars, random.Random(3), most=4)  # noqa: S311
+            application = _application(
+                broker,
+                folder,
+                spark_jars,
+                random.Random(3),  # noqa: S311
+                most=4,
+                has_tables=False,
+            )
             if _is_killed_in_warm_up(application):
-                _kill_until_expanded(application)
+                with running(application, max_records=_FEW) as (process, logged):
+                    endpoint = await_running(application, logged)
+                    for phases in (("catch-up", "cut", "idle"), ("cut", "idle")):
+                        _await_phase(phases, application, process, endpoint)
+                        kill_worker(process)
+                    status = _await_phase(("idle",), application, process, endpoint)
+                    assert (status["processors"], status["problems"]) == (4, []), status
+                    _kill_broker_and_jvm(application, process)
+                _check_results(application, 4)
                 return
     raise AssertionError(f"each of {_ATTEMPTS} applications was killed too late")
 
 
-def _kill_until_expanded(application: ExpandingApplication) -> None:
-    """Let the application complete its expansion, while its driver and its workers are killed."""
-    with running(application) as (process, logged):
-        endpoint = await_running(application, logged)
-        for phases in (("catch-up", "cut", "idle"), ("cut", "idle")):
-            _await_phase(phases, application, process, endpoint)
-            kill_worker(process)
-        seconds = application.draw.uniform(0, _SECONDS_FROM_CUT)
-        until(lambda: not application.writes_to(process), seconds)
-        assert process.poll() is None, application.log()
-        kill_all(process)
-    with running(application) as (process, logged):
-        endpoint = await_running(application, logged)
-        _await_phase(("idle",), application, process, endpoint)
-        kill_worker(process)
-        assert _end(application, process, endpoint) == 4
-    _check_results(application, 4)
+def _kill_broker_and_jvm(application: ExpandingApplication, process: "subprocess.Popen[bytes]") -> None:
+    """Kill and pause the broker while records are processed; at the end, kill Spark's JVM alone."""
+    application.topics = Topics(application.broker.bootstrap_servers)  # it keeps no producer
+    for fault in (Fault.BROKER_KILL, Fault.BROKER_PAUSE):
+        before = application.counted()
+        application.feed(4 * _FEW)
+        application.await_counted(before + 1, process)
+        cause_fault(fault, application, process, application.draw)
+    application.await_results(process)
+    cause_fault(Fault.JVM, application, process, application.draw)
 
 
 def _is_killed_in_warm_up(application: ExpandingApplication) -> bool:

@@ -1,4 +1,7 @@
-"""SIGKILL and pauses at random moments: output is compared with the input record by record."""
+"""SIGKILL and pauses at random moments: output is compared with the input record by record.
+
+In `make test`, `test_expansion_kills` kills processes and the broker.
+"""
 
 import random
 from collections import Counter
@@ -8,7 +11,6 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from headwater.toolchain.broker import Broker
 from tests.runtime.spark.kafka_topics import Topics
@@ -21,7 +23,13 @@ from tests.runtime.spark.process_application import (
 from tests.runtime.spark.process_faults import RESTART, Fault, cause_fault
 from tests.runtime.spark.processes import jvm
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.soak,
+    pytest.mark.timeout(3000),
+]
 
 _RECORDS = 6_000
 _BATCH, _SMALL_BATCH = 400, 100
@@ -76,9 +84,7 @@ def application(open_application: Open) -> Iterator[ProcessApplication]:
         yield application
 
 
-def _seeds(seeds: range) -> list[ParameterSet]:
-    """Return seeds and numbers of kills for `make fuzz`; the short series has one of each kind."""
-    return [pytest.param(seed, 3, marks=pytest.mark.soak) for seed in seeds]
+_KILLS = 3
 
 
 def _kill_points(application: ProcessApplication, seed: int, number: int) -> list[int]:
@@ -86,11 +92,9 @@ def _kill_points(application: ProcessApplication, seed: int, number: int) -> lis
     return sorted(random.Random(seed).sample(range(1, application.fed * 9 // 10), number))  # noqa: S311
 
 
-@pytest.mark.parametrize(("seed", "kills"), _seeds(range(1, 11)))
-def test_results_are_exact_after_kills_of_the_driver(
-    application: ProcessApplication, seed: int, kills: int
-) -> None:
-    for least in _kill_points(application, seed, kills):
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_results_are_exact_after_kills_of_the_driver(application: ProcessApplication, seed: int) -> None:
+    for least in _kill_points(application, seed, _KILLS):
         with application.run() as process:
             application.await_counted(least, process)
             assert process.poll() is None, application.log()
@@ -100,12 +104,10 @@ def test_results_are_exact_after_kills_of_the_driver(
     application.check_log()
 
 
-@pytest.mark.parametrize(("seed", "kills"), _seeds(range(21, 32)))
-def test_results_are_exact_after_kills_of_the_jvm_alone(
-    application: ProcessApplication, seed: int, kills: int
-) -> None:
+@pytest.mark.parametrize("seed", range(21, 32))
+def test_results_are_exact_after_kills_of_the_jvm_alone(application: ProcessApplication, seed: int) -> None:
     """The driver's process notices it and ends with exit code 75, so that it is started again."""
-    for least in _kill_points(application, seed, kills):
+    for least in _kill_points(application, seed, _KILLS):
         with application.run() as process:
             application.await_counted(least, process)
             assert process.poll() is None, application.log()
@@ -118,14 +120,13 @@ def test_results_are_exact_after_kills_of_the_jvm_alone(
 _EXECUTOR_KILLS = 8
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
 def test_every_record_is_processed_as_guaranteed_after_kills_of_executors(
     open_application: Open, guarantee: str
 ) -> None:
     """One of two executors is killed at a time, while a batch runs; Spark starts another one.
 
-    `make test` kills one in `test_faults_in_packed_batches`.
+    In `make test`, `runtime/hosts/test_hosts` kills one.
     """
     draw = random.Random(_EXECUTOR_KILLS)  # noqa: S311
     with open_application(guarantee) as application:
@@ -142,7 +143,6 @@ def test_every_record_is_processed_as_guaranteed_after_kills_of_executors(
             application.check_at_least_once(_EXECUTOR_KILLS, _BATCH)
 
 
-@pytest.mark.soak
 def test_results_are_exact_after_loss_of_checkpoint_and_state(application: ProcessApplication) -> None:
     """Committed offsets are in Kafka; state is restored from the changelogs."""
     with application.run() as process:
@@ -156,10 +156,6 @@ def test_results_are_exact_after_loss_of_checkpoint_and_state(application: Proce
 
 
 _SHORT_SERIES = (Fault.JVM_AND_DISK, Fault.WORKER, Fault.BROKER_KILL, Fault.BROKER_PAUSE)
-"""Each start takes ten seconds of CPU time: the second one, after the fault that ends the process, has most.
-
-Kills of the driver, which keep its disk, are in `test_expansion_kills`.
-"""
 
 
 def _faults(seed: int, number: int) -> Sequence[Fault]:
@@ -173,8 +169,8 @@ def _faults(seed: int, number: int) -> Sequence[Fault]:
 
 _SERIES = [
     pytest.param(1, _SHORT_SERIES, "exactly_once_v2", id="4 faults"),
-    pytest.param(2, _faults(2, 50), "exactly_once_v2", id="50 faults", marks=pytest.mark.soak),
-    pytest.param(3, _faults(3, 50), "at_least_once", id="50 faults, at least once", marks=pytest.mark.soak),
+    pytest.param(2, _faults(2, 50), "exactly_once_v2", id="50 faults"),
+    pytest.param(3, _faults(3, 50), "at_least_once", id="50 faults, at least once"),
 ]
 
 
@@ -195,7 +191,6 @@ def test_results_are_exact_after_a_series_of_faults(
         application.check_log()
 
 
-@pytest.mark.soak  # without Spark: `runtime/worker/test_several_hosts`
 @pytest.mark.parametrize("seed", [4])
 @pytest.mark.parametrize("faults", [_faults(4, 20)], ids=["20 faults"])
 def test_counts_in_windows_are_exact_after_a_series_of_faults(

@@ -230,6 +230,7 @@ def application(
         yield created
 
 
+@pytest.mark.soak  # in small batches: `runtime/hosts/test_hosts`
 def test_every_record_is_processed_once_after_a_kill_of_an_executor_in_a_transaction(
     application: ProcessApplication,
 ) -> None:

@@ -1,6 +1,7 @@
 """KIP-287: foreign-key joins get more processors while they run, on real Spark and Kafka.
 
-The results must be those of a run without added processors.
+The results must be those of a run without added processors. Without Spark:
+`runtime/driver/test_moved_foreign_keys`, and on a broker `runtime/driver/test_expansions_on_a_broker`.
 """
 
 import random
@@ -17,7 +18,7 @@ from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing
 from tests.runtime.spark.joined_tables import DOCUMENT, JoinedTables
 from tests.runtime.spark.kafka_topics import Topics
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
 
 
 def _check_results(tables: JoinedTables, client: StreamsApplication) -> None:

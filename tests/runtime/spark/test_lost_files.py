@@ -30,8 +30,8 @@ _PARTS = ("", "metadata", "offsets", "commits", "sources", "offsets/0")
 @pytest.mark.parametrize(
     ("guarantee", "parts"),
     [
-        pytest.param(_AT_LEAST_ONCE, _PARTS[3:], id=f"{_AT_LEAST_ONCE}-few"),
-        pytest.param(_EXACTLY_ONCE, _PARTS[:3], id=f"{_EXACTLY_ONCE}-few"),
+        pytest.param(_AT_LEAST_ONCE, ("commits", "offsets/0"), id=f"{_AT_LEAST_ONCE}-few"),
+        pytest.param(_EXACTLY_ONCE, ("", "offsets"), id=f"{_EXACTLY_ONCE}-few"),
         pytest.param(_AT_LEAST_ONCE, _PARTS, id=f"{_AT_LEAST_ONCE}-all", marks=pytest.mark.soak),
         pytest.param(_EXACTLY_ONCE, _PARTS, id=f"{_EXACTLY_ONCE}-all", marks=pytest.mark.soak),
     ],

@@ -66,7 +66,7 @@ def test_jvm_and_workers_end_when_a_signal_ends_their_driver(
 ) -> None:
     """The JVM has a session of its own, so it gets no signal; its standard input is closed.
 
-    `make test` kills the driver alone in `test_expansion_kills`.
+    In `make test`, `test_expansion_kills` kills the driver alone.
     """
     with application.process(application.headwater_run(), "one") as process:
         _await_running(application, process)
@@ -87,8 +87,8 @@ def test_a_jvm_that_cannot_start_is_a_problem(application: Application) -> None:
     assert "Traceback" not in application.log("one")
 
 
-# Without Spark, `runtime/driver/test_jvm_start` ends the processes that have started.
-@pytest.mark.parametrize("hangs", [pytest.param(False, marks=pytest.mark.soak), True])
+@pytest.mark.soak  # without Spark: `runtime/driver/test_jvm_start`
+@pytest.mark.parametrize("hangs", [False, True])
 def test_sigterm_while_spark_starts_ends_process_and_jvm(application: Application, hangs: bool) -> None:  # noqa: FBT001 - parameter of a test
     with application.process(application.headwater_run(), "one") as process:
         assert until(lambda: any(descendants(process.pid)), _START_SECONDS), application.log("one")

@@ -169,6 +169,7 @@ def test_an_expansion_succeeds_if_local_state_cannot_be_written_before_the_cut(
         assert results.restored([3]) == 0
 
 
+@pytest.mark.soak  # in short: `test_the_example_of_the_kip_runs`
 def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> None:
     """2 → 3 processors of 4 partitions and ordinary producers, then 4 as declared; restarts find them.
 
@@ -225,7 +226,7 @@ def test_processors_are_removed_while_it_is_stopped_and_added_while_it_runs(grow
         assert growing.topics.partitions(f"{growing.id}-{store}-changelog") == 4
 
 
-@pytest.mark.soak  # in short: `test_one_processor_is_added_while_the_application_runs`
+@pytest.mark.soak  # without Spark: `runtime/driver/test_expansions_on_a_broker`
 def test_declared_processors_are_added_after_a_restart(growing: Growing) -> None:
     """Before partitions are added, the application runs with the processors that it has."""
     more = DOCUMENT.replace("processors: 2", "processors: 4")

@@ -1,7 +1,7 @@
 """KIP-287: partitions are added while an application with processors is killed again and again.
 
 Each record of (topic, partition, offset) is processed once, in the order of its key, and counted once. In
-`make test`, `test_expansion_kills` kills workers when partitions were added, and `test_processors` adds
+`make test`, `test_expansion_kills` kills a worker when partitions were added, and `test_processors` adds
 partitions and loses checkpoint and state.
 """
 

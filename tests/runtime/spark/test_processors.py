@@ -35,6 +35,7 @@ def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Cal
     return new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path)
 
 
+@pytest.mark.soak  # in short: `test_processor_expansion` and `test_expansion_kills`
 def test_keys_stay_with_their_state_while_partitions_are_added(growing: Growing) -> None:
     with growing.run() as client:
         growing.name_customers("named")

@@ -157,7 +157,7 @@ def test_a_stale_client_commits_nothing_after_processors_were_added(
         growing.await_results(again)
 
 
-@pytest.mark.soak  # in short: `test_stopped_client`; without Spark: `runtime/driver/test_topic_check`
+@pytest.mark.soak  # without Spark: `runtime/driver/test_topic_check`
 def test_a_client_that_checks_its_topics_stops_while_another_one_adds_processors(
     growing: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """KIP-287: the process of a client is stopped while another process of the application adds processors.
 
 Then it continues: its batches, and the transactions that they have begun, are those of the old processors.
+In `make test`, `test_stale_client` lets a batch of such a client wait in its process.
 """
 
 import os
@@ -33,7 +34,13 @@ from tests.runtime.spark.processes import continue_all, stop_all
 if TYPE_CHECKING:
     import subprocess
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.soak,
+    pytest.mark.timeout(600),
+]
 
 _REPARTITION = "counted-regions-repartition"
 _INPUTS = ("in", _REPARTITION)

@@ -134,6 +134,7 @@ def test_threads_are_added_and_removed_while_the_application_runs(
         assert _names(running) == ["client-a-StreamThread-1"], "num.stream.threads applies"
 
 
+@pytest.mark.soak  # without Spark: `runtime/driver/test_thread_settings`
 def test_number_of_threads_is_that_of_the_slots_if_it_is_not_configured(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +226,7 @@ def test_threads_are_added_and_removed_within_two_batches(cluster: Cluster) -> N
         assert any(len(each) == 2 for each in batches), "both threads take part"
 
 
+@pytest.mark.soak  # without Spark: `runtime/driver/test_stream_threads`
 def test_batch_that_waits_for_a_thread_ends_with_the_application(cluster: Cluster) -> None:
     with cluster.application(MAP, {"num.stream.threads": "1"}, VALUE="string") as running:
         running.application.start()
@@ -328,6 +330,7 @@ def test_killed_worker_is_a_failure_of_the_thread_that_it_ran(cluster: Cluster, 
         assert application.stream_threads.alive == 2
 
 
+@pytest.mark.soak  # without Spark: `runtime/driver/test_uncaught_exceptions`
 def test_failure_in_a_worker_reports_the_thread_that_it_happened_on(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,6 +374,7 @@ def test_handler_that_removes_a_thread_and_replaces_the_failed_one_does_not_hang
         assert running.application.add_stream_thread() is not None
 
 
+@pytest.mark.soak  # without Spark: `runtime/driver/test_uncaught_exceptions`
 def test_handler_that_raises_shuts_the_client_down(cluster: Cluster, tmp_path: Path) -> None:
     with _failing(cluster, f"{_HANDLERS}:Raises", tmp_path / "fail") as running:
         assert running.application.wait(TIMEOUT_SECONDS)

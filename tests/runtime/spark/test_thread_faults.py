@@ -1,6 +1,7 @@
 """Large batches, then stream threads that change under load while workers are killed.
 
-The output is compared with the input.
+The output is compared with the input. In `make test`, `test_stream_threads` changes threads and kills a
+worker, and `runtime/spark_internals/test_evaluated_packing` packs records that Spark SQL evaluates.
 """
 
 import os
@@ -26,7 +27,13 @@ from tests.runtime.spark.processes import executors, jvm, python_workers
 if TYPE_CHECKING:
     import subprocess
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3000)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.soak,
+    pytest.mark.timeout(3000),
+]
 
 _RECORDS = 300
 _LARGE = 5 * FEWEST_PACKED
@@ -128,7 +135,6 @@ def test_results_are_exact_in_large_batches_and_while_threads_change_and_workers
         application.check_log()
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize(("master", "seed", "number"), _SERIES)
 def test_results_are_exact_while_threads_change_and_workers_are_killed(
     application: ProcessApplication, master: str, seed: int, number: int

@@ -86,12 +86,18 @@ def _set(name: str, key: str, value: str) -> Damage:
     ("damage", "name", "code"),
     [
         (_deleted("counts-changelog"), "counts-changelog", ProblemCode.MISSING_INTERNAL_TOPICS),
-        (_deleted("counts-repartition"), "counts-repartition", ProblemCode.MISSING_INTERNAL_TOPICS),
+        pytest.param(
+            _deleted("counts-repartition"),
+            "counts-repartition",
+            ProblemCode.MISSING_INTERNAL_TOPICS,
+            marks=pytest.mark.soak,
+        ),
         (_recreated("counts-repartition"), "counts-repartition", ProblemCode.MISSING_INTERNAL_TOPICS),
-        (
+        pytest.param(
             _set("counts-changelog", "cleanup.policy", "delete"),
             "counts-changelog",
             ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
+            marks=pytest.mark.soak,
         ),
         (
             _set("counts-repartition", "retention.ms", "60000"),
@@ -161,7 +167,7 @@ def test_re_created_topic_stops_the_application_that_has_written_to_it_since(
     ("damage", "name"),
     [
         (_deleted("counts-changelog"), "counts-changelog"),
-        (_deleted("counts-repartition"), "counts-repartition"),
+        pytest.param(_deleted("counts-repartition"), "counts-repartition", marks=pytest.mark.soak),
         (_recreated("counts-repartition"), "counts-repartition"),
         (_source_recreated, "in"),
     ],

@@ -3,8 +3,8 @@
 The second one waits until the first one ends or is silent. A client that was silent commits nothing when it
 continues: with exactly once, brokers fence it, and with at least once, its workers read that it was replaced.
 
-In `make test`, `test_stopped_client` stops the process of a client with exactly once,
-`runtime/worker/test_active_client` a worker with at least once, and in `test_as_programs` a client waits.
+In `make test`, `runtime/worker/test_active_client` stops a worker with at least once, hosts are frozen in
+`runtime/worker/test_several_hosts` with both guarantees, and in `test_as_programs` a client waits.
 """
 
 import os
