@@ -11,6 +11,7 @@ import atexit
 import gc
 import marshal
 import os
+import platform
 import runpy
 import selectors
 import shutil
@@ -40,6 +41,9 @@ PIP_LIST = ("-m", "pip", "list", "-v", "--format", "json")
 _HEAD = f"#!{sys.executable} -IS\n"
 _PYTHON = f"""
 import os, sys
+if sys.argv[1:] == ["--version"]:
+    os.write(1, b"Python {platform.python_version()}\\n")
+    os._exit(0)
 if sys.argv[1:] == {list(PIP_LIST)}:
     with open("ANSWER_FILE", "rb") as answer:
         os.write(1, answer.read())
@@ -47,13 +51,16 @@ if sys.argv[1:] == {list(PIP_LIST)}:
 if not any(each.endswith({_EXECUTOR!r}) for each in sys.argv[1:]):
     os.execv({sys.executable!r}, [{sys.executable!r}, *sys.argv[1:]])
 """
+# `socket` would import modules that take longer than the rest.
 _HAND_OVER = f"""
-import marshal, os, socket, sys
+import _socket, marshal, os, sys
 folder, name = os.path.split(os.path.abspath(__file__))
-connection = socket.socket(socket.AF_UNIX)
+connection = _socket.socket(_socket.AF_UNIX)
 connection.connect(os.path.join(folder, {_SOCKET!r}))
 request = marshal.dumps((name, sys.argv[1:], dict(os.environ), os.getcwd()))
-socket.send_fds(connection, [len(request).to_bytes({_LENGTH_BYTES}, "big")], [0, 1, 2])
+files = b"".join(file.to_bytes(4, sys.byteorder) for file in (0, 1, 2))
+rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)]
+connection.sendmsg([len(request).to_bytes({_LENGTH_BYTES}, "big")], rights)
 connection.sendall(request)
 os._exit(int.from_bytes(connection.recv(1) or b"\\x46", "big"))
 """

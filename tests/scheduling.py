@@ -22,7 +22,7 @@ _LONG_SECONDS = 150.0
 Each worker that runs one of them sets up the fixtures of the module, mostly a broker or a JVM. The others
 need not be divided, because the longest scopes run first.
 """
-_SHARED_PART = 0.1
+_SHARED_PART = 0.04
 _QUICK_SECONDS = 3.0
 """Shorter scopes fill the gaps at the end of a run."""
 

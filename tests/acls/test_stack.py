@@ -104,7 +104,9 @@ def shop(
         "saslMechanism": "PLAIN",
         "saslUsername": HEADWATER.name,
     }
-    stack = Stack.create(tmp_path / "stack", pulumi_toolchain, settings, is_preloaded=True)
+    stack = Stack.create(
+        tmp_path / "stack", pulumi_toolchain, settings, is_preloaded=True, has_passphrase=False
+    )
     stack.set_secret("saslPassword", HEADWATER.password)
     source = unique("orders")
     secured_cluster.create({source: 2})

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.planner import acls
 from headwater.planner.acls import application_needs, headwater_needs
 from headwater.spec import load_documents
+from headwater.toolchain import machine
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.readiness import until
 from tests.acls.secured_cluster import SecuredCluster
@@ -55,7 +57,15 @@ topology:
 """
 _UP = ("describe-topics", "create-topics", "alter-topics", "alter-configs")
 
+_VERSION = cache(machine.Program.version)
+
 Checks = Mapping[str, Mapping[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find the version of each program of this machine once: Maven and Pulumi take most of a second."""
+    monkeypatch.setattr(machine.Program, "version", _VERSION)
 
 
 @attrs.frozen

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from headwater.compiler.configs.table import Owner, split_key
-from headwater.model.versions import KafkaStreamsVersion
+from headwater.model.versions import SUPPORTED, KafkaStreamsVersion
 from tests.oracle.config_table import find_periods
 from tests.oracle.config_values import single_configs
 
@@ -19,6 +19,20 @@ Answers = Mapping[str, str]
 def tried_configs(version: KafkaStreamsVersion) -> list[dict[str, str]]:
     """Return all single configs that are tried, in a fixed order."""
     return [{key: text} for _, key, text in _tried(version)]
+
+
+def recorded_answers(version: KafkaStreamsVersion) -> Answers:
+    """Return the recorded answers of a version."""
+    releases = [each.release for each in SUPPORTED]
+    position = releases.index(version.release)
+    return {
+        key: row["refused"]
+        for key, rows in json.loads(ANSWERS.read_text(encoding="utf-8")).items()
+        for row in rows
+        if releases.index(row.get("since", releases[0]))
+        <= position
+        <= releases.index(row.get("until", releases[-1]))
+    }
 
 
 def collect_answers(version: KafkaStreamsVersion, refused: Sequence[bool]) -> Answers:

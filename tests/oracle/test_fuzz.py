@@ -18,11 +18,13 @@ from tests.yaml_text import load_yaml
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
 _HERE = Path(__file__).parent
-_QUICK = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "300"))
+_QUICK = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "100"))
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "5000"))
-_QUICK_OF_OTHERS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "60"))
+_QUICK_OF_OTHERS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "20"))
 _LONG_OF_OTHERS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "2000"))
 _OTHERS = [str(version) for version in SUPPORTED if version != DEFAULT_VERSION]
+_STORED_IN = [_OTHERS[0], *(pytest.param(version, marks=pytest.mark.soak) for version in _OTHERS[1:])]
+"""The oldest version differs most from the default one. The others get random topologies in `make test`."""
 _REGRESSIONS = dict(stored_situations(_HERE / "regressions"))
 _PUBLISHED = dict(stored_situations(_HERE / "published"))
 _EXAMPLES = [
@@ -64,6 +66,7 @@ def test_same_as_other_versions(other_version: KafkaStreams, situation: Situatio
     _assert_same(other_version, situation)
 
 
+@pytest.mark.parametrize("other_version", _STORED_IN, indirect=True)
 @pytest.mark.parametrize("situations", [_REGRESSIONS, _PUBLISHED], ids=["regressions", "published"])
 def test_stored_situations_in_other_versions(
     other_version: KafkaStreams, situations: dict[str, Situation]

@@ -139,10 +139,15 @@ def broker(own_broker: Callable[[], Broker]) -> Iterator[Broker]:
 
 
 def make_deployment(
-    folder: Path, toolchain: PulumiToolchain, cluster: Cluster, unique: Callable[[str], str]
+    folder: Path,
+    toolchain: PulumiToolchain,
+    cluster: Cluster,
+    unique: Callable[[str], str],
+    *,
+    has_passphrase: bool = False,
 ) -> Deployment:
     settings = {"bootstrapServers": cluster.bootstrap_servers}
-    stack = Stack.create(folder, toolchain, settings, is_preloaded=True)
+    stack = Stack.create(folder, toolchain, settings, is_preloaded=True, has_passphrase=has_passphrase)
     source = unique("orders")
     cluster.create(source, SOURCE_PARTITIONS)
     return Deployment(stack, cluster, unique("app"), source)

@@ -83,7 +83,7 @@ def test_the_next_run_removes_a_secret_that_the_state_contains(
     production.is_clean()
 
 
-@pytest.mark.parametrize("is_path", [False, True])
+@pytest.mark.parametrize("is_path", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_a_client_key_of_the_environment_is_not_in_the_state(
     is_path: bool,  # noqa: FBT001 - parameter of a test
     deployment: Deployment,

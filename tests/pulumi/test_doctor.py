@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 from headwater.cli.main import main
+from headwater.toolchain import machine
 from tests.pulumi.conftest import Deployment
 from tests.pulumi.driver import STACK, kill, wait_for_lines
 from tests.pulumi.test_interruption import CREATED, SECONDS, SLOWLY, many
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
+
+VERSION = cache(machine.Program.version)
+"""Each run of `doctor` would start Maven, Pulumi and others again."""
 
 Checks = Mapping[str, Mapping[str, Any]]
 RunDoctor = Callable[..., tuple[int, Checks]]
@@ -25,6 +30,7 @@ RunDoctor = Callable[..., tuple[int, Checks]]
 @pytest.fixture
 def doctor(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> RunDoctor:
     """Run the command on the deployment's stack; return its exit code, and check → finding."""
+    monkeypatch.setattr(machine.Program, "version", VERSION)
     for name, value in deployment.stack._environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("HEADWATER_BOOTSTRAP_SERVERS", raising=False)

@@ -63,8 +63,16 @@ def test_an_imported_topic_is_not_deleted_and_leaves_the_state_as_advised(
     deployment.is_clean()
 
 
-def test_a_topic_of_an_earlier_program_is_not_deleted_after_its_adoption(deployment: Deployment) -> None:
-    """The program declared an internal topic itself, and lets Headwater manage it now."""
+def test_a_topic_of_an_earlier_program_is_not_deleted(deployment: Deployment) -> None:
+    _, headwater = _run_earlier_program(deployment)
+    _refused(deployment, headwater, problems=2)
+
+
+def _run_earlier_program(deployment: Deployment) -> tuple[str, str]:
+    """Run a program that declares an internal topic itself; return two that let Headwater manage it now.
+
+    The first of them still reads the topic, the second one is the usual program.
+    """
     program = deployment.stack.folder / "__main__.py"
     headwater = program.read_text()
     own = f"""
@@ -85,7 +93,6 @@ pulumi_kafka.Quota(
 """
     program.write_text(own)
     deployment.up()
-    before = deployment.facts()
     deployment.declare()
     reading = f"""
 import pulumi
@@ -102,13 +109,26 @@ async def main():
 
 pulumi.run(main)
 """
-    for text, problems in ((reading, 1), (headwater, 2)):
-        program.write_text(text)
-        outcome = deployment.refused("DeletionRefused")
-        texts = " ".join(outcome.text.split())
-        urns = set(re.findall(r"pulumi state delete --force '(urn:\S+)'", texts))
-        assert len(urns) == problems, str(outcome)
-        assert deployment.facts() == before
+    return reading, headwater
+
+
+def _refused(deployment: Deployment, text: str, *, problems: int) -> tuple[str, set[str]]:
+    """Run a program that must be refused; return the text of the problems, and the URNs in their advice."""
+    (deployment.stack.folder / "__main__.py").write_text(text)
+    outcome = deployment.refused("DeletionRefused")
+    texts = " ".join(outcome.text.split())
+    urns = set(re.findall(r"pulumi state delete --force '(urn:\S+)'", texts))
+    assert len(urns) == problems, str(outcome)
+    return texts, urns
+
+
+@pytest.mark.soak  # the test before, and the advice of both problems
+def test_a_topic_of_an_earlier_program_is_not_deleted_after_its_adoption(deployment: Deployment) -> None:
+    reading, headwater = _run_earlier_program(deployment)
+    program = deployment.stack.folder / "__main__.py"
+    before = deployment.facts()
+    _refused(deployment, reading, problems=1)
+    texts, urns = _refused(deployment, headwater, problems=2)
     quota, topic = (next(urn for urn in urns if part in urn) for part in ("index/quota", "index/topic"))
     dependent = deployment.stack.run("state", "delete", "--force", topic, "--yes")
     assert not dependent.succeeded

@@ -108,6 +108,7 @@ def test_a_killed_up_without_checkpoints_is_finished_by_adoption(deployment: Dep
     deployment.is_clean()
 
 
+@pytest.mark.soak
 def test_topics_added_to_an_application_survive_a_killed_up(deployment: Deployment) -> None:
     deployment.set_up({"internal.topics.setup": "manual"})
     names = many(deployment)

@@ -21,7 +21,9 @@ def second(deployment: Deployment, tmp_path: Path, pulumi_toolchain: PulumiToolc
     """The same application in a stack with a state of its own. Both stacks have the same name."""
     servers = deployment.cluster.bootstrap_servers
     settings = {"bootstrapServers": servers}
-    stack = Stack.create(tmp_path / "second", pulumi_toolchain, settings, is_preloaded=True)
+    stack = Stack.create(
+        tmp_path / "second", pulumi_toolchain, settings, is_preloaded=True, has_passphrase=False
+    )
     return attrs.evolve(deployment, stack=stack)
 
 
@@ -64,6 +66,7 @@ def test_a_second_stack_is_refused_until_it_takes_over(deployment: Deployment, s
     second.is_clean()
 
 
+@pytest.mark.soak
 def test_a_released_application_moves_to_another_stack(deployment: Deployment, second: Deployment) -> None:
     deployment.set_up()
     before = deployment.facts()

@@ -71,7 +71,14 @@ def deployment(
         "PATH": os.pathsep.join([*map(str, folders), os.environ["PATH"]]),
         "PULUMI_IGNORE_AMBIENT_PLUGINS": "false",  # the language host is one
     }
-    stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {}, environment=environment, is_preloaded=True)
+    stack = Stack.create(
+        tmp_path / "stack",
+        pulumi_toolchain,
+        {},
+        environment=environment,
+        is_preloaded=True,
+        has_passphrase=False,
+    )
     stack.configure({"documents": None})
     # `test_languages` starts the plugin as the wheel installs it.
     write_plugin(stack.folder, f'#!/bin/sh\nexec "{package_plugin()}" "$@"\n')

@@ -106,6 +106,7 @@ def _declared(narrow: Deployment, processors: int) -> str:
     return narrow.write(topology, CONFIG, application={"processors": processors})
 
 
+@pytest.mark.soak
 def test_processors_are_the_way_out_of_an_unsafe_expansion(narrow: Deployment) -> None:
     narrow.set_up(CONFIG)
     narrow.cluster.expand(narrow.source, 4)

@@ -1,8 +1,9 @@
 """A managed sink moves to another application of the stack, with states of this version and the one before.
 
 `states` has states that the version before wrote: before a move, and after its `up` had failed with
-`Duplicate resource URN` and had created the new internal topics. In `make test`, sinks move with the states
-of failed runs and of this version, and a stack of the version before keeps its topics.
+`Duplicate resource URN` and had created the new internal topics. In `make test`, a sink moves once with the
+state of a failed run, once with the state of this version, and once from an application that ends; a stack of
+the version before keeps its topics.
 """
 
 import json
@@ -95,7 +96,12 @@ def _name(resource: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    "state", [None, pytest.param("rename_before", marks=pytest.mark.soak), "rename_stuck"]
+    "state",
+    [
+        None,
+        pytest.param("rename_before", marks=pytest.mark.soak),
+        pytest.param("rename_stuck", marks=pytest.mark.soak),
+    ],
 )
 def test_a_sink_moves_with_a_renamed_application(deployment: Deployment, state: str | None) -> None:
     applications = Applications(deployment, attrs.evolve(deployment, id=f"{deployment.id}-v2"))
@@ -110,7 +116,14 @@ def test_a_sink_moves_with_a_renamed_application(deployment: Deployment, state: 
     assert set(deployment.stack.topics()) == {*applications.owner.topics, applications.sink}
 
 
-@pytest.mark.parametrize("state", [None, pytest.param("move_before", marks=pytest.mark.soak), "move_stuck"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(None, marks=pytest.mark.soak),
+        pytest.param("move_before", marks=pytest.mark.soak),
+        "move_stuck",
+    ],
+)
 def test_a_sink_moves_to_another_document(deployment: Deployment, state: str | None) -> None:
     applications = Applications(deployment, attrs.evolve(deployment, id=f"other-{deployment.id}"))
     if state is None:
@@ -129,7 +142,7 @@ def test_a_sink_moves_to_another_document(deployment: Deployment, state: str | N
     }
 
 
-@pytest.mark.parametrize("lifecycle", ["released", "retired"])
+@pytest.mark.parametrize("lifecycle", [pytest.param("released", marks=pytest.mark.soak), "retired"])
 def test_a_sink_moves_from_an_application_that_ends(deployment: Deployment, lifecycle: str) -> None:
     applications = Applications(deployment, attrs.evolve(deployment, id=f"other-{deployment.id}"))
     applications.declare(deployment, managed=True)
@@ -145,6 +158,7 @@ def test_a_sink_moves_from_an_application_that_ends(deployment: Deployment, life
     deployment.is_clean()
 
 
+@pytest.mark.soak
 def test_a_released_sink_is_declared_by_another_application_in_the_next_run(deployment: Deployment) -> None:
     applications = Applications(deployment, attrs.evolve(deployment, id=f"other-{deployment.id}"))
     applications.declare(deployment, managed=True)

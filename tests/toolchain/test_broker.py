@@ -90,23 +90,6 @@ def test_a_paused_broker_responds_only_after_it_is_resumed(broker: Broker) -> No
     assert until(lambda: serves(port_of(broker), broker.cluster_id), SECONDS)
 
 
-def test_a_client_without_a_certificate_is_refused_where_one_is_required(
-    own_broker: MakeBroker, certificate_authority: trustme.CA, tmp_path: Path
-) -> None:
-    authority, certificate, key = tmp_path / "ca.pem", tmp_path / "client.pem", tmp_path / "client.key"
-    certificate_authority.cert_pem.write_to_path(authority)
-    client = certificate_authority.issue_cert("client@example.org")
-    client.cert_chain_pems[0].write_to_path(certificate)
-    client.private_key_pem.write_to_path(key)
-    settings = Settings(tls=server_tls(certificate_authority, client_certificate_required=True))
-    with own_broker(settings) as broker:
-        trusting = {"ssl_ca_location": str(authority)}
-        own = {"ssl_certificate_location": str(certificate), "ssl_key_location": str(key)}
-        assert topics(admin(broker, "SSL", **trusting, **own)) == set()
-        with pytest.raises(KafkaException):
-            topics(admin(broker, "SSL", **trusting), timeout=2)
-
-
 def test_overrides_reach_the_broker(secured: Broker, unique: Callable[[str], str]) -> None:
     client, name = admin(secured), unique("defaulted")
     client.create_topics([NewTopic(name)])[name].result()
@@ -155,15 +138,22 @@ def test_the_authorizer_refuses_what_no_acl_allows(secured: Broker, unique: Call
     assert allowed in topics(admin(secured))
 
 
-def test_tls_clients_need_the_certificate_authority(
+def test_tls_clients_need_the_certificate_authority_and_a_certificate_where_one_is_required(
     secured: Broker, certificate_authority: trustme.CA, tmp_path: Path
 ) -> None:
-    authority = tmp_path / "ca.pem"
+    authority, certificate, key = tmp_path / "ca.pem", tmp_path / "client.pem", tmp_path / "client.key"
     certificate_authority.cert_pem.write_to_path(authority)
-    assert "__consumer_offsets" not in topics(admin(secured, "SSL", ssl_ca_location=str(authority)))
+    client = certificate_authority.issue_cert("client@example.org")
+    client.cert_chain_pems[0].write_to_path(certificate)
+    client.private_key_pem.write_to_path(key)
+    trusting = {"ssl_ca_location": str(authority)}
+    own = {"ssl_certificate_location": str(certificate), "ssl_key_location": str(key)}
+    assert "__consumer_offsets" not in topics(admin(secured, "SSL", **trusting, **own))
+    with pytest.raises(KafkaException):
+        topics(admin(secured, "SSL", **trusting), timeout=2)
     trustme.CA().cert_pem.write_to_path(authority)
     with pytest.raises(KafkaException):
-        topics(admin(secured, "SSL", ssl_ca_location=str(authority)), timeout=2)
+        topics(admin(secured, "SSL", **trusting, **own), timeout=2)
 
 
 def test_a_broker_ends_with_the_process_that_started_it(
@@ -240,7 +230,7 @@ def lives(pid: int) -> bool:
 
 @pytest.fixture(scope="module")
 def secured(own_broker: MakeBroker, certificate_authority: trustme.CA) -> Iterator[Broker]:
-    tls = server_tls(certificate_authority)
+    tls = server_tls(certificate_authority, client_certificate_required=True)
     users = (SaslUser("writer", "right"), SaslUser("reader", "also"))
     overrides = {"num.partitions": str(_DEFAULT_PARTITIONS)}
     with own_broker(Settings(sasl_users=users, tls=tls, authorizer=True, overrides=overrides)) as broker:

@@ -57,40 +57,37 @@ def test_up_status_down(run: Run) -> None:
 
 
 @pytest.mark.broker
-def test_topics_are_kept_until_the_data_is_deleted(run: Run, kafka_distribution: KafkaDistribution) -> None:
+def test_topics_are_kept_until_the_data_is_deleted_and_two_ups_at_once_share_one_broker(
+    run: Run, kafka_distribution: KafkaDistribution
+) -> None:
     first = local.up(kafka_distribution, port=0)
     client = AdminClient({"bootstrap.servers": first.bootstrap_servers})
     client.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result()
-    run("down")
-    second = local.up(kafka_distribution, port=0)
-    assert second.cluster_id == first.cluster_id
-    topics = AdminClient({"bootstrap.servers": second.bootstrap_servers}).list_topics(timeout=_SECONDS).topics
-    assert "kept" in topics
+    assert "is stopped" in run("down").output
+    with ThreadPoolExecutor(2) as pool:
+        second, other = pool.map(lambda _: local.up(kafka_distribution, port=0), range(2))
+    assert second == other
+    assert second.is_ready
+    _has_kept(second, first)
+
+    os.kill(second.pid, signal.SIGKILL)
+    assert until(lambda: local.status() is None, _SECONDS)
+    result = run("status")
+    assert result.exit_code == 1
+    assert f"process {second.pid}" in result.output, "a killed broker is reported as lost"
+    assert "headwater local up" in result.output
+    third = local.up(kafka_distribution, port=0)
+    assert third.pid != second.pid
+    _has_kept(third, first)
     assert "deleted" in run("down", "--delete-data").output
     assert not local.default_folder().exists()
 
 
-@pytest.mark.broker
-def test_a_killed_broker_is_reported_as_lost_and_starts_again(
-    run: Run, kafka_distribution: KafkaDistribution
-) -> None:
-    first = local.up(kafka_distribution, port=0)
-    os.kill(first.pid, signal.SIGKILL)
-    assert until(lambda: local.status() is None, _SECONDS)
-    result = run("status")
-    assert result.exit_code == 1
-    assert f"process {first.pid}" in result.output
-    assert "headwater local up" in result.output
-    assert local.up(kafka_distribution, port=0).pid != first.pid
-
-
-@pytest.mark.broker
-def test_two_ups_at_once_share_one_broker(run: Run, kafka_distribution: KafkaDistribution) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(lambda _: local.up(kafka_distribution, port=0), range(2))
-    assert first == second
-    assert first.is_ready
-    assert "is stopped" in run("down").output
+def _has_kept(broker: local.LocalBroker, first: local.LocalBroker) -> None:
+    """Check that a broker has the cluster and the topic of an earlier one."""
+    assert broker.cluster_id == first.cluster_id
+    topics = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=_SECONDS).topics
+    assert "kept" in topics
 
 
 @pytest.mark.broker

@@ -14,6 +14,8 @@ import yaml
 WORKFLOWS = Path(__file__).parents[2] / "infra" / "headwater" / "cli" / "new" / "files" / "workflows"
 GITHUB = sorted((WORKFLOWS / "github").glob("*.yml"))
 GITLAB = WORKFLOWS / "gitlab" / "headwater.gitlab-ci.yml"
+_NOT_COMMITTED = ("home", "state")
+"""Folders of the stack of a test: the state, and the CLI's own files with plugins of 40 MB."""
 _EXPRESSION = re.compile(r"\$\{\{ (.+?) \}\}")
 
 
@@ -114,7 +116,7 @@ class Pipeline:
         folder = self.artifacts / "job"
         shutil.rmtree(folder, ignore_errors=True)
         if checked_out:
-            shutil.copytree(self.checkout, folder)
+            shutil.copytree(self.checkout, folder, ignore=shutil.ignore_patterns(*_NOT_COMMITTED))
         else:
             folder.mkdir()
         return folder

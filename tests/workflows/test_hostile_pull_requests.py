@@ -121,7 +121,11 @@ def repository(
     forge: Forge,
 ) -> Repository:
     deployment = make_deployment(
-        tmp_path / "stack", pulumi_toolchain, Cluster(secured.bootstrap_servers), unique
+        tmp_path / "stack",
+        pulumi_toolchain,
+        Cluster(secured.bootstrap_servers),
+        unique,
+        has_passphrase=True,
     )
     deployment.declare()
     deployment.stack.configure({"bootstrapServers": None})

@@ -103,7 +103,11 @@ def repository(
     forge: Forge,
 ) -> Repository:
     deployment = make_deployment(
-        tmp_path / "stack", pulumi_toolchain, Cluster(broker.bootstrap_servers), unique
+        tmp_path / "stack",
+        pulumi_toolchain,
+        Cluster(broker.bootstrap_servers),
+        unique,
+        has_passphrase=True,
     )
     deployment.declare()
     origin = tmp_path / "forge" / "acme" / "shop"

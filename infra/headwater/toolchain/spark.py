@@ -46,7 +46,7 @@ def ensure_spark_jars(cache: Cache | None = None, progress: Progress | None = No
 _ARCHIVE = "spark.jsa"
 _HOME = "home"
 _PREFIX = "spark-classes-"
-_RECORDING_SECONDS = 300
+_RECORDING_SECONDS = 900
 # A query that reads, evaluates SQL, runs Python with Arrow and writes, as each batch of an application does.
 # Spark's web page is on, as in an application. The classes of the connector are only loaded and linked: its
 # queries need a broker. Spark loads them with a class loader of its own, so Java compares what a jar contains
