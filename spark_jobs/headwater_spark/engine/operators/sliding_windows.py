@@ -52,16 +52,18 @@ class KeyWindows:
 def known_windows(
     store: TimestampedWindowBytes, topic: str, keys: Keys, first: Numbers
 ) -> Sequence[KeyWindows]:
-    """Return the windows of each key, by code, that start from `first` of the key on, in the store.
+    """Return the visible windows of each key, by code, that start from `first` of the key on, in the store.
 
-    Keys without rows have a `first` after all windows.
+    Keys without rows have a `first` after all windows. A `first` may be far in the past, with many segments
+    after it.
     """
+    oldest = max(0, store.observed.now - store.visible_ms)
     fixed = ENTRY_BYTES + len(topic) + SEGMENT + TIME_AND_SEQUENCE + STORED_COUNT.size
     found: list[KeyWindows] = []
     for value, key, start in zip(keys.values, keys.serialized, first.tolist(), strict=True):
         known = KeyWindows(value, key, fixed + len(key))
         found.append(known)
-        for entry_key, stored in store.stored_between(key, max(0, start), store.observed.now):
+        for entry_key, stored in store.stored_between(key, max(oldest, start), store.observed.now):
             time, count = STORED_COUNT.unpack(stored)
             known.starts.append(int.from_bytes(entry_key[_START_AT:_SEQUENCE_AT], "big"))
             known.windows.append(CountedWindow(known, known.starts[-1], count, time))

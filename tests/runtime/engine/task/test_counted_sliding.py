@@ -1,11 +1,15 @@
 """A task that only counts sliding windows writes the same for columns as for single records."""
 
+from collections.abc import Iterator
+
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.spec import load_text
+from headwater_spark.engine.stores.interfaces import Pair
+from headwater_spark.engine.stores.overlay import Overlay
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.engine.task.equal_tasks import Stepped, at_times, check_windows_in_columns
@@ -77,6 +81,22 @@ def test_a_full_cache_drops_windows_that_are_not_visible_any_more() -> None:
     batch = at_times((0, b"a"), (30_000, b"b"), (30_500, b"b"), (25_000, b"a"), (26_000, b"a"))
     for cache_bytes in (100, 200, 300, 400, 10_000_000):
         assert _in_columns(COUNTING["without grace"], batch, cache_bytes, begin=100_000) == 1
+
+
+def test_a_record_of_the_distant_past_reads_no_segment_since_then() -> None:
+    read: list[bytes] = []
+    read_range = Overlay.range
+
+    def count_range(overlay: Overlay, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
+        read.append(start)
+        return read_range(overlay, start, end)
+
+    batches = [*at_times((0, b"a")), *at_times((100, b"a"), (0, b"b"))]
+    batches[1][1] = (0, 900_000_000, b"b", b"v")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Overlay, "range", count_range)
+        assert _in_columns(COUNTING["with grace"], batches, 10_000_000, begin=1_000_000_000) == 2
+    assert 0 < len(read) < 30
 
 
 def test_updates_that_only_go_to_one_sink_pass_no_node() -> None:
