@@ -101,7 +101,8 @@ class SessionCounts:
             observed=self._observed.now,
             stored=self._store.observed.now,
         )
-        rows = follow_sessions(codes, times, self._latest_sessions(codes, keys), clock)
+        stored = self._latest_sessions(codes, keys)
+        rows = None if stored is None else follow_sessions(codes, times, stored, clock)
         if rows is None:
             return None
         fixed = ENTRY_BYTES + len(columns.topic) + 3 * TIME + _COUNT
@@ -112,15 +113,21 @@ class SessionCounts:
         self._observed.now = max(self._observed.now, int(times.max()))
         return dropped
 
-    def _latest_sessions(self, codes: Numbers, keys: Keys) -> LatestSessions:
+    def _latest_sessions(self, codes: Numbers, keys: Keys) -> LatestSessions | None:
+        """Return the latest session of each key.
+
+        None = a record may connect it with the one before it: then the gap or the grace period was shorter
+        when these were written.
+        """
         starts, ends, counts = (np.full(len(keys.serialized), NONE) for _ in range(3))
         for code in np.unique(codes).tolist():
             stored = self._store.stored_entries(keys.serialized[code])
             if stored:
                 entry_key, value = stored[-1]
-                ends[code] = int.from_bytes(entry_key[-2 * TIME : -TIME], "big")
-                starts[code] = int.from_bytes(entry_key[-TIME:], "big")
+                starts[code], ends[code] = _times_of(entry_key)
                 counts[code] = int.from_bytes(value, "big", signed=True)
+            if len(stored) > 1 and _times_of(stored[-2][0])[1] >= starts[code] - self._window.gap_ms:
+                return None
         return LatestSessions(starts=starts, ends=ends, counts=counts)
 
     def _count(self, batch: _Batch) -> None:
@@ -200,3 +207,8 @@ class SessionCounts:
             values.append(None if is_deleted else number.to_bytes(_COUNT, "big", signed=True))
             contexts.append((records[record][_RECORD_TIMESTAMP], (), records[record]))
         self._cached.write_values(keys, values, contexts)
+
+
+def _times_of(entry_key: bytes) -> tuple[int, int]:
+    """Return the start and the end of a session."""
+    return int.from_bytes(entry_key[-TIME:], "big"), int.from_bytes(entry_key[-2 * TIME : -TIME], "big")

@@ -6,9 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine.operators import counted_sessions
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.engine.task.equal_tasks import Stepped, at_times, check_windows_in_columns
 from tests.runtime.engine.task.topologies import create_task
-from tests.runtime.topology_runner import CACHED, NO_CACHE
+from tests.runtime.topology_runner import CACHED, NO_CACHE, programs
 
 
 def _counted(window: str, then: str = "", kind: str = "string") -> str:
@@ -72,6 +74,40 @@ def test_batches_in_the_order_of_time_stay_in_columns(cache_bytes: int) -> None:
 )
 def test_late_records_are_counted_one_by_one(late: list[tuple[int, bytes]]) -> None:
     assert _in_columns(COUNTING["with grace"], at_times(*late), 10_000_000) == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "batches"),
+    [
+        pytest.param(
+            "gap: 2s, grace: 10s",
+            "gap: 9s, grace: 10s",
+            [[(1_000, b"a"), (6_000, b"a")], [(7_000, b"a")]],
+            id="gap",
+        ),
+        pytest.param(
+            "gap: 9s, grace: 0s",
+            "gap: 9s, grace: 60s",
+            [[(11_000, b"a")], [(20_000, b"b")], [(19_000, b"a")], [(19_500, b"a")]],
+            id="grace",
+        ),
+    ],
+)
+def test_sessions_that_an_edit_brings_together_are_merged(
+    before: str, after: str, batches: list[list[tuple[int, bytes]]]
+) -> None:
+    """A longer gap connects sessions; a longer grace period shows an older one again."""
+
+    def edited_task() -> Task:
+        state = MemoryState()
+        task = Task(programs(_counted(before), CACHED)[0], 0, state)
+        for batch in batches[:-1]:
+            task.process([("in", 0, 0, time, key, b"v", ()) for time, key in batch], 5)
+            state.commit(state.version)
+        return Task(programs(_counted(after), CACHED)[0], 0, state)
+
+    last = at_times(*batches[-1])
+    assert check_windows_in_columns(edited_task(), edited_task(), last, 10_000_000) == 0
 
 
 def test_records_that_only_fill_a_session_are_counted_in_columns() -> None:
