@@ -5,12 +5,19 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from headwater.model.behaviors import StreamAggregate
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headwater_spark.engine.error_handlers import PoisonRecordError
-from headwater_spark.engine.key_counts import KeyCounter, WindowCounter, counted_source, only_counted_source
+from headwater_spark.engine.key_counts import (
+    CountedSource,
+    KeyCounter,
+    WindowCounter,
+    counted_source,
+    only_counted_source,
+)
 from headwater_spark.engine.operators import FACTORIES
 from headwater_spark.engine.operators.interface import NotRunnableError, OperatorContext, Process
-from headwater_spark.engine.program_interface import Program
+from headwater_spark.engine.program_interface import Program, Serde
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.serdes import reads_anything
 from headwater_spark.engine.sources_and_sinks import (
@@ -120,7 +127,7 @@ def _key_counter(task: TaskContext) -> KeyCounter | None:
     if counted is None or count is None:
         return None
     key, value = serdes_of(counted.source.reads, task.program)
-    if not (reads_anything(key) and reads_anything(value)):
+    if not (reads_anything(key) and reads_anything(value) and _stores_keys(counted, key, task)):
         return None
     return KeyCounter(counted.node.name, key.deserialize, count)
 
@@ -131,7 +138,15 @@ def _window_counter(task: TaskContext) -> WindowCounter | None:
     if counted is None or counts is None or not counts.is_usable or not ignores_values(task.program):
         return None
     key, _ = serdes_of(counted.source.reads, task.program)
+    if not _stores_keys(counted, key, task):
+        return None
     return WindowCounter(counted.node.name, key.deserialize, counts)
+
+
+def _stores_keys(counted: CountedSource, key: Serde, task: TaskContext) -> bool:
+    """Return whether the store can write all keys. Otherwise, single records report which record failed."""
+    behavior = counted.node.behavior
+    return isinstance(behavior, StreamAggregate) and task.stores.typed(behavior.store).key_serde is key
 
 
 def _forward_to(children: tuple[Process, ...]) -> Process:

@@ -87,6 +87,11 @@ def test_only_cached_counts_of_a_plain_source_take_counts_per_key() -> None:
     assert create_task(COUNTING["count"], NO_CACHE).key_counter is None
     for text in ("key: long, value: string", "key: string, value: json"):
         assert create_task(COUNTING["count"].replace("key: string, value: string", text)).key_counter is None
+    other_keys = COUNTING["count"].replace(
+        "groupByKey: null", "groupByKey: {serdes: {key: long, value: string}}"
+    )
+    assert other_keys != COUNTING["count"]
+    assert create_task(other_keys).key_counter is None
     nothing = KeyCounts(by_key=(), dropped=0, latest=-1)
     with pytest.raises(ValueError, match="0_0 does not only count these records"):
         create_task(TOPOLOGIES["reduce"]).process_key_counts(nothing, 0)

@@ -99,5 +99,10 @@ def test_only_cached_counts_alone_in_their_cache_take_columns() -> None:
     assert keyed is not None
     with pytest.raises(ValueError, match="0_0 does not only count in windows"):
         create_task(parsed).process_windows(keyed, 0)
+    other_keys = COUNTING["tumbling"].replace(
+        "groupByKey: null", "groupByKey: {serdes: {key: long, value: string}}"
+    )
+    assert other_keys != COUNTING["tumbling"]
+    assert create_task(other_keys).window_counter is None
     continued = attrs.evolve(CACHED, on_processing_error="continue")
     assert create_task(COUNTING["tumbling"], continued).window_counter is None
