@@ -3,11 +3,13 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
 from headwater_spark.engine.records import InputRecord, TopicPartition
+from tests.runtime.engine.task.topologies import create_task
 
 A, B, C = ("a", 0), ("b", 0), ("c", 0)
 
@@ -47,6 +49,24 @@ def test_the_head_with_the_smallest_timestamp_is_first() -> None:
 def test_heads_with_equal_timestamps_are_ordered_by_topic_and_partition() -> None:
     ordered = order(record("b", 0, 0, 1), record("a", 1, 0, 1), record("a", 0, 0, 1))
     assert ordered == [("a", 0, 0), ("a", 1, 0), ("b", 0, 0)]
+
+
+@pytest.mark.parametrize(("table", "joined"), [("a", [b"12"]), ("z", [b"10"])])
+def test_a_join_of_equal_timestamps_depends_on_the_names_of_the_topics(
+    table: str, joined: list[bytes]
+) -> None:
+    task = create_task(
+        f"- table: {{topic: {table}, as: rows, serdes: {{key: string, value: string}}}}\n"
+        "- stream: {topic: in, serdes: {key: string, value: string}}\n"
+        "- join: {with: rows, value: left + right, serdes: {key: string, value: string}}\n"
+        "- to: {topic: out, serdes: {key: string, value: string}}\n"
+    )
+    records: list[InputRecord] = [
+        ("in", 0, 0, 7, b"k", b"1", ()),
+        (table, 0, 0, 5, b"k", b"0", ()),
+        (table, 0, 1, 7, b"k", b"2", ()),
+    ]
+    assert [each[3] for each in task.process(records, 9) if each[0] == "out"] == joined
 
 
 def test_no_records_have_an_empty_order() -> None:
