@@ -303,6 +303,11 @@ COUNTS = (
         follow=_with_autoscaling,
     ),
     Advice(
+        says="To keep the state, stop the application and run `headwater reshard`",
+        make=lambda: _source_expanded(created_elsewhere(begin(), REPARTITION, CHANGELOG)),
+        follow=_resharded,
+    ),
+    Advice(
         says="If its records are not needed, stop the application, delete the topic",
         make=lambda: _auto_created(is_filled=True, text=COUNT),
         follow=lambda t: t.delete(REPARTITION),

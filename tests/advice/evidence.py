@@ -2,11 +2,12 @@
 
 import attrs
 
+from headwater.model.cluster import UnreadEvidence
 from headwater.model.records import OwnershipRecord, StackIdentity
 from tests.advice.processors import SUMS
 from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, begin, changed, set_up
-from tests.planner.simulated_cluster import DENIED_GROUPS
+from tests.planner.simulated_cluster import DENIED_GROUPS, GROUPS_OF_STOPPED_BROKERS
 
 LEFT = "orders-old-changelog"
 SHARED = "orders-sums-counts-changelog"
@@ -68,14 +69,14 @@ def _no_other_reader(trial: Trial) -> None:
     trial.cluster.readers.clear()
 
 
-def _hidden_groups() -> Trial:
-    """Return a stack that retires a topic, and whose user may not see the groups of others."""
+def _without_evidence(unread: UnreadEvidence) -> Trial:
+    """Return a stack that retires a topic, where something was not read."""
     trial = changed(_left_over(), _leftovers(retire=[LEFT]))
-    trial.cluster.unread_evidence = (DENIED_GROUPS,)
+    trial.cluster.unread_evidence = (unread,)
     return trial
 
 
-def _grant(trial: Trial) -> None:
+def _read_all(trial: Trial) -> None:
     trial.cluster.unread_evidence = ()
 
 
@@ -180,8 +181,14 @@ EVIDENCE = (
     ),
     Advice(
         says="Grant the user the permissions that are missing, and run again: `headwater acls FILES --self",
-        make=_hidden_groups,
-        follow=_grant,
+        make=lambda: _without_evidence(DENIED_GROUPS),
+        follow=_read_all,
+        leaves=("orphaned",),
+    ),
+    Advice(
+        says="Start the brokers that are stopped, and run again",
+        make=lambda: _without_evidence(GROUPS_OF_STOPPED_BROKERS),
+        follow=_read_all,
         leaves=("orphaned",),
     ),
     Advice(

@@ -11,6 +11,7 @@ from tests.advice.trials import (
     REPARTITION,
     begin,
     changed,
+    copy_state,
     created_elsewhere,
     manual,
     set_up,
@@ -92,6 +93,14 @@ def _undone(change: Follow) -> Trial:
     return trial
 
 
+def _copied() -> Trial:
+    """Return a stack with manual setup whose user has renamed a store, and copied its state."""
+    trial = manual()
+    trial.step("count")["count"] = {"materialized": "totals"}
+    copy_state(trial, CHANGELOG, "orders-totals-changelog")
+    return trial
+
+
 def _adopt_again(trial: Trial) -> None:
     trial.switch(adopt=True)
 
@@ -131,6 +140,13 @@ LIFECYCLE = (
         says="with `lifecycle: active` and `setup.adopt: true` first, which adopts the topics",
         make=lambda: _released_and_retired(lambda: manual(begin)),
         follow=lambda t: _retire_again(t, adopt=True),
+    ),
+    Advice(
+        says="if `headwater state copy` created the topics, or if the application ran without Headwater, was "
+        "released or had this id before, the topics are in use: set `setup.adopt: true`",
+        make=_copied,
+        follow=_adopt_again,
+        leaves=("orphaned",),
     ),
     Advice(
         says="was released or had this id before, the topics are in use: set `setup.adopt: true`",

@@ -1,6 +1,6 @@
 """Fixes about settings and replicas of topics, names, sources and sinks."""
 
-from headwater.model.problems import ProblemCode
+from headwater.model.problems import ProblemCode, errors
 from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
@@ -10,6 +10,7 @@ from tests.advice.trials import (
     STORE,
     begin,
     changed,
+    copy_state,
     manual,
     set_up,
 )
@@ -139,6 +140,25 @@ def _name_until_nothing_is_renumbered(trial: Trial) -> None:
         renumbered = [each for each in trial.plan().problems if each.code is ProblemCode.RENUMBERED]
         assert any(f"name the store exactly `{store}`" in each.fix for each in renumbered), renumbered
         trial.step(call)[call] = {"materialized": store}
+
+
+def _reinitialize(trial: Trial) -> None:
+    trial.switch(reinitialize=True)
+    trial.up()
+    trial.settings().pop("setup")
+
+
+def _copy_renumbered(trial: Trial) -> None:
+    """Copy the data of all topics to their new names, which have the next number."""
+    for topic in trial.compile()[1][0].internal_topics:
+        copy_state(trial, topic.name.replace("0000000003", "0000000002"), topic.name)
+
+
+def _adopt_copy(trial: Trial) -> None:
+    """Follow both problems of a run after the copy."""
+    codes = {each.code for each in errors(trial.plan().problems)}
+    assert codes == {ProblemCode.RENUMBERED, ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP}
+    trial.switch(reinitialize=True, adopt=True)
 
 
 def _repartition_first(trial: Trial) -> None:
@@ -408,6 +428,15 @@ SETTINGS = (
         follow=lambda t: t.switch(reinitialize=True),
         gives_up=True,
         leaves=("orphaned",),
+    ),
+    *(
+        Advice(
+            says="Do the same if you copy their data",
+            make=lambda: _renumbered(mode="manual"),
+            follow=follow,
+            leaves=("orphaned",),
+        )
+        for follow in (steps(_reinitialize, _copy_renumbered), steps(_copy_renumbered, _adopt_copy))
     ),
     # sources and sinks
     Advice(

@@ -43,7 +43,6 @@ EXPLAINS = (
     "Kafka Streams itself deletes the records that it has read, so -1 is correct",
     "Its count follows the source topics",
     "If the stack's state was restored",
-    "its backend is new",
     "Or, with brokers of Kafka 4.2",
     "On a development cluster this may be intended",
     "they are not needed",

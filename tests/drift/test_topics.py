@@ -101,6 +101,23 @@ def test_config_differences_are_found_with_their_severity() -> None:
         assert found["flush.ms 5"].expected == "flush.ms not set"
 
 
+def test_a_retention_that_deletes_records_is_not_said_to_be_harmless() -> None:
+    orders = application()
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.configure(CHANGELOG, retention_ms="1000")
+    assert only_finding(drift_of(cluster, orders)).why.startswith("It does not endanger data")
+    cluster.configure(CHANGELOG, cleanup_policy="delete")
+    policy, retention = drift_of(cluster, orders).findings
+    assert (policy.found, policy.severity) == ("cleanup.policy delete", Severity.WARNING)
+    assert retention.found == "retention.ms 1000"
+    assert retention.why == (
+        "While `cleanup.policy` has `delete`, Kafka deletes older records. The document does not show it."
+    )
+    cluster.configure(CHANGELOG, retention_ms="-1")
+    _, unlimited = drift_of(cluster, orders).findings
+    assert unlimited.why.startswith("It does not endanger data")
+
+
 def test_a_different_replication_factor_is_found() -> None:
     declared = [repartition(REPARTITION, 4, replication_factor=3)]
     orders = application(topics=declared, stateful=False)

@@ -148,3 +148,5 @@ def test_outside_of_a_repository_git_is_an_error(tmp_path: Path, monkeypatch: py
     assert done.exit_code == ExitCode.PROBLEMS
     assert "not a git repository" in done.stderr
     assert "shallow" not in done.stderr
+    assert "Run the command in the working tree" in done.stderr
+    assert "`headwater change OLD NEW`" in done.stderr

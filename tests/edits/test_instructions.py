@@ -290,6 +290,16 @@ def test_the_steps_grant_acls_before_the_application_needs_them() -> None:
     assert "grants" not in " ".join(of_one(before, before).steps)
 
 
+def test_the_steps_accept_other_generated_names_where_a_plan_refuses_them() -> None:
+    manual = '"4.3", config: {internal.topics.setup: manual}'
+    before, after = (text.replace('"4.3"', manual) for text in (GENERATED, FILTERED))
+    (run,) = (step for step in of_one(before, after).steps if "pulumi up" in step)
+    assert run.startswith("Run `pulumi up` with `setup.reinitialize: true` for this run")
+    named = NAMED.replace("id: app", "id: app, config: {internal.topics.setup: manual}")
+    (run,) = (step for step in of_one(named, named.replace("counts", "sums")).steps if "pulumi up" in step)
+    assert "reinitialize" not in run
+
+
 def test_no_step_copies_the_state_of_another_application() -> None:
     renamed = of_one(NAMED, NAMED.replace("id: app", "id: other"))
     assert not [step for step in renamed.steps if "state copy" in step]

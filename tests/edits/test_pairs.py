@@ -159,3 +159,17 @@ def test_an_operator_of_another_kind_with_the_same_name_is_named() -> None:
     assert [
         (each.operator, each.aspect, each.before, each.after) for each in changed(of_one(before, edited))
     ][:1] == [("amount", "operator", "MapValues", "Peek")]
+
+
+@pytest.mark.parametrize("call", ["mapValues", "selectKey", "peek"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_two_equal_operators_the_one_in_another_position_was_added(call: str, *, is_first: bool) -> None:
+    """Documents from code have no conditions: both filters do the same, as far as the documents show."""
+    head = "application: {id: app}\ntopology:\n  - stream: in\n"
+    call, keep, end = f"  - {call}:\n", "  - filter:\n", "  - to: out\n"
+    before = f"{head}{call}{keep}{end}" if is_first else f"{head}{keep}{call}{end}"
+
+    (added,) = of_one(before, f"{head}{keep}{call}{keep}{end}").operators
+
+    assert (added.aspect, added.before) == ("operator", None)
+    assert added.operator == ("KSTREAM-FILTER-0000000001" if is_first else "KSTREAM-FILTER-0000000003")

@@ -36,6 +36,7 @@ DENIED_GROUPS = UnreadEvidence(
     permission="permission Describe on group *",
 )
 """The user may not see the groups of other clients."""
+GROUPS_OF_STOPPED_BROKERS = UnreadEvidence(source=EvidenceSource.GROUPS, cause=UnreadCause.NO_COORDINATOR)
 MANUAL = {"internal.topics.setup": "manual"}
 AUTOMATIC: Mapping[str, str] = {}
 BOTH = pytest.mark.parametrize("mode", [MANUAL, AUTOMATIC], ids=["manual", "automatic"])

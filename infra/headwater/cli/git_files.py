@@ -16,6 +16,11 @@ _PATTERN_CHARACTERS = frozenset("*?[")
 _SUBMODULE, _LINK = b"160000", b"120000"
 """Modes of entries in a tree of Git that are no files."""
 
+_WORKING_TREE = (
+    "\n  Run the command in the working tree of the repository that has the files. "
+    "Without a repository, name the files before the edit: `headwater change OLD NEW`."
+)
+
 
 @contextmanager
 def files_at(revision: str, paths: Sequence[Path]) -> Iterator[tuple[Path, ...]]:
@@ -26,7 +31,7 @@ def files_at(revision: str, paths: Sequence[Path]) -> Iterator[tuple[Path, ...]]
     Raises:
         click.ClickException: There is no repository or revision of this name, or Git is not installed.
     """
-    root = Path(_run_git("rev-parse", "--show-toplevel").decode().strip())
+    root = Path(_run_git("rev-parse", "--show-toplevel", fix=_WORKING_TREE).decode().strip())
     # A revision that begins with a hyphen would be an option.
     commit = _run_git(
         "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", of=revision
@@ -110,7 +115,7 @@ def _find_folder(name: Path) -> Path:
     return plain.parent if plain == name and name.suffix else plain
 
 
-def _run_git(*arguments: str, of: str | None = None, given: bytes = b"") -> bytes:
+def _run_git(*arguments: str, of: str | None = None, given: bytes = b"", fix: str = "") -> bytes:
     try:
         return subprocess.run(["git", *arguments], check=True, capture_output=True, input=given).stdout
     except FileNotFoundError:
@@ -118,7 +123,7 @@ def _run_git(*arguments: str, of: str | None = None, given: bytes = b"") -> byte
     except subprocess.CalledProcessError as error:
         reason = error.stderr.decode(errors="replace").strip() or "there is no such revision"
         if of is None:
-            raise click.ClickException(f"Git failed: {reason.rstrip('.')}.") from None
+            raise click.ClickException(f"Git failed: {reason.rstrip('.')}.{fix}") from None
         raise click.ClickException(
             f"Git finds no revision `{of}`: {reason.rstrip('.')}.\n  In a shallow clone, fetch it first."
         ) from None

@@ -29,7 +29,7 @@ _TAKEN_NAME = (
 _ACCEPT = "To continue without the old state, reset the application."
 _ACCEPT_REFUSED = (
     "To continue without the data of the old topics, stop the application and set `setup.reinitialize: true` "
-    "for one `pulumi up`."
+    "for one `pulumi up`. Do the same if you copy their data (`headwater state copy`)."
 )
 _UNDO = "Undo the change that shifted the index: no name that you can give keeps the name of this topic."
 _NAMEABLE_STORE = re.compile(r"(?:.*-)?STATE-STORE-\d{10}")

@@ -48,7 +48,7 @@ class SnapshotRequest:
 
 
 GroupsRead = tuple[Mapping[str, GroupFacts], Sequence[UnreadEvidence]]
-"""Group id → facts, and phrases for what the user may not read."""
+"""Group id → facts, and what could not be read."""
 
 
 class SnapshotReading(Protocol):

@@ -108,7 +108,7 @@ def partitioner_key(application: CountedApplication) -> str:
 def how_to_expand(application: CountedApplication, *, follows_sources: bool = False) -> str:
     """Return how to add the missing partitions of internal topics, without autoscaling so far.
 
-    With `follows_sources`, they are missing because source topics were expanded.
+    With `follows_sources`, source topics decide their count, and not the document.
     """
     if not moves_keys(application):
         return f"To add the partitions, set {AUTOSCALING} in the application's config."

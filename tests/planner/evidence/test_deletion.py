@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from headwater.model.client_record import client_group
-from headwater.model.cluster import EvidenceSource, UnreadCause, UnreadEvidence
+from headwater.model.cluster import UnreadEvidence
 from headwater.model.problems import ProblemCode, Severity
 from headwater.model.topology import Lifecycle, Sink
 from headwater.planner import ActionKind, plan
@@ -24,6 +24,7 @@ from tests.planner.plans import kinds, warnings
 from tests.planner.simulated_cluster import (
     COMPACTED,
     DENIED_GROUPS,
+    GROUPS_OF_STOPPED_BROKERS,
     MANUAL,
     NO_LIMITS,
     SimulatedCluster,
@@ -32,7 +33,7 @@ from tests.planner.simulated_cluster import (
 )
 from tests.planner.simulated_stacks import Cluster, Stack
 
-GROUPS_OF_STOPPED_BROKERS = UnreadEvidence(source=EvidenceSource.GROUPS, cause=UnreadCause.NO_COORDINATOR)
+_GRANT, _START, _CLEAR = "--for retire", "Start the brokers that are stopped", "Stop the other readers"
 
 
 def test_a_retired_topic_that_another_group_reads_is_not_deleted() -> None:
@@ -103,24 +104,24 @@ def test_nothing_is_deleted_while_groups_are_not_readable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_read", "unread", "grants", "clears"),
+    ("is_read", "unread", "steps"),
     [
-        pytest.param(True, (), False, True, id="another reader, named like a permission"),
-        pytest.param(False, (DENIED_GROUPS,), True, False, id="no permission"),
-        pytest.param(True, (DENIED_GROUPS,), True, True, id="both"),
-        pytest.param(False, (GROUPS_OF_STOPPED_BROKERS,), False, True, id="stopped brokers"),
+        pytest.param(True, (), [_CLEAR], id="another reader, named like a permission"),
+        pytest.param(False, (DENIED_GROUPS,), [_GRANT], id="no permission"),
+        pytest.param(True, (DENIED_GROUPS,), [_GRANT, _CLEAR], id="both"),
+        pytest.param(False, (GROUPS_OF_STOPPED_BROKERS,), [_START], id="stopped brokers"),
+        pytest.param(False, (DENIED_GROUPS, GROUPS_OF_STOPPED_BROKERS), [_GRANT, _START], id="neither"),
     ],
 )
 def test_the_fix_of_a_refused_deletion_follows_the_cause(
-    *, is_read: bool, unread: tuple[UnreadEvidence, ...], grants: bool, clears: bool
+    *, is_read: bool, unread: tuple[UnreadEvidence, ...], steps: list[str]
 ) -> None:
     cluster = SimulatedCluster.set_up(application())
     if is_read:
         cluster.read_by("permission audit", CHANGELOG)
     cluster.unread_evidence = unread
     problem = next(each for each in refusals(cluster.plan(RETIRED)) if each.topic == CHANGELOG)
-    assert ("--for retire" in (problem.fix or "")) is grants
-    assert ("Stop the other readers" in (problem.fix or "")) is clears
+    assert [step for step in (_GRANT, _START, _CLEAR) if step in problem.fix] == steps
 
 
 def test_the_state_of_a_stack_alone_deletes_nothing() -> None:

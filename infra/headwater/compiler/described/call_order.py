@@ -68,6 +68,7 @@ class CallOrder:
         return cls(found)
 
     def of_node(self, node: ProcessorNode, position: int) -> Order:
+        """Return the order of the call of a node that is at this position in the text."""
         return self.index[node.name], 1 if RESOLVER_NODE.fullmatch(node.name) else 0, position
 
 

@@ -1,5 +1,6 @@
 """Findings about declared topics, from the problems and the actions of the plan."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -139,9 +140,18 @@ class _Topic:
             + ("differs from the declared value." if is_declared else "was set and is not declared."),
             expected=f"{change.key} {_value_text(change.declared)}",
             found=f"{change.key} {_value_text(change.live)}",
-            why="It does not endanger data, but the document does not show it.",
+            why=_RETAINED
+            if self._decides_deletion(change)
+            else "It does not endanger data, but the document does not show it.",
             fix=fix if is_declared else _fix_of_undeclared(self, change.key),
         )
+
+    def _decides_deletion(self, change: ConfigChange) -> bool:
+        """Return whether Kafka deletes records because of the setting, as long as the topic's policy does."""
+        if change.key != "retention.ms" or self.action.live is None:
+            return False
+        settings = Settings(self.action.live, self.defaults)
+        return "delete" in settings.policies() and not math.isinf(settings.limit(change.key))
 
     def finding(
         self,
@@ -171,6 +181,7 @@ class _Topic:
         )
 
 
+_RETAINED = "While `cleanup.policy` has `delete`, Kafka deletes older records. The document does not show it."
 _RECONFIGURED = "Run `pulumi up`, which sets the declared value, or declare the live value."
 _STAYS = (
     "Set the declared value with `kafka-configs.sh`, declare the live value, or set "

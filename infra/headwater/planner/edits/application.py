@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from headwater.compiler.renumbering import origins, renumberings
 from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.problems import Severity
 from headwater.model.topology import Application, Protocol
@@ -214,10 +215,12 @@ def edit_steps(
         yield "Stop all instances."
     if needs_new_group:
         yield new_group_step(sides.before.id)
-    if needs_topics and sides.after.application.acls is not None:
-        yield "Run `pulumi up`, which creates the topics of the new topology, and grants its ACLs."
-    elif needs_topics and is_manual:
-        yield "Run `pulumi up`, which creates the topics of the new topology."
+    has_acls = sides.after.application.acls is not None
+    if needs_topics and (is_manual or has_acls):
+        is_renumbered = renumberings(origins(sides.before.compiled), origins(sides.after.compiled))
+        switch = " with `setup.reinitialize: true` for this run" if is_manual and is_renumbered else ""
+        granted = ", and grants its ACLs" if has_acls else ""
+        yield f"Run `pulumi up`{switch}, which creates the topics of the new topology{granted}."
     for topic in topics:
         if why and (copy := copied_store(sides, topic)):
             yield f"Copy the state of a renamed store, with the document of the new version: {copy}."

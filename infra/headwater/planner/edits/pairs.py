@@ -60,8 +60,9 @@ def paired_nodes(before: Topology, after: Topology) -> Pairs:
     """Pair the nodes of each kind.
 
     They are paired by name, if both sides have the same names. If numbers of generated names have shifted,
-    nodes that do the same and have the same operators before them come first, then nodes that do the same,
-    and at last all in their order. A store with a name that a user gave stays with its operator.
+    nodes that do the same and have the same operators before them come first, then nodes that do the same
+    between operators of the same kinds, then nodes that do the same, and at last all in their order. A store
+    with a name that a user gave stays with its operator.
     """
     old, new = _by_kind(before), _by_kind(after)
     found = [
@@ -131,10 +132,18 @@ def _pairs_of_one_kind(
         yield from (Pair(old[name], new[name], is_certain=True) for name in old)
         return
     waiting_old, waiting_new = list(old.values()), list(new.values())
-    for key in (_path_and_stores, _does_and_stores, _written_stores, _path_key, _declared_values, _same_kind):
+    for key in (
+        _path_and_stores,
+        _does_and_stores,
+        _written_stores,
+        _path_key,
+        _surroundings,
+        _declared_values,
+        _same_kind,
+    ):
         groups = group_pairs(waiting_old, waiting_new, partial(key, before), partial(key, after))
         for olds, news in groups:
-            is_certain = key is not _same_kind and len(olds) == len(news) == 1
+            is_certain = key not in (_surroundings, _same_kind) and len(olds) == len(news) == 1
             for first, second in zip(olds, news, strict=False):
                 waiting_old.remove(first)
                 waiting_new.remove(second)
@@ -162,6 +171,15 @@ def _declared_values(topology: Topology, node: Node) -> Hashable:
 
 def _path_key(topology: Topology, node: Node) -> Hashable:
     return _declared_values(topology, node), topology.graph.paths[node.name]
+
+
+def _surroundings(topology: Topology, node: Node) -> Hashable:
+    graph = topology.graph
+    around = (
+        tuple(sorted(INDEX.sub("#", each) for each in following.get(node.name, ())))
+        for following in (graph.parents, graph.children)
+    )
+    return _declared_values(topology, node), *around
 
 
 def _does_and_stores(topology: Topology, node: Node) -> Hashable | None:

@@ -32,12 +32,12 @@ class Claim:
 class Obstacle:
     """A reason not to delete a topic. `text` is a phrase.
 
-    `is_denial`: a permission is missing to read what would show whether the topic may be deleted. Other
-    obstacles are facts about the topic and its users.
+    `unread` says why evidence was not read that would show whether the topic may be deleted. Empty = the
+    obstacle is a fact about the topic and its users.
     """
 
     text: str
-    is_denial: bool = False
+    unread: frozenset[UnreadCause] = frozenset()
 
 
 def deletion_obstacles(evidence: TopicEvidence, live: LiveTopic, claim: Claim) -> Iterator[Obstacle]:
@@ -57,8 +57,7 @@ def deletion_obstacles(evidence: TopicEvidence, live: LiveTopic, claim: Claim) -
     if others:
         yield Obstacle(f"it may belong to {listed(others.values())}")
     if evidence.unread:
-        is_denied = any(each.cause is UnreadCause.NO_PERMISSION for each in evidence.unread)
-        yield Obstacle(unread_text(evidence.unread), is_denied)
+        yield Obstacle(unread_text(evidence.unread), frozenset(each.cause for each in evidence.unread))
     if evidence.verdict is Verdict.SUSPECTED:
         yield Obstacle(f"only its name connects it with {evidence.application}")
     yield from _claim_obstacles(evidence, live, claim)
@@ -88,5 +87,5 @@ def _claim_obstacles(evidence: TopicEvidence, live: LiveTopic, claim: Claim) -> 
         found = f"cleanup.policy {claim.policy}" if claim.policy else f"not readable ({_UNREADABLE_POLICY})"
         yield Obstacle(
             f"the topic of the ownership records may have lost some: {found} instead of compact",
-            is_denial=not claim.policy,
+            unread=frozenset() if claim.policy else frozenset({UnreadCause.NO_PERMISSION}),
         )

@@ -90,7 +90,7 @@ def _without_record(application: CountedApplication, state: CountedTopic) -> str
     deletion = delete_topic(application, state)
     if state.live_records == 0:
         return f"The topic is empty: {deletion}"
-    expansion = how_to_expand(application)
+    expansion = how_to_expand(application, follows_sources=True)
     if state.live_records is not None:
         return f"{expansion} If its records are not needed, {deletion}"
     offsets = f"`kafka-get-offsets.sh --bootstrap-server BROKER --topic {state.name}`"

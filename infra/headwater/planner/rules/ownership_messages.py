@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from headwater.model.cluster import LiveTopic
+from headwater.model.cluster import LiveTopic, UnreadCause
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.model.records import ONLY_ACLS, OWNERSHIP_TOPIC, OwnershipTopic, SetupRecord
 from headwater.model.topology import StackSwitch
@@ -296,19 +296,23 @@ class DeletionStep:
 
 def obstructed_deletion(step: DeletionStep, topic: str, obstacles: Sequence[Obstacle]) -> Problem:
     """Return the problem that the evidence does not allow a deletion, for these reasons."""
+    causes = frozenset[UnreadCause]().union(*(each.unread for each in obstacles))
+    has_facts = not all(each.unread and each.unread <= _HOW_TO_READ.keys() for each in obstacles)
     parts = (
-        _GRANT_TO_RETIRE if any(each.is_denial for each in obstacles) else "",
-        "" if all(each.is_denial for each in obstacles) else step.clear,
+        *(text for cause, text in _HOW_TO_READ.items() if cause in causes),
+        step.clear if has_facts else "",
         step.keep,
     )
     found = "; ".join(each.text for each in obstacles)
     return refused_deletion(step, topic, found, " ".join(filter(None, parts)))
 
 
-_GRANT_TO_RETIRE = (
-    "Grant the user the permissions that are missing, and run again: "
-    "`headwater acls FILES --self --for retire --principal User:NAME` prints all that a deletion needs."
-)
+_HOW_TO_READ = {
+    UnreadCause.NO_PERMISSION: "Grant the user the permissions that are missing, and run again: "
+    "`headwater acls FILES --self --for retire --principal User:NAME` prints all that a deletion needs.",
+    UnreadCause.NO_COORDINATOR: "Start the brokers that are stopped, and run again.",
+}
+"""Why evidence was not read → how it can be read."""
 
 
 def refused_deletion(step: DeletionStep, topic: str, found: str, fix: str) -> Problem:

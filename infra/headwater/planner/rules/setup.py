@@ -39,10 +39,10 @@ def already_set_up(application: ActiveApplication) -> Iterator[Problem]:
         found=f"{counted(len(foreign), 'topic')}: {listed(state.name for state in foreign)}",
         why="They may hold the state of a running application, or an earlier application left them behind. "
         "With `internal.topics.setup: manual` a user must decide.",
-        fix="If the stack's state was restored or its backend is new, or if the application ran without "
-        "Headwater, was released or had this id before, the topics are in use: set `setup.adopt: true` for "
-        "one `pulumi up`, which manages them as they are. Delete them only if no application uses them and "
-        "their data is not needed.",
+        fix="If the stack's state was restored or its backend is new, if `headwater state copy` created the "
+        "topics, or if the application ran without Headwater, was released or had this id before, the topics "
+        "are in use: set `setup.adopt: true` for one `pulumi up`, which manages them as they are. Delete "
+        "them only if no application uses them and their data is not needed.",
     )
 
 
