@@ -195,6 +195,7 @@ def without(needed: Iterable[Permission], operation: Operation) -> list[Permissi
     return [permission for permission in needed if permission.operation is not operation]
 
 
+@pytest.mark.soak  # without Pulumi, for each permission: `test_headwater`
 def test_a_run_without_permission_changes_nothing(shop: Shop, unique: Callable[[str], str]) -> None:
     id_ = unique("app")
     shop.declare(id_)

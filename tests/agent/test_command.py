@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from headwater.command_line import RESTART
 from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.live_documents import WRITING_PARTITIONER, texts, unique_documents
 from tests.agent.running import await_counts, make_topics
@@ -133,3 +135,36 @@ def test_sighup_reads_cluster_at_once(command: AgentCommand) -> None:
     finally:
         agent.kill()
         agent.communicate()
+
+
+def test_program_ends_with_a_problem_when_the_jvm_of_spark_submit_ends(tmp_path: Path) -> None:
+    """A socket stands for the gateway of the JVM. No broker answers, so the agent has no work to complete."""
+    (tmp_path / "0.yaml").write_text(texts("gateway")[0])
+    with socket.create_server(("127.0.0.1", 0)) as gateway:
+        agent = subprocess.Popen(
+            [
+                *(*PROGRAM, str(tmp_path), "--bootstrap-server", "127.0.0.1:1"),
+                *("--group", "gateway", "--stop-timeout-ms", "50000"),
+            ],
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "PYSPARK_GATEWAY_PORT": str(gateway.getsockname()[1]),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            gateway.settimeout(SECONDS)
+            connection, _ = gateway.accept()
+            assert agent.stdout is not None
+            assert any("agent started" in line for line in agent.stdout)
+            assert agent.poll() is None
+            connection.close()
+            output, _ = agent.communicate(timeout=SECONDS)
+        finally:
+            agent.kill()
+            agent.communicate()
+    assert agent.returncode == RESTART, output
+    assert "error[SparkEnded] Spark's JVM has ended." in output

@@ -138,6 +138,7 @@ def test_broker_hangs_longer_than_request_timeout(application: RunningApplicatio
     assert agent.state.failures == 0
 
 
+@pytest.mark.soak  # a killed broker: `test_fault_series`
 def test_broker_restarts_during_expansion(application: RunningApplication) -> None:
     with running(impatient(application)) as agent:
         application.await_steady(agent)
@@ -147,6 +148,7 @@ def test_broker_restarts_during_expansion(application: RunningApplication) -> No
         application.await_steady(agent)
 
 
+@pytest.mark.soak  # with two agents: `test_fault_series`
 def test_broker_is_killed_and_restarted(application: RunningApplication) -> None:
     with running(impatient(application)) as agent:
         application.await_steady(agent)

@@ -77,6 +77,7 @@ def test_agent_and_pulumi_expand_at_the_same_time(deployment: Deployment) -> Non
         clean_after(deployment, up.returncode)
 
 
+@pytest.mark.soak  # the test before, and `pulumi/test_overtaken`
 def test_agent_expands_between_plan_and_up(deployment: Deployment) -> None:
     """The agent checks the topics again just after `up` has begun to apply."""
     deployment.cluster.expand(deployment.source, 6)

@@ -1,5 +1,7 @@
 """A run with `-m` does not import modules whose tests it excludes, and runs all others."""
 
+import ast
+
 import pytest
 
 from tests.durations import ROOT
@@ -49,3 +51,16 @@ def test_many_modules_need_brokers() -> None:
     """Otherwise the sources are no longer read correctly."""
     modules = (ROOT / "tests").rglob("test_*.py")
     assert sum("broker" in marks_of_module(each.read_text(encoding="utf-8")) for each in modules) > 50
+
+
+@pytest.mark.slow  # it parses many modules
+def test_each_module_sets_its_marks_once_outside_of_functions_and_texts() -> None:
+    """Otherwise a run could leave out a module without a word, also one that Python cannot parse."""
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        source = file.read_text(encoding="utf-8")
+        if not (marks := marks_of_module(source)):
+            continue  # it is imported
+        module = ast.parse(source, str(file))
+        names = [each for each in ast.walk(module) if isinstance(each, ast.Name) and each.id == "pytestmark"]
+        set_by = [each for each in module.body if isinstance(each, ast.Assign) and each.targets == names]
+        assert [marks_of_module(ast.unparse(each)) for each in set_by] == [marks], file

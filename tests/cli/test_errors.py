@@ -252,17 +252,18 @@ def test_exit_code_of_a_result_whose_reader_is_gone() -> None:
     [
         ("headwater validate nowhere.yaml", ExitCode.PROBLEMS),
         ("headwater explain NoSuchCode", ExitCode.USAGE),
+        # Each starts a process: `make test` has one of each kind of error and of each program.
+        pytest.param("headwater agent status 127.0.0.1:1", ExitCode.PROBLEMS, marks=pytest.mark.slow),
+        pytest.param(f"{_AGENT} --no-such-option", ExitCode.USAGE, marks=pytest.mark.slow),
         *(
-            pytest.param(command, code, marks=pytest.mark.slow)  # each starts a process
+            pytest.param(command, code, marks=pytest.mark.soak)
             for command, code in (
                 ("headwater compile nowhere.yaml --format json", ExitCode.PROBLEMS),
                 ("headwater compile --no-such-option", ExitCode.USAGE),
-                ("headwater agent status 127.0.0.1:1", ExitCode.PROBLEMS),
                 ("headwater agent autoscaling off 127.0.0.1:1 127.0.0.1:2", ExitCode.PROBLEMS),
                 ("headwater status 127.0.0.1:1", ExitCode.PROBLEMS),
                 ("headwater threads list 127.0.0.1:1", ExitCode.PROBLEMS),
                 (f"headwater compile {_DOCUMENT} --partitions payment=4", ExitCode.PROBLEMS),
-                (f"{_AGENT} --no-such-option", ExitCode.USAGE),
             )
         ),
     ],

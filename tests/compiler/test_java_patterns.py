@@ -87,7 +87,7 @@ def test_the_cost_of_a_pattern_is_limited(pattern: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    [COSTLY[0], *(pytest.param(pattern, marks=pytest.mark.slow) for pattern in COSTLY[1:])],
+    [COSTLY[0], *(pytest.param(pattern, marks=pytest.mark.soak) for pattern in COSTLY[1:])],
     ids=lambda pattern: pattern[:30],
 )
 def test_a_costly_pattern_is_one_problem_of_its_document(pattern: str) -> None:

@@ -123,6 +123,7 @@ def test_metrics_status_and_history_show_expansion(deployment: Deployment) -> No
     assert (one.end(), two.end()) == (0, 0)
 
 
+@pytest.mark.soak  # `agent/test_fault_series` kills and pauses leaders, too
 def test_another_agent_finishes_expansion_of_killed_leader(deployment: Deployment) -> None:
     one, two = deployment.start("agent-1", 5_000), deployment.start("agent-2", 5_000)
     leader = deployment.leader(one, two)
@@ -140,6 +141,7 @@ def test_another_agent_finishes_expansion_of_killed_leader(deployment: Deploymen
     assert expansion["stages"][-1]["clientId"] == next_leader.client_id
 
 
+@pytest.mark.soak  # as above
 def test_paused_leader_does_not_overwrite_new_leader(deployment: Deployment) -> None:
     one, two = deployment.start("agent-1"), deployment.start("agent-2")
     paused = deployment.leader(one, two)

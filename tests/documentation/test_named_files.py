@@ -94,6 +94,15 @@ def test_kips_say_which_tests_only_make_fuzz_runs() -> None:
     assert wrong == []
 
 
+def test_kip_663_names_tests_without_a_path_that_make_test_runs() -> None:
+    section = (_ROOT / "docs" / "kips.md").read_text().partition("\n## KIP-663")[2].partition("\n## ")[0]
+    file, named = "runtime/spark/test_stream_threads", set(re.findall(r"`(test_\w+)`", section))
+    assert len(named) > 8
+    existing = {node.name for node in _parsed(file).body if isinstance(node, ast.FunctionDef)}
+    assert named <= existing, named - existing
+    assert [test for test in sorted(named) if _is_soak(file, test)] == []
+
+
 def _is_soak(file: str, test: str) -> bool:
     """Return whether all cases of a test have the mark `soak`."""
     module = _parsed(file)

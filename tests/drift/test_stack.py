@@ -104,6 +104,7 @@ def test_the_cluster_of_the_stack_is_read_and_checked(
     assert "127.0.0.1:1" in unreachable.stderr
 
 
+@pytest.mark.soak  # `pulumi/test_policies` and `workflows/test_steps` write comments on real previews
 def test_a_real_preview_becomes_a_comment(deployment: Deployment) -> None:
     deployment.declare()
     preview = deployment.stack.preview("--json")

@@ -118,6 +118,7 @@ def _add_pending_operation(deployment: Deployment, name: str) -> None:
     file.write_text(json.dumps(state))
 
 
+@pytest.mark.soak  # without Pulumi: `doctor/test_backend_files`
 def test_an_empty_attribute_file_is_named(
     deployment: Deployment, doctor: RunDoctor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

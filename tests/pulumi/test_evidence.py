@@ -19,6 +19,7 @@ def test_a_topic_of_a_user_is_adopted_only_if_the_document_names_it(deployment: 
     deployment.is_clean()
 
 
+@pytest.mark.soak  # with other steps: `test_accidents`
 def test_a_topic_that_another_group_reads_is_not_deleted(deployment: Deployment) -> None:
     deployment.set_up()
     reader = f"{deployment.id}audit"

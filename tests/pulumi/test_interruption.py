@@ -40,7 +40,8 @@ def many(
     return [f"{deployment.id}-store-{number}-changelog" for number in range(STORES)]
 
 
-@pytest.mark.parametrize("setup", ["manual", pytest.param("automatic", marks=pytest.mark.soak)])
+@pytest.mark.soak  # at random times: `test_kills`; `test_doctor` shows the lock
+@pytest.mark.parametrize("setup", ["manual", "automatic"])
 def test_a_killed_up_is_finished_by_the_next(deployment: Deployment, setup: str) -> None:
     names = many(deployment, setup)
     process = deployment.stack.start(*SLOWLY)
@@ -108,7 +109,7 @@ def test_a_killed_up_without_checkpoints_is_finished_by_adoption(deployment: Dep
     deployment.is_clean()
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # `test_kills` adds stores and kills `up`
 def test_topics_added_to_an_application_survive_a_killed_up(deployment: Deployment) -> None:
     deployment.set_up({"internal.topics.setup": "manual"})
     names = many(deployment)

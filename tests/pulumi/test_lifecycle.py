@@ -67,7 +67,7 @@ def test_a_topic_expanded_beyond_its_source_is_never_replaced(deployment: Deploy
     deployment.refused("OverPartitionedInternalTopic", flags=("--refresh",))
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # `test_overtaken` expands a topic that `up` has read
 def test_an_expansion_during_an_up_leaves_nothing_to_do(deployment: Deployment) -> None:
     deployment.set_up(GROWING, setup=UNSAFE)
     deployment.cluster.expand(deployment.source, 6)

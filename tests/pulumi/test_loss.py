@@ -24,6 +24,7 @@ def test_a_deleted_topic_is_an_error_when_setup_is_manual(deployment: Deployment
     deployment.is_clean()
 
 
+@pytest.mark.soak  # with a setting of the stack: the test before
 def test_an_explicit_reinitialization_creates_lost_topics(deployment: Deployment) -> None:
     deployment.set_up(MANUAL)
     deployment.cluster.delete(*deployment.topics)

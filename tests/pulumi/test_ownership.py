@@ -66,7 +66,7 @@ def test_a_second_stack_is_refused_until_it_takes_over(deployment: Deployment, s
     second.is_clean()
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # without Pulumi: `planner/test_ownership`
 def test_a_released_application_moves_to_another_stack(deployment: Deployment, second: Deployment) -> None:
     deployment.set_up()
     before = deployment.facts()

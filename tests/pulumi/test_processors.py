@@ -106,7 +106,7 @@ def _declared(narrow: Deployment, processors: int) -> str:
     return narrow.write(topology, CONFIG, application={"processors": processors})
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # without Pulumi: `planner/test_processors`
 def test_processors_are_the_way_out_of_an_unsafe_expansion(narrow: Deployment) -> None:
     narrow.set_up(CONFIG)
     narrow.cluster.expand(narrow.source, 4)

@@ -41,7 +41,7 @@ def deployment(
     return make_deployment(tmp_path / "stack", pulumi_toolchain, cluster, unique)
 
 
-def test_a_paused_controller_is_named_before_and_while_topics_are_created(
+def test_a_paused_controller_is_named_before_topics_are_created(
     deployment: Deployment, nodes: tuple[Broker, Broker]
 ) -> None:
     controller, _ = nodes
@@ -55,6 +55,12 @@ def test_a_paused_controller_is_named_before_and_while_topics_are_created(
     deployment.up()
     deployment.settles_at(4, 4)
 
+
+@pytest.mark.soak  # without Pulumi: `apply/test_controller_watch` and `apply/test_validation`
+def test_a_controller_that_is_paused_while_topics_are_created_is_named(
+    deployment: Deployment, nodes: tuple[Broker, Broker]
+) -> None:
+    controller, _ = nodes
     names = many(deployment, "automatic")
     process = deployment.stack.start(*SLOWLY)
     wait_for_lines(process, CREATED, count=2, seconds=_SECONDS)

@@ -158,7 +158,7 @@ def test_a_sink_moves_from_an_application_that_ends(deployment: Deployment, life
     deployment.is_clean()
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # without Pulumi: `planner/test_transfers`
 def test_a_released_sink_is_declared_by_another_application_in_the_next_run(deployment: Deployment) -> None:
     applications = Applications(deployment, attrs.evolve(deployment, id=f"other-{deployment.id}"))
     applications.declare(deployment, managed=True)

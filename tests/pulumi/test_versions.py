@@ -49,7 +49,7 @@ def test_a_preview_after_a_change_of_the_version_names_the_dropped_topic(deploym
     assert deployment.cluster.partitions(dropped) == 4
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # without Pulumi: `planner/test_versions`
 def test_a_version_that_loses_state_is_refused_until_it_is_accepted(deployment: Deployment) -> None:
     store = {"name": "seen", "kind": "keyValue", "shared": True}
     topology: list[dict[str, object]] = [

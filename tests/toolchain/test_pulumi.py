@@ -115,7 +115,7 @@ def project(pulumi_toolchain: PulumiToolchain, tmp_path: Path) -> Project:
     return make
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # `pulumi/test_lifecycle` creates topics, `pulumi/test_guards` deletes them
 def test_up_creates_a_topic_and_destroy_deletes_it(
     kafka: LocalBroker, project: Project, unique: Callable[[str], str]
 ) -> None:

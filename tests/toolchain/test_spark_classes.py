@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from headwater.toolchain import ToolchainError, spark
 from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress
 from headwater.toolchain.spark import ensure_spark_classes, ensure_spark_jars, spark_java_options
+from tests.runtime.spark.processes import is_running
 
 _START = """
 import sys
@@ -101,3 +103,25 @@ def test_without_spark_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.M
     ensure_spark_classes(cache, Progress())
     assert spark_java_options(cache) == ()
     assert not cache.root.exists()
+
+
+def test_a_spark_that_does_not_end_in_time_is_killed_with_its_jvm(
+    installation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child process stands for the JVM: it would outlive a Python that is killed alone."""
+    started = tmp_path / "started"
+    program = (
+        "import subprocess, time; from pathlib import Path; child = subprocess.Popen(['sleep', '600']); "
+        f"Path({str(started)!r}).write_text(str(child.pid)); time.sleep(600)"
+    )
+    monkeypatch.setattr(spark, "_PROGRAM", program)
+    cache = Cache(tmp_path / "cache")
+    for seconds in (1, 10, 60):  # on a busy machine it may be killed before it has started
+        monkeypatch.setattr(spark, "_RECORDING_SECONDS", seconds)
+        with pytest.raises(ToolchainError, match=f"has not ended within {seconds} s"):
+            ensure_spark_classes(cache, Progress())
+        if started.exists() and started.read_text():
+            break
+    assert not is_running(int(started.read_text()))
+    assert spark_java_options(cache) == ()
+    assert installation.exists()

@@ -16,6 +16,7 @@ from headwater.toolchain import machine, maven_jars
 from headwater.toolchain.cache import Cache, fingerprint
 from headwater.toolchain.commands import Progress, ToolchainError
 from headwater.toolchain.maven_jars import MavenJars
+from headwater.toolchain.sessions import run_in_session
 
 CONNECTOR_VERSION = "4.2.0"
 _JARS = MavenJars("spark", "Spark's Kafka connector", CONNECTOR_VERSION)
@@ -103,7 +104,7 @@ def spark_java_options(cache: Cache | None = None) -> tuple[str, ...]:
 def ensure_spark_classes(cache: Cache, progress: Progress) -> None:
     """Record the archive on first use; without PySpark there is nothing to do.
 
-    Raises `ToolchainError` if Spark does not start.
+    Raises `ToolchainError` if Spark does not start, or does not end in time.
     """
     entry, home = _cache_entry(), _spark_home()
     if entry is None or home is None:
@@ -122,20 +123,21 @@ def _record_classes(archive: Path, jars: Iterable[Path]) -> None:
     options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *maven_jars.recording_options(archive))
     with tempfile.TemporaryDirectory(prefix="headwater-spark-") as folder:
         try:
-            done = subprocess.run(
+            # In a session of its own: Spark's JVM would outlive a Python that is killed.
+            done = run_in_session(
                 [sys.executable, "-c", _PROGRAM, folder, *jars],
-                cwd=folder,
-                env={**os.environ, "SPARK_SUBMIT_OPTS": " ".join(options), "PYSPARK_PYTHON": sys.executable},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_RECORDING_SECONDS,
-                check=False,
+                folder=Path(folder),
+                environment={
+                    **os.environ,
+                    "SPARK_SUBMIT_OPTS": " ".join(options),
+                    "PYSPARK_PYTHON": sys.executable,
+                },
+                timeout_seconds=_RECORDING_SECONDS,
             )
         except subprocess.TimeoutExpired:
             raise ToolchainError(f"Spark has not ended within {_RECORDING_SECONDS} s.") from None
-    if done.returncode or not archive.exists():
-        raise ToolchainError(f"Spark cannot be started.\n{done.stderr[-2_000:]}")
+    if done.code or not archive.exists():
+        raise ToolchainError(f"Spark cannot be started.\n{done.error[-2_000:]}")
 
 
 def _remove_outdated(cache: Cache, home: Path) -> None:

@@ -88,8 +88,11 @@ def test_two_thousand(shape: Shape, optimization: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimization", ["none", "all"])
+@pytest.mark.parametrize("optimization", [pytest.param("none", marks=pytest.mark.soak), "all"])
 @pytest.mark.parametrize("shape", [chain, fan, merges, joins, filters])
 def test_growth(shape: Shape, optimization: str) -> None:
-    """Eight times as many nodes take about eight times as long; quadratic time would be 64 times as long."""
+    """Eight times as many nodes take about eight times as long; quadratic time would be 64 times as long.
+
+    With all optimizations, the same is built first.
+    """
     assert seconds(shape, 5000, optimization) < 24 * seconds(shape, 5000 // 8, optimization)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -191,6 +192,13 @@ class Driver:
             found: Mapping[str, Any] = json.load(answer)
             return found
         return {}
+
+    def stop(self) -> int:
+        """Stop the driver by SIGTERM, as service managers and Kubernetes do; return its exit code."""
+        parent = self.process.pid  # `nsenter`, which does not forward signals and returns the exit code
+        [program] = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        os.kill(int(program), signal.SIGTERM)
+        return self.process.wait(START_SECONDS)
 
     def counter(self, name: str) -> int:
         """Return the sum of a counter of all sub-topologies, as `recordsRestored`, once a client answers."""

@@ -30,6 +30,8 @@ pytestmark = [
 _RECORDS, _BATCH = 300, 100
 _TASKS = 4
 """Two sub-topologies with two tasks each."""
+_STOP_MS = "120000"
+"""An orderly stop takes some seconds, and longer on a busy machine."""
 _LONG_WAITS = {
     # On a busy machine, no task waits long enough to run elsewhere, and no executor that lives is lost.
     "spark.locality.wait": "1h",
@@ -58,9 +60,11 @@ def open_application(
 def test_tasks_stay_while_nothing_fails_and_move_when_an_executor_is_lost(open_application: _Open) -> None:
     """At least once, the default. Only the batches of the lost executor are processed again.
 
-    A task that is opened again on its host, as after a slow answer of the broker, restores nothing.
+    A task that is opened again on its host, as after a slow answer of the broker, restores nothing. SIGTERM
+    ends the driver in order. Without Spark: `control/test_termination`.
     """
     options = [each for name, value in _LONG_WAITS.items() for each in ("--conf", f"{name}={value}")]
+    options += ["--stop-timeout-ms", _STOP_MS]
     with open_application("at_least_once") as (cluster, application):
         driver_host = cluster.network.add("driver")
         application.feed(_RECORDS)
@@ -78,6 +82,7 @@ def test_tasks_stay_while_nothing_fails_and_move_when_an_executor_is_lost(open_a
             cluster.workers[0].kill()
             application.feed(_RECORDS)
             _await_processed(cluster, application, driver)
+            assert driver.stop() == os.EX_OK, cluster.log(driver_host)[-4000:]
         assert "tasks moved to other executors" in cluster.log(driver_host)
         (application.folder / "run.log").write_text(cluster.log(driver_host))
         application.check_at_least_once(1, _BATCH)

@@ -132,8 +132,8 @@ _METHODS = ("copying entries", "deleting copied", "deleting an", "checking", "re
 @pytest.mark.parametrize(
     ("method", "fate"),
     [
-        # Quick tests have each fate of a copy, and each method.
-        pytest.param(method, fate, marks=() if number in (0, at) else pytest.mark.slow)
+        # `make check` and `make test` have each fate of a copy, and each method.
+        pytest.param(method, fate, marks=() if number in (0, at) else pytest.mark.soak)
         for at, fate in enumerate(each for each in Fate if each is not Fate.DONE)
         for number, method in enumerate(_METHODS)
     ],

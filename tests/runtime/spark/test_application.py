@@ -44,7 +44,9 @@ def test_an_application_does_not_wait_for_a_master_that_does_not_answer(
 
 
 @pytest.mark.every_broker
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.soak), "exactly_once_v2"]
+)
 def test_internal_topics_are_set_up_and_read_repartition_records_are_purged(
     cluster: Cluster, guarantee: str
 ) -> None:

@@ -72,7 +72,13 @@ def _committed(running: RunningApplication) -> Iterator[_Committed]:
         offsets.close()
 
 
-@pytest.mark.parametrize("config", [_EXACTLY_ONCE, _AT_LEAST_ONCE], ids=["exactly once", "at least once"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(_EXACTLY_ONCE, id="exactly once"),
+        pytest.param(_AT_LEAST_ONCE, id="at least once", marks=pytest.mark.soak),
+    ],
+)
 def test_offsets_of_records_that_were_deleted_before_the_start_are_committed(
     cluster: Cluster, config: Mapping[str, str]
 ) -> None:

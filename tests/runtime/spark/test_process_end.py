@@ -126,6 +126,7 @@ def _counts(application: Application) -> dict[bytes | None, int]:
     return {record[4]: int.from_bytes(record[5] or b"", "big") for record in records}
 
 
+@pytest.mark.soak  # without Spark: `agent/test_command`
 def test_agent_of_spark_submit_ends_when_its_jvm_dies(application: Application) -> None:
     agent = ["--group", application.id, "--client-id", "agent-1"]
     with application.submitted_agent(agent, "one") as submit:

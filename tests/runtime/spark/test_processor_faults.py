@@ -1,8 +1,8 @@
 """KIP-287: partitions are added while an application with processors is killed again and again.
 
 Each record of (topic, partition, offset) is processed once, in the order of its key, and counted once. In
-`make test`, `test_expansion_kills` kills a worker when partitions were added, and `test_processors` adds
-partitions and loses checkpoint and state.
+`make test`, `test_expansion_kills` kills a worker when partitions were added, `test_processors` adds
+partitions, and `test_lost_files` deletes checkpoint and state of an application without processors.
 """
 
 import shutil

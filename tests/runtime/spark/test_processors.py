@@ -168,7 +168,7 @@ topology:
 """.replace("TEXTS", "{key: string, value: string}")
 
 
-@pytest.mark.soak  # with more processors: `test_foreign_key_expansion`; without: `test_kip_878_test_plan`
+@pytest.mark.soak  # without processors: `test_kip_878_test_plan`
 def test_foreign_keys_find_their_rows_while_partitions_are_added(growing: Growing) -> None:
     """Both sides of the join have processors, and responses go to the processor that subscribed."""
     expected: dict[str, str] = {}
