@@ -60,7 +60,7 @@ test-brokers: toolchain ## run the tests of brokers with each supported version 
 	done; exit $$failed
 
 .PHONY: check
-check: $(STAMP) ## check format, lint, types and layers, run quick tests (about two minutes)
+check: $(STAMP) ## check format, lint, types and layers, run quick tests (two to four minutes)
 	@$(MAKE) --no-print-directory --jobs 2 check-source check-behavior
 
 .PHONY: check-source
