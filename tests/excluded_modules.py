@@ -19,7 +19,7 @@ def excluded_marks(expression: str) -> frozenset[str]:
 
 
 def marks_of_module(source: str) -> frozenset[str]:
-    """Return the marks of all tests of a module: those of its `pytestmark`, given its source."""
+    """Return the marks in the `pytestmark` of a module, which all of its tests have, given its source."""
     found = _MARKS.search(source)
     if found is None:
         return frozenset()

@@ -55,7 +55,7 @@ def test_many_modules_need_brokers() -> None:
 
 @pytest.mark.slow  # it parses many modules
 def test_each_module_sets_its_marks_once_outside_of_functions_and_texts() -> None:
-    """Otherwise a run could leave out a module without a word, also one that Python cannot parse."""
+    """Otherwise a run could silently leave out a module, even if Python cannot parse the module."""
     for file in (ROOT / "tests").rglob("test_*.py"):
         source = file.read_text(encoding="utf-8")
         if not (marks := marks_of_module(source)):

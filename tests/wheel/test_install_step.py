@@ -58,7 +58,7 @@ def test_only_the_wheel_with_the_hash_is_installed(
     assert refusal in text, text
     installed = [*environment.glob("lib/*/site-packages/headwater/__init__.py")]
     assert len(installed) == (refusal == _NO_DEPENDENCY), text
-    # Its dependencies are those of the lock in the wheel.
+    # Its dependencies are the dependencies of the lock in the wheel.
     assert ("attrs==" in text) == (refusal == _NO_DEPENDENCY), text
     code, text = bash(script, checkout, {**shared, "HEADWATER": ""})
     assert code != 0

@@ -2,7 +2,7 @@
 
 Follows `KStreamSessionWindowAggregate` for rows that stay in the latest session of their key, or begin a
 later one. Then a row deletes at most the session that the row of its key before it has put, or the latest
-session in the store. And each entry of the record cache that it reads is one that it also writes, or was
+session in the store. And the row writes each entry of the record cache that it reads, unless the entry was
 written since the last flush. So entries that were written since then are used later than all others.
 
 Workers import this module when they count sessions, not before they are forked: numpy starts threads.
@@ -80,14 +80,15 @@ class SessionUpdates:
         is_put = (self.rows == row) & ~self.is_deleted
         if rows.ends[row] == rows.before[row]:
             return attrs.evolve(self, is_deleted=self.is_deleted | is_put)
-        return self._take(np.flatnonzero(~is_put))
+        return self.take(np.flatnonzero(~is_put))
 
-    def _take(self, order: Numbers) -> "SessionUpdates":
+    def take(self, positions: Numbers) -> "SessionUpdates":
+        """Return the updates at these positions, in this order."""
         return SessionUpdates(
-            rows=self.rows[order],
-            starts=self.starts[order],
-            ends=self.ends[order],
-            is_deleted=self.is_deleted[order],
+            rows=self.rows[positions],
+            starts=self.starts[positions],
+            ends=self.ends[positions],
+            is_deleted=self.is_deleted[positions],
         )
 
 
@@ -176,7 +177,7 @@ def session_updates(rows: SessionRows, begin: int, end: int, gap: int, *, evicts
     in_order = np.lexsort((~updates.is_deleted, updates.rows))
     if evicts:
         in_order = _evicted_first(updates, in_order, _least_recently_used(rows, order, is_first, gap), rows)
-    return updates._take(in_order)  # noqa: SLF001 - of the same module
+    return updates.take(in_order)
 
 
 def _least_recently_used(

@@ -1,6 +1,6 @@
 """KIP-287: foreign-key joins get more processors while they run, on real Spark and Kafka.
 
-The results must be those of a run without added processors. Without Spark:
+The results must equal the results of a run without added processors. Without Spark:
 `runtime/driver/test_moved_foreign_keys`, and on a broker `runtime/driver/test_expansions_on_a_broker`.
 """
 

@@ -1,6 +1,6 @@
 """KIP-287: processors are added while the application runs, on real Spark and Kafka.
 
-The results must be those of a run without added processors.
+The results must equal the results of a run without added processors.
 """
 
 from collections.abc import Callable, Collection, Sequence

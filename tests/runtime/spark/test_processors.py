@@ -1,7 +1,7 @@
 """KIP-287: processors keep their keys while partitions are added to their input, on real Spark and Kafka.
 
 The producers choose partitions by linear hashing of the key; at doubled counts that is Kafka's default
-partitioner. The results must be those of a run without added partitions.
+partitioner. The results must equal the results of a run without added partitions.
 """
 
 import shutil

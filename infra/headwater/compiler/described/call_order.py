@@ -43,8 +43,8 @@ class CallOrder:
     def of(cls, structure: Structure, nodes: Iterable[ProcessorNode]) -> "CallOrder":
         """Find the indices of `nodes`, in the order of the text.
 
-        A call with names of the user gets the first missing indices after those of the calls before it. If
-        several calls fit, then first those that take the most indices, and of these the last ones.
+        A call with names of the user gets the first missing indices after the indices of the calls before it.
+        If several calls fit, the calls that take the most indices come first, and of these the last calls.
         """
         found: dict[str, int] = {}
         taken: set[int] = set()

@@ -74,13 +74,11 @@ class CachedCounts:
         self._pending: dict[bytes, Pending] = {}
         self._bytes = 0
         self.add_to_window: AddToWindow = self._adder()
-        self._flush_others = self._cached.flush_first
         self._cached.flush_with(self._flush)
 
     @property
     def is_usable(self) -> bool:
-        """Return whether no other store shares the record cache; known when all nodes are built."""
-        return len(self._cached.cache.stores) == 1
+        return self._cached.is_alone
 
     def _adder(self) -> AddToWindow:
         """Return a function that counts a record in a window."""
@@ -193,9 +191,8 @@ class CachedCounts:
 
     def _flush(self) -> bool:
         """Write and forward the counts at the end of a batch; return whether there were any."""
-        wrote = self._flush_others is not None and self._flush_others()
         if not self._pending:
-            return wrote
+            return False
         self._write()
         return True
 

@@ -1,7 +1,7 @@
 """Counts of sessions over columns, with a record cache of their own (`engine.session_columns`).
 
-If no other store shares the record cache, and each entry that a row reads is one that it also writes, or was
-written since the last flush, entries that were written since then leave the cache last. When they alone need
+If no other store shares the record cache, and each row writes the entries that it reads, or they were written
+since the last flush, entries that were written since then leave the cache last. When they alone need
 more bytes than the cache has, the least recently used one leaves, and all of them are flushed. So only the
 bytes of these entries are counted, and nothing is kept for each of them: a session that a later row replaces
 before the flush is never written.
@@ -73,13 +73,11 @@ class SessionCounts:
         self._observed = context.clock()
         self._batch: _Batch | None = None
         self._unflushed = 0
-        self._flush_others = self._cached.flush_first
         self._cached.flush_with(self._flush)
 
     @property
     def is_usable(self) -> bool:
-        """Return whether no other store shares the record cache; known when all nodes are built."""
-        return len(self._cached.cache.stores) == 1
+        return self._cached.is_alone
 
     def count(
         self, columns: KeyedColumns, deserialize_key: Callable[[bytes], object]
@@ -178,10 +176,9 @@ class SessionCounts:
 
     def _flush(self) -> bool:
         """Write and forward what is left at the end of a batch; return whether there was anything."""
-        wrote = self._flush_others is not None and self._flush_others()
         batch, self._batch = self._batch, None
         if batch is None or self._unflushed == len(batch.rows.codes):
-            return wrote
+            return False
         end, gap = len(batch.rows.codes), self._window.gap_ms
         self._write(batch, session_updates(batch.rows, self._unflushed, end, gap, evicts=False))
         return True

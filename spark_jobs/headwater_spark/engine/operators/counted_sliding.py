@@ -63,13 +63,11 @@ class SlidingCounts:
         self._updates: dict[CountedWindow, int] = {}
         self._bytes = 0
         self._writer = WindowWriter(behavior, window, context, store, store.below)
-        self._flush_others = self._cached.flush_first
         self._cached.flush_with(self._flush)
 
     @property
     def is_usable(self) -> bool:
-        """Return whether no other store shares the record cache; known when all nodes are built."""
-        return len(self._cached.cache.stores) == 1
+        return self._cached.is_alone
 
     def count(
         self, columns: KeyedColumns, deserialize_key: Callable[[bytes], Value]
@@ -242,7 +240,6 @@ class SlidingCounts:
 
     def _flush(self) -> bool:
         """Write and forward the updates at the end of a batch; return whether there were any."""
-        wrote = self._flush_others is not None and self._flush_others()
         columns, updates = self._columns, list(self._updates.items())
         for known in self._keys:
             known.windows.clear()  # windows refer to their key
@@ -250,7 +247,7 @@ class SlidingCounts:
         self._updates.clear()
         self._entries.clear()
         if columns is None or not updates:
-            return wrote
+            return False
         self._writer.write(columns, updates)
         return True
 

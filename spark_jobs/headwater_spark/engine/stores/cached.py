@@ -38,6 +38,7 @@ class Cached:
 
     __slots__ = (
         "_current",
+        "_flush_first",
         "_keeps_reads",
         "_needs_old",
         "_on_flush",
@@ -46,7 +47,6 @@ class Cached:
         "cache",
         "entries",
         "fail",
-        "flush_first",
         "get",
         "get_before_put",
         "lowest",
@@ -84,7 +84,7 @@ class Cached:
         self.get_before_put: Get = self._getter_before_put()
         self._on_flush: OnFlush | None = None
         self._needs_old = True
-        self.flush_first: Callable[[], bool] | None = None
+        self._flush_first: list[Callable[[], bool]] = []
         """What is called when this cache is flushed, before its own updates are written (`flush_with`)."""
 
     def write_with(self, put: Put, read_old: Get) -> None:
@@ -95,12 +95,18 @@ class Cached:
         """Return whether a key that was written in this batch is still an entry."""
         return key in self.overlay.written and (self.cache.limit >= 0 or key in self.entries.sizes)
 
+    @property
+    def is_alone(self) -> bool:
+        """Return whether no other store shares the record cache; known when all nodes are built."""
+        return len(self.cache.stores) == 1
+
     def flush_with(self, flush: Callable[[], bool]) -> None:
         """Call `flush` when this cache is flushed, before its own updates are written.
 
-        `flush` returns whether it has written updates.
+        `flush` returns whether it has written updates. Several are called in the order in which they were
+        given.
         """
-        self.flush_first = flush
+        self._flush_first.append(flush)
 
     def listen(self, on_flush: OnFlush, *, needs_old: bool) -> None:
         """Call `on_flush` for each update that is flushed; without `needs_old`, with no old value."""
@@ -128,7 +134,9 @@ class Cached:
         Readers see the cache until all are written, as listeners may read. New updates that listeners cause
         remain for the next flush.
         """
-        wrote_first = self.flush_first is not None and self.flush_first()
+        wrote_first = False
+        for flush in self._flush_first:
+            wrote_first = flush() or wrote_first
         if not self._uncounted.contexts:
             return self.entries.flush() or wrote_first
         deleted = self._write(*self._uncounted.take_updates())
