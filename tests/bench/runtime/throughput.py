@@ -13,6 +13,7 @@ from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Workload
 
 _MOST_TIMES = 64
+_LARGEST_STEP = 4
 _SHORTEST_SECONDS = 0.1
 """What a run takes at least without its start, which differs from run to run."""
 _LEAST_SECONDS = 1.0
@@ -103,7 +104,8 @@ class Length:
         times = 1
         while (seconds := seconds_for(times)) < self.seconds and times < _MOST_TIMES:
             missing = self.seconds / max(seconds, _SHORTEST_SECONDS)
-            times *= 2 ** math.ceil(math.log2(min(missing, _MOST_TIMES / times)))
+            # Few records can take less time than the start before: then it is unknown how many are missing.
+            times *= 2 ** math.ceil(math.log2(min(missing, _LARGEST_STEP, _MOST_TIMES / times)))
         return times
 
 
