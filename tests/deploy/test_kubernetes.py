@@ -86,6 +86,21 @@ def test_selectors_select_the_agents() -> None:
     assert {endpoint["port"] for endpoint in monitored["endpoints"]} <= ports
 
 
+def test_pods_of_applications_are_monitored() -> None:
+    """Their alerts need them, with and without the operator of Spark, whose drivers have no service."""
+    monitored = _of_kind("PodMonitor", "prometheus-operator")["spec"]
+    pod = _of_kind("Deployment", "runtime")["spec"]["template"]
+    driver = _of_kind("SparkApplication", "spark")["spec"]["driver"]
+    template = yaml.safe_load((_KUBERNETES / "spark-submit" / "driver.yaml").read_text(encoding="utf-8"))
+    for labels, ports in (
+        (pod["metadata"]["labels"], pod["spec"]["containers"][0]["ports"]),
+        (driver["labels"], driver["ports"]),
+        (template["metadata"]["labels"], template["spec"]["containers"][0]["ports"]),
+    ):
+        assert monitored["selector"]["matchLabels"].items() <= labels.items()
+        assert {each["port"] for each in monitored["podMetricsEndpoints"]} <= {each["name"] for each in ports}
+
+
 def test_the_program_accepts_the_arguments(
     container: Mapping[str, Any], accepts: Callable[[Iterable[str]], None]
 ) -> None:
