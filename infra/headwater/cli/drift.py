@@ -18,7 +18,7 @@ from headwater.cli.options import (
     stack_cluster_options,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context
+from headwater.cli.stack_context import StackContext, StackOptions, load_context, note_missing_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import errors
 
@@ -65,8 +65,9 @@ def drift(
 ) -> None:
     """Report the differences between documents and a cluster.
 
-    Compares documents, the cluster and, if a stack is named, its setup records. Changes nothing. Exit code 0:
-    no drift, or only drift that a policy tolerates; 1: documents or cluster could not be read; 2: drift; 3:
+    Compares documents, the cluster and, if a stack is named, its setup records. With --stack, FILES are all
+    documents of the stack: its other applications count as removed. Changes nothing. Exit code 0: no drift,
+    or only drift that a policy tolerates; 1: documents or cluster could not be read; 2: drift; 3:
     the plan has other errors, so the comparison is not complete.
 
     \b
@@ -89,6 +90,7 @@ def drift(
         print_rich(drift_rich(found))
     else:
         write(_render_drift(form, found), output)
+    note_missing_documents(found.problems)
     context.exit(_exit_code(found))
 
 

@@ -18,7 +18,7 @@ from headwater.cli.options import (
     stack_cluster_options,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context
+from headwater.cli.stack_context import StackContext, StackOptions, load_context, note_missing_documents
 from headwater.kafka.command_line import NamedCluster
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def plan(
     """Show what `pulumi up` would do to a cluster.
 
     Prints the same plan as a preview, without running the program of a stack and without changing anything.
-    With --stack-state, Pulumi is not run at all. The JSON has all values of the plan and their digest:
+    With --stack, FILES are all documents of the stack: its other applications count as removed. With
+    --stack-state, Pulumi is not run at all. The JSON has all values of the plan and their digest:
     `pulumi up` with HEADWATER_APPROVED_PLAN=FILE makes exactly this plan, or none. Exit code 3: the plan is
     refused; 1: it could not be made.
 
@@ -86,6 +87,7 @@ def plan(
 
         print_rich(plan_rich(result))
     print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems), after_result=True)
+    note_missing_documents(result.problems)
     context.exit(exit_for((*inputs.stack_problems, *result.problems), ExitCode.REFUSED))
 
 

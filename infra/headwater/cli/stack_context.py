@@ -2,16 +2,17 @@
 
 import ast
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
+from headwater.cli.console import print_line
 from headwater.kafka import Connection
 from headwater.kafka.command_line import NamedCluster
-from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 
 if TYPE_CHECKING:
     from headwater.kafka import KafkaClusterReader
@@ -103,6 +104,12 @@ def load_context(files: Sequence[Path], cluster: NamedCluster, stack: StackOptio
     if reader is None or errors(loaded.problems):
         raise ProblemsError([*loaded.problems, *connection_problems])
     return _with_stack(loaded, reader, stack)
+
+
+def note_missing_documents(problems: Iterable[Problem]) -> None:
+    """Print a note if the stack has an application without a document: FILES may be only some of them."""
+    if any(problem.code is ProblemCode.APPLICATION_REMOVED for problem in problems):
+        print_line("Note: name all documents of the stack, not only some of them.", err=True)
 
 
 def _open_reader(
