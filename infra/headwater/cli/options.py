@@ -42,7 +42,7 @@ project_option = click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
-    help="The folder of Pulumi.yaml, for --stack.",
+    help="The folder of Pulumi.yaml, for --stack. Default: the working folder.",
 )
 
 stack_state_option = click.option(
