@@ -154,7 +154,7 @@ def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackO
     from headwater.model.records import StackIdentity  # noqa: PLC0415
     from headwater.pulumi.settings import has_ownership, plan_policy, with_switches  # noqa: PLC0415
 
-    given = None if stack.state is None else read_state_file(stack.state)
+    given = None if stack.state is None else read_state_file(stack.state, stack.name)
     context = attrs.evolve(context, state=given, is_only_program=calls_run_program(stack.project))
     if stack.name is None:
         return context.with_records(given.records if given else {})
