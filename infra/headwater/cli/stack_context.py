@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
+import click
 
 from headwater.cli.console import print_line
 from headwater.kafka import Connection
@@ -93,10 +94,14 @@ def load_context(files: Sequence[Path], cluster: NamedCluster, stack: StackOptio
     The cluster is named by the command line, otherwise by the stack, otherwise by the environment, as for
     `pulumi preview`. Of a stack, its limits and policy files are read, too.
 
+    Without `files`, the documents are those of the stack.
+
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
+        click.UsageError: Neither files nor a stack are named.
         click.ClickException: Pulumi cannot show the stack, or the exported state is not readable.
     """
+    files = files or _documents_of(stack)
     reader, connection_problems = _open_reader(cluster, stack)
     from headwater.spec import load_documents  # noqa: PLC0415 - imported while the cluster answers
 
@@ -106,10 +111,23 @@ def load_context(files: Sequence[Path], cluster: NamedCluster, stack: StackOptio
     return _with_stack(loaded, reader, stack)
 
 
-def note_missing_documents(problems: Iterable[Problem]) -> None:
-    """Print a note if the stack has an application without a document: FILES may be only some of them."""
-    if any(problem.code is ProblemCode.APPLICATION_REMOVED for problem in problems):
-        print_line("Note: name all documents of the stack, not only some of them.", err=True)
+def _documents_of(stack: StackOptions) -> Sequence[Path]:
+    """Return the documents in the settings of a stack; raises `click.UsageError` if no stack is named."""
+    if stack.name is None:
+        raise click.UsageError("Missing argument 'FILES...'. Only with --stack, they may be omitted.")
+    from headwater.cli.stack import read_config_file  # noqa: PLC0415 - only for a stack
+    from headwater.pulumi.settings import DOCUMENTS  # noqa: PLC0415 - only for a stack
+
+    named = read_config_file(stack.name, stack.project).texts("documents")
+    return [stack.project / name for name in named or DOCUMENTS]
+
+
+def note_missing_documents(files: Sequence[Path], problems: Iterable[Problem]) -> None:
+    """Print a note if an application of the stack has no document: `files` may be only some of them."""
+    if files and any(problem.code is ProblemCode.APPLICATION_REMOVED for problem in problems):
+        print_line(
+            "Note: name all documents of the stack, or no FILES: then its documents are read.", err=True
+        )
 
 
 def _open_reader(
