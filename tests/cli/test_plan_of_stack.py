@@ -32,7 +32,17 @@ def test_plan_knows_the_setup_records(
     clean = headwater(*of_stack)
     assert (clean.returncode, clean.stderr) == (ExitCode.DONE, "")
     assert "2 unchanged" in clean.stdout
+    assert headwater("plan", *of_stack[2:]).stdout == clean.stdout, "the documents of the stack"
     assert "InternalTopicsAlreadySetup" in headwater(*arguments).stderr
+    other = folder / "other.yaml"
+    other.write_text(f"application: {{id: other}}\ntopology: [{{stream: {deployment.source}}}]\n")
+    for command in ("plan", "drift"):
+        partly = headwater(command, other, *of_stack[2:])
+        assert partly.returncode == ExitCode.REFUSED
+        assert "ApplicationRemoved" in f"{partly.stdout}{partly.stderr}"
+        assert partly.stderr.endswith(
+            "Note: name all documents of the stack, or no FILES: then its documents are read.\n"
+        )
     deployment.cluster.delete(deployment.changelog)
     lost = headwater(*of_stack)
     assert lost.returncode == ExitCode.REFUSED

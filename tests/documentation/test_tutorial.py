@@ -55,6 +55,7 @@ def test_the_commands_of_the_tutorial_print_the_quoted_output(
     shell: "subprocess.Popen[str]", tmp_path: Path
 ) -> None:
     ports = {"9092": str(free_ports(1)[0])}
+    before = _files(tmp_path / "shop")
     text = _PAGE.read_text(encoding="utf-8")
 
     def replayed(block: re.Match[str]) -> str:
@@ -71,10 +72,17 @@ def test_the_commands_of_the_tutorial_print_the_quoted_output(
         return f"```console\n$ {command}\n{output}```\n"
 
     found = _BLOCK.sub(replayed, text)
+    assert _files(tmp_path / "shop") == before, "the last section removes what the others create"
+    left, _ = _run(shell, "env\n", ports)
+    assert not re.search(r"^PULUMI_(BACKEND_URL|CONFIG_PASSPHRASE)=", left, re.MULTILINE)
     if "UPDATE_GOLDEN" in os.environ:
         _PAGE.write_text(found, encoding="utf-8")
     else:
         assert found == text
+
+
+def _files(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
 def _run(shell: "subprocess.Popen[str]", commands: str, ports: Mapping[str, str]) -> tuple[str, bool]:

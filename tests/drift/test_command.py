@@ -268,6 +268,42 @@ def test_a_stack_with_a_state_needs_its_file_and_no_pulumi(
     assert "No such file" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["drift", "plan"])
+def test_files_may_be_omitted_only_with_a_stack(command: str, tmp_path: Path) -> None:
+    """A broken document shows which files are read; no cluster and no Pulumi are asked."""
+    done = headwater(command, "--bootstrap-server", "127.0.0.1:1")
+    assert (done.exit_code, "Missing argument 'FILES...'" in done.stderr) == (ExitCode.USAGE, True)
+    for folder in ("topologies", "one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "app.yaml").write_text("topologies: []")
+    for setting, folders in (
+        ("", ["topologies"]),
+        ("headwater:documents: [one, two/*.yaml]", ["one", "two"]),
+    ):
+        (tmp_path / "Pulumi.staging.yaml").write_text(f"config: {{{setting}}}")
+        of_stack = ("--stack", "staging", "--project", str(tmp_path))
+        done = headwater(command, "--bootstrap-server", "127.0.0.1:1", *of_stack)
+        assert done.exit_code == ExitCode.PROBLEMS
+        read = {folder for folder in ("topologies", "one", "two") if f"{folder}/app.yaml" in done.stderr}
+        assert read == set(folders), done.stderr
+
+
+@pytest.mark.parametrize("command", ["drift", "plan", "change"])
+def test_a_state_of_another_stack_is_refused(command: str, tmp_path: Path) -> None:
+    """Otherwise applications of this stack would count as set up, or as removed."""
+    (tmp_path / "app.yaml").write_text(_DOCUMENT.format(id="a", source="b"))
+    (tmp_path / "Pulumi.staging.yaml").write_text("config: {}")
+    resource = {"urn": "urn:pulumi:production::shop::pulumi:pulumi:Stack::shop-production", "type": "x"}
+    (tmp_path / "state.json").write_text(json.dumps({"deployment": {"resources": [resource]}}))
+    done = headwater(
+        *(command, str(tmp_path / "app.yaml"), "--bootstrap-server", "127.0.0.1:1"),
+        *("--stack", "acme/shop/staging", "--project", str(tmp_path)),
+        *("--stack-state", str(tmp_path / "state.json")),
+    )
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "state.json is of stack shop/production, not of acme/shop/staging." in done.stderr
+
+
 @pytest.mark.broker
 def test_no_format_shows_secrets(
     own_broker: Callable[..., Broker], unique: Callable[[str], str], tmp_path: Path

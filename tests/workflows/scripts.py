@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import attrs
 import yaml
@@ -80,7 +81,8 @@ class Pipeline:
             if "artifact" in step.get("uses", ""):
                 self._pass_on(step, folder)
             elif "actions/cache/" in step.get("uses", ""):
-                self._cache(step, folder)
+                run = {"github.run_id": "1", "github.run_attempt": "1"}
+                self._cache(step, folder, {**run, **context, "env.STACK": common["STACK"]})
             if "run" not in step or step["name"] == "Install":
                 continue
             own = {key: _resolved(value, context) for key, value in step.get("env", {}).items()}
@@ -130,13 +132,19 @@ class Pipeline:
         for name in step["with"]["path"].split():
             shutil.copy(folder / name, kept)
 
-    def _cache(self, step: Mapping[str, Any], folder: Path) -> None:
-        """Save a folder in the cache of the default branch, or restore what was saved last."""
-        path = step["with"]["path"]
-        kept = self.artifacts / "cache" / path
-        source, target = (folder / path, kept) if "save" in step["uses"] else (kept, folder / path)
-        if source.exists():
-            shutil.copytree(source, target, dirs_exist_ok=True)
+    def _cache(self, step: Mapping[str, Any], folder: Path, expressions: Mapping[str, str]) -> None:
+        """Save a folder in the cache of the default branch, or restore the newest one with the prefix."""
+        path, key, prefix = (
+            _resolved(step["with"].get(name, ""), expressions) for name in ("path", "key", "restore-keys")
+        )
+        cache = self.artifacts / "cache"
+        if "save" in step["uses"]:
+            if (folder / path).exists():
+                shutil.copytree(folder / path, cache / quote(key, safe=""), dirs_exist_ok=True)
+            return
+        found = sorted(cache.glob(f"{quote(prefix, safe='')}*"), key=lambda saved: saved.stat().st_mtime_ns)
+        if found:
+            shutil.copytree(found[-1], folder / path, dirs_exist_ok=True)
 
 
 def _resolved(value: str, context: Mapping[str, str]) -> str:

@@ -145,6 +145,31 @@ def test_jobs_of_pull_requests_run_no_code_of_the_pull_request(job: dict[str, An
     assert all(names.index("Install") < number for number in checkouts), "no file of it when pip runs"
 
 
+def test_the_records_of_one_stack_are_not_restored_for_another() -> None:
+    """A second stack has copies of the files; GitHub's cache finds a key by its beginning."""
+    caches = [
+        step
+        for file in GITHUB
+        for job in read(file)["jobs"].values()
+        for step in job["steps"]
+        if "actions/cache/" in step.get("uses", "")
+    ]
+
+    def of_stack(name: str, stack: str) -> set[str]:
+        keys = {step["with"][name] for step in caches if name in step["with"]}
+        return {key.replace("${{ env.STACK }}", stack) for key in keys}
+
+    (restored,) = of_stack("restore-keys", "shop")
+    others = [key for stack in ("shop-eu", "shop.2", "shop_a") for key in of_stack("key", stack)]
+    assert len(others) == 9
+    assert all(key.startswith(restored) for key in of_stack("key", "shop"))
+    assert not [key for key in others if key.startswith(restored)]
+
+
+def test_copies_of_a_workflow_with_other_names_do_not_wait_for_each_other() -> None:
+    assert all("${{ github.workflow }}" in read(file)["concurrency"]["group"] for file in GITHUB)
+
+
 def _texts() -> list[Path]:
     return [*GITHUB, GITLAB]
 

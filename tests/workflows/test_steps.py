@@ -11,8 +11,9 @@ from headwater.toolchain.broker import Broker
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import STACK, time_saving_variables
+from tests.wheel.walk import blocks
 from tests.workflows.forge import TOKEN, Forge, running_forge
-from tests.workflows.scripts import Done, Pipeline, clean_environment, clone_without_files, commit
+from tests.workflows.scripts import Done, Pipeline, bash, clean_environment, clone_without_files, commit
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 MARKER = f"<!-- headwater plan-comment headwater/{STACK} -->"
@@ -247,3 +248,32 @@ def test_gitlab_jobs(repository: Repository) -> None:
     refused = pipeline.gitlab("headwater:comment")
     assert (refused.code, "The plan is refused" in refused.text) == (1, True), str(refused)
     assert pipeline.gitlab("headwater:plan").code == 1
+
+
+def test_the_scripts_for_other_servers_review_and_apply_a_plan(repository: Repository) -> None:
+    """As the page prints them: without the setup records, a plan refuses topics that the stack has set up."""
+    review, records, apply = (block.text for block in blocks("gitops.md", "On other CI servers"))
+    deployment = repository.deployment
+    deployment.declare({"internal.topics.setup": "manual"})
+    folder = deployment.stack.folder
+    (folder / "client.properties").write_text(f"bootstrap.servers={deployment.cluster.bootstrap_servers}\n")
+
+    def run(script: str) -> tuple[int, str]:
+        own = script.replace("topologies/", "documents/").replace("production", STACK)
+        return bash(own, folder, deployment.stack.environment_of_run())
+
+    def succeeds(*scripts: str) -> None:
+        for script in scripts:
+            code, text = run(script)
+            assert code == 0, text
+
+    succeeds(records, review)
+    assert "2 to create" in (folder / "comment.md").read_text()
+    succeeds(apply)
+    deployment.settles_at(4, 4)
+    succeeds(records, review)
+    assert "no changes" in (folder / "comment.md").read_text()
+    assert (folder / "drift.xml").exists()
+    deployment.cluster.expand(deployment.repartition, 9)
+    code, text = run(review)
+    assert (code, "OverPartitionedInternalTopic" in text) == (3, True), text

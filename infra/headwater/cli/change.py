@@ -114,4 +114,4 @@ def change(
 def _load_records(stack: str | None, project: Path, state: Path | None) -> Mapping[str, SetupRecord]:
     from headwater.cli.stack import read_state, read_state_file  # noqa: PLC0415 - imports Pulumi's toolchain
 
-    return (read_state(str(stack), project) if state is None else read_state_file(state)).records
+    return (read_state(str(stack), project) if state is None else read_state_file(state, stack)).records

@@ -11,14 +11,14 @@ import click
 
 from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, showing, write
 from headwater.cli.options import (
-    files_argument,
     output_option,
     project_option,
     read_policies,
     stack_cluster_options,
+    stack_files_argument,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context
+from headwater.cli.stack_context import StackContext, StackOptions, load_context, note_missing_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import errors
 
@@ -31,7 +31,7 @@ _FORMATS = ("text", "json", "markdown", "html", "junit")
 
 
 @click.command()
-@files_argument
+@stack_files_argument
 @stack_cluster_options
 @click.option(
     "--stack",
@@ -65,13 +65,15 @@ def drift(
 ) -> None:
     """Report the differences between documents and a cluster.
 
-    Compares documents, the cluster and, if a stack is named, its setup records. Changes nothing. Exit code 0:
-    no drift, or only drift that a policy tolerates; 1: documents or cluster could not be read; 2: drift; 3:
-    the plan has other errors, so the comparison is not complete.
+    Compares documents, the cluster and, if a stack is named, its setup records. With --stack, FILES are all
+    documents of the stack, by default those in its settings: its other applications count as removed. Changes
+    nothing. Exit code 0: no drift, or only drift that a policy tolerates; 1: documents or cluster could not
+    be read; 2: drift; 3: the plan has other errors, so the comparison is not complete.
 
     \b
     Examples:
       headwater drift topologies/ --bootstrap-server localhost:9092
+      headwater drift --stack production
       headwater drift topologies/ --command-config client.properties --stack production
       headwater drift topologies/ --stack-state state.json --format html --output drift.html
       headwater drift topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
@@ -89,6 +91,7 @@ def drift(
         print_rich(drift_rich(found))
     else:
         write(_render_drift(form, found), output)
+    note_missing_documents(files, found.problems)
     context.exit(_exit_code(found))
 
 

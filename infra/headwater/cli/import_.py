@@ -185,7 +185,8 @@ def import_(
     With --all, no text is required: applications are found by their groups and the names of their internal
     topics. If the brokers have the topology of a group, its document is complete. The others list the
     topology as missing, and partition counts do not change until you add it. The cluster is not changed.
-    Files are overwritten only with --force.
+    Files are overwritten only with --force. Exit code 1: a file exists and was not written, or no topic is
+    visible.
 
     \b
     Examples:

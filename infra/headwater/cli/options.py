@@ -26,6 +26,9 @@ files_argument = click.argument(
     "files", nargs=-1, required=True, type=NamedPath(path_type=Path), metavar="FILES..."
 )
 
+stack_files_argument = click.argument("files", nargs=-1, type=NamedPath(path_type=Path), metavar="[FILES]...")
+"""FILES of a command that also reads a stack: without them, its documents are read."""
+
 output_option = click.option(
     "-o",
     "--output",
@@ -42,7 +45,7 @@ project_option = click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
-    help="The folder of Pulumi.yaml, for --stack.",
+    help="The folder of Pulumi.yaml, for --stack. Default: the working folder.",
 )
 
 stack_state_option = click.option(

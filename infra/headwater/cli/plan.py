@@ -10,15 +10,15 @@ import click
 
 from headwater.cli.console import ExitCode, exit_for, json_text, print_problems, print_rich, showing, write
 from headwater.cli.options import (
-    files_argument,
     output_option,
     policies_option,
     project_option,
     read_policies,
     stack_cluster_options,
+    stack_files_argument,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context
+from headwater.cli.stack_context import StackContext, StackOptions, load_context, note_missing_documents
 from headwater.kafka.command_line import NamedCluster
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _FORMATS = ("text", "json")
 
 
 @click.command()
-@files_argument
+@stack_files_argument
 @stack_cluster_options
 @click.option(
     "--stack",
@@ -58,13 +58,15 @@ def plan(
     """Show what `pulumi up` would do to a cluster.
 
     Prints the same plan as a preview, without running the program of a stack and without changing anything.
-    With --stack-state, Pulumi is not run at all. The JSON has all values of the plan and their digest:
-    `pulumi up` with HEADWATER_APPROVED_PLAN=FILE makes exactly this plan, or none. Exit code 3: the plan is
-    refused; 1: it could not be made.
+    With --stack, FILES are all documents of the stack, by default those in its settings: its other
+    applications count as removed. With --stack-state, Pulumi is not run at all. The JSON has all values of
+    the plan and their digest: `pulumi up` with HEADWATER_APPROVED_PLAN=FILE makes exactly this plan, or none.
+    Exit code 3: the plan is refused; 1: it could not be made.
 
     \b
     Examples:
       headwater plan topologies/ --bootstrap-server localhost:9092
+      headwater plan --stack production
       headwater plan topologies/ --command-config client.properties --stack production
       headwater plan topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
       headwater plan topologies/ --stack production --stack-state records.json --format json -o plan.json
@@ -86,6 +88,7 @@ def plan(
 
         print_rich(plan_rich(result))
     print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems), after_result=True)
+    note_missing_documents(files, result.problems)
     context.exit(exit_for((*inputs.stack_problems, *result.problems), ExitCode.REFUSED))
 
 

@@ -74,19 +74,25 @@ def read_state(stack: str, project: Path) -> StackState:
     return parse_state(_exported_state(stack, project), f"stack {stack}")
 
 
-def read_state_file(path: Path) -> StackState:
-    """Return the state in a file, `-` is standard input.
+def read_state_file(path: Path, stack: str | None) -> StackState:
+    """Return the state in a file, `-` is standard input. `stack` is the stack that the command line names.
 
     Raises:
         click.BadParameter: The file of `--stack-state` cannot be read.
-        click.ClickException: It has no exported state.
+        click.ClickException: It has no exported state, or the state of another stack.
     """
     try:
         text = read_input(path, LARGEST_STATE).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--stack-state") from None
-    return parse_state(text, str(path))
+    state = parse_state(text, str(path))
+    if stack is not None and state.name and _short_name(state.name) != _short_name(stack):
+        raise click.ClickException(
+            f"{path} is of stack {state.name}, not of {stack}.\n"
+            f"  Write it again: headwater records --stack {stack} --output {path}"
+        )
+    return state
 
 
 def _exported_state(stack: str, project: Path) -> str:
@@ -122,7 +128,12 @@ def stack_name(stack: str, project: Path) -> str:
     """Return `project/stack` with the name in the file of the project; raises as `read_config_file` does."""
     file = project / "Pulumi.yaml"
     named = str(_read_content(file).get("name") or "") if file.exists() else ""
-    return "/".join(part for part in (named, stack.rpartition("/")[2]) if part)
+    return "/".join(part for part in (named, _short_name(stack)) if part)
+
+
+def _short_name(stack: str) -> str:
+    """Return the name of a stack without its organization and project."""
+    return stack.rpartition("/")[2]
 
 
 def _settings_in(file: Path) -> Mapping[str, Any]:
@@ -158,7 +169,7 @@ def _setting_text(value: Any) -> str:  # noqa: ANN401 - a value of YAML
 
 
 def _file_name(stack: str) -> str:
-    return f"Pulumi.{stack.rpartition('/')[2]}.yaml"
+    return f"Pulumi.{_short_name(stack)}.yaml"
 
 
 def run_pulumi(

@@ -2,16 +2,18 @@
 
 import ast
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
+import click
 
+from headwater.cli.console import print_line
 from headwater.kafka import Connection
 from headwater.kafka.command_line import NamedCluster
-from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 
 if TYPE_CHECKING:
     from headwater.kafka import KafkaClusterReader
@@ -92,10 +94,14 @@ def load_context(files: Sequence[Path], cluster: NamedCluster, stack: StackOptio
     The cluster is named by the command line, otherwise by the stack, otherwise by the environment, as for
     `pulumi preview`. Of a stack, its limits and policy files are read, too.
 
+    Without `files`, the documents are those of the stack.
+
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
+        click.UsageError: Neither files nor a stack are named.
         click.ClickException: Pulumi cannot show the stack, or the exported state is not readable.
     """
+    files = files or _documents_of(stack)
     reader, connection_problems = _open_reader(cluster, stack)
     from headwater.spec import load_documents  # noqa: PLC0415 - imported while the cluster answers
 
@@ -103,6 +109,25 @@ def load_context(files: Sequence[Path], cluster: NamedCluster, stack: StackOptio
     if reader is None or errors(loaded.problems):
         raise ProblemsError([*loaded.problems, *connection_problems])
     return _with_stack(loaded, reader, stack)
+
+
+def _documents_of(stack: StackOptions) -> Sequence[Path]:
+    """Return the documents in the settings of a stack; raises `click.UsageError` if no stack is named."""
+    if stack.name is None:
+        raise click.UsageError("Missing argument 'FILES...'. Only with --stack, they may be omitted.")
+    from headwater.cli.stack import read_config_file  # noqa: PLC0415 - only for a stack
+    from headwater.pulumi.settings import DOCUMENTS  # noqa: PLC0415 - only for a stack
+
+    named = read_config_file(stack.name, stack.project).texts("documents")
+    return [stack.project / name for name in named or DOCUMENTS]
+
+
+def note_missing_documents(files: Sequence[Path], problems: Iterable[Problem]) -> None:
+    """Print a note if an application of the stack has no document: `files` may be only some of them."""
+    if files and any(problem.code is ProblemCode.APPLICATION_REMOVED for problem in problems):
+        print_line(
+            "Note: name all documents of the stack, or no FILES: then its documents are read.", err=True
+        )
 
 
 def _open_reader(
@@ -147,7 +172,7 @@ def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackO
     from headwater.model.records import StackIdentity  # noqa: PLC0415
     from headwater.pulumi.settings import has_ownership, plan_policy, with_switches  # noqa: PLC0415
 
-    given = None if stack.state is None else read_state_file(stack.state)
+    given = None if stack.state is None else read_state_file(stack.state, stack.name)
     context = attrs.evolve(context, state=given, is_only_program=calls_run_program(stack.project))
     if stack.name is None:
         return context.with_records(given.records if given else {})

@@ -14,7 +14,7 @@ _IN_A_SHELL = 'To use Pulumi in this shell: eval "$(headwater toolchain env)"'
 
 
 @click.command()
-@click.argument("part", type=click.Choice((*PARTS, "all", "env")), default="all")
+@click.argument("part", type=click.Choice((*PARTS, "all", "env")), default="all", metavar="[PART]")
 def toolchain(part: str) -> None:
     """Download or build the Pulumi CLI, its Kafka plugin, Kafka, Spark's connector and the Java library.
 
@@ -22,9 +22,9 @@ def toolchain(part: str) -> None:
     `pulumi` on PATH is used if it fits. Otherwise its release is downloaded, if its hash is known
     (HEADWATER_PULUMI_SHA256), or built with Go (5 minutes). Maven downloads Kafka and the connector.
 
-    PART is kafka, spark, streams-library, pulumi or all (default). `env` prints the variables that put the
-    downloaded or built Pulumi on the PATH of a shell, or only the Kafka plugin if your own `pulumi` does not
-    have it. The library for Kafka Streams is built only if the wheel has no jar.
+    PART is kafka, spark, streams-library, pulumi, all (default) or env. `env` prints the variables that put
+    the downloaded or built Pulumi on the PATH of a shell, or only the Kafka plugin if your own `pulumi` does
+    not have it. The library for Kafka Streams is built only if the wheel has no jar.
 
     \b
     Examples:

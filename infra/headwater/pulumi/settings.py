@@ -50,7 +50,8 @@ SETTINGS = (*_CONNECTION, *_OTHERS)
 """All keys of a stack, without their namespace."""
 _STACK_FILE = re.compile(r"Pulumi\.([\w.-]+)\.yaml")
 _OWNERSHIP = ("recorded", "acls", "none")
-_DOCUMENTS = ("topologies",)
+DOCUMENTS = ("topologies",)
+"""What a stack reads if its settings name no documents."""
 _HERE = Path()
 _NO_INPUTS = ResourceInputs()
 APPROVED_PLAN = "HEADWATER_APPROVED_PLAN"
@@ -99,7 +100,7 @@ def stack_settings(
         inputs: Settings that the program passes as inputs of a resource; they replace the stack's.
     """
     config = stack_config(values, secrets=secrets, file=file, inputs=inputs)
-    paths = [Path(path) for path in config.texts("documents") or _DOCUMENTS]
+    paths = [Path(path) for path in config.texts("documents") or DOCUMENTS]
     empty = [path for path in paths if path.is_dir() and not find([path])[0]]
     loaded = load_documents([path for path in paths if path not in empty])
     connection = _read_connection(config, environment)

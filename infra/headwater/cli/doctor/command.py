@@ -65,7 +65,7 @@ _NO_CLUSTER = Check(Section.CLUSTER, "connection")
     type=click.Choice([purpose.value for purpose in Purpose]),
     default=Purpose.UP.value,
     show_default=True,
-    help="What the user is for: to plan, to run `pulumi up`, or to run applications.",
+    help="What the Kafka user is for: to plan, to run `pulumi up`, or to run applications.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context

@@ -125,7 +125,8 @@ def _workflow_texts(forge: Forge) -> Mapping[str, str]:
     step = (
         "5. Create the environments `preview`, `records`, `production` and `alerts` with their secrets, and",
         "   restrict `records` and `production` to the default branch. Check the settings at the top of each",
-        f"   file in {folder}. From then on, each {what} shows what it changes.",
+        f"   file in {folder}. Merge them, and start the workflow of drift once: it saves",
+        f"   the setup records. From then on, each {what} shows what it changes.",
     )
     return {"WORKFLOW_ROW": row, "WORKFLOW_STEP": "\n".join(step)}
 
