@@ -1,5 +1,6 @@
 """The engine alone: records per second of CPU time, by operator, without Spark and Kafka."""
 
+import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -50,6 +51,9 @@ _WINDOWS = {
     "session": "session: {gap: 5s, grace: 60s}",
     "sliding": "sliding: {difference: 5s, grace: 60s}",
 }
+_LATE = {", 0.1 % late": 0.001, ", 1 % late": 0.01, ", 10 % late": 0.1}
+"""The share of records that are up to 90 seconds late."""
+_LATEST_MS = 90_000
 _SUPPRESS = {"windows close": "until: windowCloses", "a time limit": "until: timeLimit, timeLimit: 1s"}
 _KINDS = {
     "map, filter": (
@@ -80,10 +84,11 @@ _KINDS = {
         "- to: {topic: out}\n"
     ),
     **{
-        f"{kind} count, update per batch, from columns": (
+        f"{kind} count, update per batch, from columns{late}": (
             f"{_GROUPED}- windowedBy: {{{_WINDOWS[kind]}}}\n{_COUNTED}"
         )
-        for kind in ("tumbling", "hopping")
+        for kind in _WINDOWS
+        for late in ("", *_LATE)
     },
     "aggregate, update per batch": (
         f"{_GROUPED}- aggregate: {{init: '0', add: total + len(value), "
@@ -125,7 +130,8 @@ def run(*_: object) -> Iterator[Figure]:
     for kind, topology in _KINDS.items():
         settings = _settings(kind)
         for keys, key in _KEYS.items():
-            rate = _rate(topology, settings, key, in_columns=kind.endswith("from columns"))
+            late = next((share for name, share in _LATE.items() if kind.endswith(name)), 0.0)
+            rate = _rate(topology, settings, key, late, in_columns="from columns" in kind)
             yield Figure(what=f"{kind}; {keys}", unit="records per CPU second", ours=rate, is_rate=True)
 
 
@@ -135,7 +141,9 @@ def _settings(kind: str) -> EngineSettings:
     return EngineSettings(cache_max_bytes=_SMALL_CACHE) if kind.endswith("full record cache") else NO_CACHE
 
 
-def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *, in_columns: bool) -> float:
+def _rate(
+    topology: str, settings: EngineSettings, key: Callable[[int], int], late: float, *, in_columns: bool
+) -> float:
     """Return records per second for processing, preparing and committing to LMDB; without Kafka.
 
     The input is created before, in the form that the task processes. `in_columns`: the records are Arrow
@@ -146,7 +154,7 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
         state = LocalState(Path(folder))
         task = Task(program, 0, state)
         topics = [topic for topic in ("in", "other") if topic in program.sources]
-        batches = [[_records(topic, number, key) for topic in topics] for number in range(_BATCHES)]
+        batches = [[_records(topic, number, key, late) for topic in topics] for number in range(_BATCHES)]
         are_columns = in_columns or task.is_columnar
         inputs = [[column_input(each, _ROWS) for each in batch] for batch in batches if are_columns]
         records = [[record for each in batch for record in each] for batch in batches]
@@ -168,10 +176,15 @@ def _rate(topology: str, settings: EngineSettings, key: Callable[[int], int], *,
     return _BATCH * _BATCHES * len(topics) / spent
 
 
-def _records(topic: str, batch: int, key: Callable[[int], int]) -> list[InputRecord]:
+def _records(topic: str, batch: int, key: Callable[[int], int], late: float) -> list[InputRecord]:
     """Return records of a topic, one per millisecond; records of the second topic come between them."""
-    numbers = range(batch * _BATCH, (batch + 1) * _BATCH)
-    return [(topic, 0, at, 1_700_000_000_000 + at, b"key-%08d" % key(at), b"value", ()) for at in numbers]
+    chance = random.Random(batch)  # noqa: S311 - the same in each run
+    records: list[InputRecord] = []
+    for at in range(batch * _BATCH, (batch + 1) * _BATCH):
+        behind = chance.randrange(1_000, _LATEST_MS) if chance.random() < late else 0
+        time = 1_700_000_000_000 + at - behind
+        records.append((topic, 0, at, time, b"key-%08d" % key(at), b"value", ()))
+    return records
 
 
 if __name__ == "__main__":

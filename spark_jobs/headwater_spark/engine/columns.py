@@ -7,7 +7,7 @@ called: keys are left as they are. `counted_windows` has the same with windows.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import compress, repeat
 from operator import itemgetter
 from typing import Protocol
 
@@ -15,7 +15,7 @@ import attrs
 
 from headwater.model.behaviors import StreamAggregate, TableToStream
 from headwater.model.nodes import Node, ProcessorNode, SinkNode
-from headwater_spark.engine.key_counts import counted_source
+from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, counted_source
 from headwater_spark.engine.operators.aggregation import STORED_COUNT
 from headwater_spark.engine.operators.stream_aggregate import counts_fast
 from headwater_spark.engine.program_interface import Serde
@@ -75,11 +75,15 @@ _COUNT = 8
 """Where the count begins in a stored value."""
 
 
+WriteKey = Callable[[bytes], bytes]
+"""Returns a key as the store and the sink have it. Keys that are UTF-8 remain as they are."""
+
+
 class ColumnCounter(Protocol):
     """Counts the records of a task."""
 
     def count(self, columns: Sequence[Columns]) -> OutputColumns:
-        """Count columns that `can_count_columns`; return the records of the changelog topic and the sink."""
+        """Count columns without negative timestamps; return the records of changelog topic and sink."""
         ...
 
 
@@ -87,9 +91,12 @@ class ColumnCounter(Protocol):
 class KeyColumnCounter:
     """Counts by key in `store`."""
 
+    node: str
     store: TimestampedKeyValueBytes
+    write_key: WriteKey
     changelog: TopicColumns | None
     sink: str
+    _task: TaskContext
 
     def count(self, columns: Sequence[Columns]) -> OutputColumns:
         counted = [self._count(each) for each in columns]
@@ -100,8 +107,9 @@ class KeyColumnCounter:
         return OutputColumns(outputs)
 
     def _count(self, columns: Columns) -> Columns:
-        keys, _, times, headers = columns
-        counted: Sequence[bytes] = keys  # type: ignore[assignment]  # `can_count_columns`
+        counted, times, headers, dropped = columns_with_keys(columns, self.write_key, values=True)
+        if dropped:
+            self._task.dropped[self.node, NO_KEY_OR_VALUE] += dropped
         overlay = self.store.below.overlay
         written, read = overlay.written, overlay.get
         pack, unpack = STORED_COUNT.pack, STORED_COUNT.unpack
@@ -119,7 +127,7 @@ class KeyColumnCounter:
             written[key] = stored
             add_count(stored[_COUNT:])
             add_time(time)
-        return keys, counts, latest, headers
+        return counted, counts, latest, headers
 
 
 def key_column_counter(task: TaskContext) -> KeyColumnCounter | None:
@@ -134,7 +142,8 @@ def key_column_counter(task: TaskContext) -> KeyColumnCounter | None:
     store: TimestampedKeyValueBytes = task.stores.typed(written.behavior.store)
     if not written.keeps_bytes((store.key_serde, store.value_serde), lambda key: key, b""):
         return None
-    return KeyColumnCounter(store, written.changelog, written.topic)
+    write_key = written.key_writer(store.key_serde)
+    return KeyColumnCounter(written.node, store, write_key, written.changelog, written.topic, task)
 
 
 @attrs.frozen
@@ -149,6 +158,11 @@ class WrittenCount:
     """The changelog topic, without records."""
     _source: tuple[Serde, Serde]
     _target: tuple[Serde, Serde]
+
+    def key_writer(self, store: Serde) -> WriteKey:
+        """Return the function from a key of the source to the key in the store."""
+        read, write = self._source[0].deserialize, store.serialize
+        return lambda key: write(read(key))
 
     def keeps_bytes(self, store: tuple[Serde, Serde], key_of: Callable[[Value], Value], end: bytes) -> bool:
         """Return whether source, store and sink have the same bytes of a key, and of a count.
@@ -194,13 +208,24 @@ def _only_sink(nodes: Sequence[Node]) -> SinkNode | None:
     return None
 
 
-def can_count_columns(columns: Columns) -> bool:
-    """Return whether no record is dropped, and all keys are UTF-8, so that strings have the same bytes."""
-    keys, values, times, _ = columns
-    if None in keys or None in values or min(times, default=0) < 0:
-        return False
+def columns_with_keys(
+    columns: Columns, write_key: WriteKey, *, values: bool
+) -> tuple[Sequence[bytes], Sequence[int], Sequence[Headers], int]:
+    """Return keys, timestamps and headers of records that have a key, and the number of all others.
+
+    `values`: they have a value, too.
+    """
+    keys, of_records, times, headers = columns
+    if None in keys or (values and None in of_records):
+        wanted = [
+            key is not None and not (values and value is None)
+            for key, value in zip(keys, of_records, strict=True)
+        ]
+        keys, times = list(compress(keys, wanted)), list(compress(times, wanted))
+        headers = list(compress(headers, wanted))
+    counted: Sequence[bytes] = keys  # type: ignore[assignment]  # none is None
     try:
-        b"\n".join(keys).decode()  # type: ignore[arg-type]  # none is None
+        b"\n".join(counted).decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        counted = list(map(write_key, counted))
+    return counted, times, headers, len(of_records) - len(counted)

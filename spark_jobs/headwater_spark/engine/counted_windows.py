@@ -13,9 +13,11 @@ from headwater_spark.engine.columns import (
     Columns,
     OutputColumns,
     TopicColumns,
+    WriteKey,
+    columns_with_keys,
     written_count,
 )
-from headwater_spark.engine.key_counts import CLOSED, DirectSink, TimeWindows
+from headwater_spark.engine.key_counts import CLOSED, NO_KEY, DirectSink, TimeWindows
 from headwater_spark.engine.operators.aggregation import STORED_COUNT, counts_longs
 from headwater_spark.engine.operators.windowed_aggregates import regular_windows
 from headwater_spark.engine.partitioners.hashing import InnerKeyPartition
@@ -73,6 +75,7 @@ class WindowColumnCounter:
     node: str
     windows: TimeWindows
     store: TimestampedWindowBytes
+    write_key: WriteKey
     changelog: TopicColumns | None
     sink: str
     partition_of: InnerKeyPartition | None
@@ -99,8 +102,9 @@ class WindowColumnCounter:
         ]
 
     def _count(self, columns: Columns) -> _Updates:
-        keys, _, times, headers = columns
-        counted: Sequence[bytes] = keys  # type: ignore[assignment]  # `can_count_columns`
+        counted, times, headers, dropped = columns_with_keys(columns, self.write_key, values=False)
+        if dropped:
+            self._task.dropped[self.node, NO_KEY] += dropped
         store, observed = self.store, self._task.clock(self.node)
         size, advance, grace = self.windows.size, self.windows.advance, self.windows.grace
         written, read = store.below.overlay.written, store.below.overlay.get
@@ -172,8 +176,9 @@ def window_column_counter(task: TaskContext) -> WindowColumnCounter | None:
         isinstance(partition_of, InnerKeyPartition) and written.topic in partition_of.counts
     ):
         return None
+    write_key = written.key_writer(store.key_serde)
     return WindowColumnCounter(
-        written.node, windows, store, written.changelog, written.topic, partition_of, task
+        written.node, windows, store, write_key, written.changelog, written.topic, partition_of, task
     )
 
 

@@ -48,7 +48,8 @@ class CountPerKey:
 NO_KEY = "null key"
 CLOSED = "window is closed"
 NO_KEY_OR_VALUE = "null key or value"
-"""The reasons for which operators drop records."""
+NEGATIVE_TIMESTAMP = "negative timestamp"
+"""The reasons for which operators and sources drop records."""
 
 KeyCount = tuple[bytes, int, int, InputRecord]
 """(key, number of records, largest timestamp, last record)"""

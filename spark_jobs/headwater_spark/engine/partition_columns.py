@@ -77,8 +77,8 @@ class ByteColumn(Protocol):
 
     def number(self) -> NumberedBytes: ...
 
-    def longest(self) -> int:
-        """Return the length of the longest value, 0 if there is none."""
+    def lengths(self) -> Numbers:
+        """Return the length of each value, 0 for null."""
         ...
 
     def first(self, number: int) -> "ByteColumn": ...
@@ -177,8 +177,9 @@ class MergedBytes:
             codes.append(np.array([*own, NULL_KEY])[numbered.codes])
         return NumberedBytes(np.concatenate(codes)[self._order], list(numbers))
 
-    def longest(self) -> int:
-        return max(part.longest() for part in self._parts)
+    def lengths(self) -> Numbers:
+        found: Numbers = np.concatenate([part.lengths() for part in self._parts])[self._order]
+        return found
 
     def first(self, number: int) -> "MergedBytes":
         return MergedBytes(self._parts, self._order[:number])

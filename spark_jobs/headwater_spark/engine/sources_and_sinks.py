@@ -7,6 +7,7 @@ import attrs
 from headwater.model.formats import SinkSettings, SourceSettings
 from headwater.model.nodes import SinkNode, SourceNode
 from headwater_spark.engine.expressions import milliseconds
+from headwater_spark.engine.key_counts import NEGATIVE_TIMESTAMP
 from headwater_spark.engine.operators.interface import Process
 from headwater_spark.engine.program_interface import Program, Serde
 from headwater_spark.engine.record_order import ReadHead
@@ -56,7 +57,7 @@ def build_source(node: SourceNode, forward: Process, task: TaskContext) -> Proce
         if timestamp > stream_time.now:
             stream_time.now = timestamp
         elif timestamp < 0:
-            drop(name, "negative timestamp")
+            drop(name, NEGATIVE_TIMESTAMP)
             return
         forward(key, value, timestamp, headers)
 
@@ -83,7 +84,7 @@ def head_reader(node: SourceNode, forward: Process, task: TaskContext) -> HeadRe
         if timestamp > stream_time.now:
             stream_time.now = timestamp
         elif timestamp < 0:
-            drop(name, "negative timestamp")
+            drop(name, NEGATIVE_TIMESTAMP)
             return
         forward(key, value, timestamp, headers)
 

@@ -14,6 +14,7 @@ from headwater_spark.engine.columns import ColumnCounter, Columns, OutputColumns
 from headwater_spark.engine.counted_windows import direct_sink, window_column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import (
+    NEGATIVE_TIMESTAMP,
     NO_KEY_OR_VALUE,
     KeyCounter,
     KeyCounts,
@@ -180,7 +181,7 @@ class Task:
         return self._end_batch(wall_clock_ms)
 
     def process_columns(self, columns: Sequence[Columns], wall_clock_ms: int) -> OutputColumns:
-        """Process a batch in columns; only for a task with a `column_counter` that can count them."""
+        """Process a batch in columns, without negative timestamps, with the `column_counter`."""
         if self.column_counter is None:
             raise ValueError(f"{self.context.task_id} does not only count")
         self._begin_batch(wall_clock_ms)
@@ -209,6 +210,17 @@ class Task:
         stream_time = self.context.stream_time
         stream_time.now = max(stream_time.now, int(columns.times.max(initial=UNSET)))
         return self._end_batch(wall_clock_ms)
+
+    @property
+    def counts_columns(self) -> bool:
+        """Return whether a batch may be counted: by `process_key_counts`, `_windows` or `_columns`."""
+        counters = self.key_counter, self.window_counter, self.column_counter
+        return any(counter is not None for counter in counters)
+
+    def drop_negative_times(self, topic: str, number: int) -> None:
+        """Count records of a source topic that were dropped because of their negative timestamps."""
+        if number:
+            self.context.dropped[self.program.source(topic), NEGATIVE_TIMESTAMP] += number
 
     @property
     def window_counter(self) -> WindowCounter | None:

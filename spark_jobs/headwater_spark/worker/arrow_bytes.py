@@ -61,13 +61,14 @@ class ArrowBytes:
             self._arrays.clear()
         return self._numbered
 
-    def longest(self) -> int:
+    def lengths(self) -> Numbers:
         if self._list is not None:
-            return max(map(len, filter(None, self._list)), default=0)
+            return _lengths(self._list)
         if self._numbered is not None:
-            return max(map(len, self._numbered.different), default=0)
-        lengths = (pc.max(pc.binary_length(array)).as_py() for array in self._arrays)
-        return max(filter(None, lengths), default=0)
+            found: Numbers = np.append(_lengths(self._numbered.different), 0)[self._numbered.codes]
+            return found
+        lengths = (pc.fill_null(pc.binary_length(array), 0).to_numpy() for array in self._arrays)
+        return np.concatenate([np.empty(0, np.int64), *lengths]).astype(np.int64)
 
     def first(self, number: int) -> "ArrowBytes":
         if self._list is not None or self._numbered is not None:
@@ -89,3 +90,7 @@ class ArrowBytes:
             if first < last:
                 yield array.take(pa.array(positions[first:last] - (end - len(array))))
             first = last
+
+
+def _lengths(values: Sequence[bytes | None]) -> Numbers:
+    return np.array([0 if value is None else len(value) for value in values], np.int64)

@@ -4,9 +4,9 @@ All ways have the same results. The earlier ones cost less.
 
 1. Numbers of records per key (`engine.key_counts`): a `count` with a cache that has room, of one partition.
 2. Numbers of records per key and window (`engine.key_counts`): a `count` in windows or sessions that has a
-   cache for itself, of one partition, with many records and no headers; sessions without late records.
+   cache for itself, of one partition, with many records and no headers.
 3. Columns with an update per record (`engine.columns`, `engine.counted_windows`): a `count` without a cache,
-   by key or in time windows, whose updates go to one sink, of one partition, without null keys and values.
+   by key or in time windows, whose updates go to one sink, of one partition.
 4. Columns as planned (`engine.column_planning`): tables, aggregations by key and joins of streams with
    tables, whose caches have room for the batch, and inner joins of two streams, of any partitions.
 5. Single records.
@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from headwater_spark.engine.columns import can_count_columns
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.task import Task
 from headwater_spark.engine.window_columns import Numbers
@@ -35,6 +34,7 @@ from headwater_spark.worker.task_input import (
     TaskInput,
     count_keys,
     number_keys,
+    without_negative_times,
 )
 
 _HEADERS = COLUMNS[-1]
@@ -66,10 +66,9 @@ def process_input(
             fresh, shared_topics = merged, frozenset()
     columns = planned_columns(fresh, shared_topics) if in_columns else None
     if isinstance(columns, ColumnInput):
-        for count in _COUNTS:
-            outputs = count(task, columns, now)
-            if outputs is not None:
-                return outputs
+        outputs = _count(task, columns, now)
+        if outputs is not None:
+            return outputs
     if columns is not None and task.is_columnar:
         return task.process_partitions(columns.partition_columns(), (), now)[0]
     return task.process(interleave_records(fresh.records(), shared_topics), now)
@@ -106,11 +105,23 @@ def _count_windows(task: Task, columns: ColumnInput, now: int) -> _Outputs | Non
 def _count_records(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:
     if task.column_counter is None:
         return None
-    parts = list(columns.columns())
-    return task.process_columns(parts, now) if all(map(can_count_columns, parts)) else None
+    return task.process_columns(list(columns.columns()), now)
 
 
 _COUNTS: tuple[_Count, ...] = (_count_keys, _count_windows, _count_records)
+
+
+def _count(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:
+    """Count all records that the source does not drop; None = nothing was counted."""
+    if not task.counts_columns:
+        return None
+    kept, dropped = without_negative_times(columns)
+    for count in _COUNTS if len(kept) else ():
+        outputs = count(task, kept, now)
+        if outputs is not None:
+            task.drop_negative_times(columns.topic_partition[0], dropped)
+            return outputs
+    return None
 
 
 def merged_columns(input_: TaskInput, shared_topics: frozenset[str]) -> TaskInput | None:

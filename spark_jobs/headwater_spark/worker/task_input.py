@@ -209,6 +209,15 @@ def _read_columns(topic_partition: TopicPartition, columns: bytes) -> ColumnInpu
         return ColumnInput(topic_partition, list(stream))
 
 
+def without_negative_times(columns: ColumnInput) -> tuple[ColumnInput, int]:
+    """Return the records whose timestamp is not negative, and the number of all others."""
+    if all(pc.min(batch.column("time")).as_py() >= 0 for batch in columns.batches):
+        return columns, 0
+    kept = [batch.filter(pc.greater_equal(batch.column("time"), 0)) for batch in columns.batches]
+    found = ColumnInput(columns.topic_partition, [batch for batch in kept if batch.num_rows])
+    return found, len(columns) - len(found)
+
+
 def number_keys(columns: ColumnInput) -> KeyedColumns | None:
     """Return the columns with numbered keys, for windowed counts.
 

@@ -40,10 +40,11 @@ def test_a_column_gives_the_values_of_a_list(
     assert len(column) == len(values)
     assert list(column.take(np.array(positions, np.int64))) == [values[at] for at in positions]
     assert [column[at] for at in positions] == [values[at] for at in positions]
-    assert column.longest() == max(map(len, filter(None, values)), default=0)
+    assert column.lengths().tolist() == [len(value or b"") for value in values]
     number = data.draw(st.integers(0, len(values)))
     assert list(column.first(number).to_list()) == values[:number]
     numbered = column.number()
+    assert column.lengths().tolist() == [len(value or b"") for value in values]
     assert numbered.to_list() == values
     assert sorted(numbered.different) == sorted({value for value in values if value is not None})
     assert (numbered.codes == NULL_KEY).sum() == values.count(None)
@@ -67,7 +68,7 @@ def test_columns_are_merged_in_an_order(parts: list[list[bytes | None]], data: s
     expected = [every[at] for at in order]
     assert len(merged) == len(expected)
     assert merged.number().to_list() == expected
-    assert merged.longest() == max(map(len, filter(None, expected)), default=0)
+    assert merged.lengths().tolist() == [len(value or b"") for value in expected]
     assert list(merged.to_list()) == expected
     assert list(merged.take(np.arange(len(expected)))) == expected
 

@@ -190,13 +190,10 @@ def test_refused_output_and_records_are_processed_one_by_one(monkeypatch: pytest
         assert _way(monkeypatch, topology, RecordInput(_records(300))) == "process"
 
 
-@pytest.mark.parametrize("topology", [_SESSIONS, _SLIDING])
-def test_records_that_windows_cannot_count_in_columns_are_processed_one_by_one(
-    monkeypatch: pytest.MonkeyPatch, topology: str
-) -> None:
-    at = 5_000
-    in_order: list[InputRecord] = [(*record[:3], at + record[3], *record[4:]) for record in _records(300)]
-    late: InputRecord = ("in", 0, 300, 1, b"k", b"v", ())
+def _processed_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, topology: str, records: list[InputRecord]
+) -> list[int]:
+    """Return the number of records of each call of `process`."""
     called = []
     process = Task.process
 
@@ -205,9 +202,42 @@ def test_records_that_windows_cannot_count_in_columns_are_processed_one_by_one(
         return process(task, records, now)
 
     monkeypatch.setattr(Task, "process", note)
-    for records, expected in ((in_order, []), ([*in_order, late], [301])):
-        assert _way(monkeypatch, topology, columns(records, 64)) == "process_windows"
-        assert called == expected
+    assert _way(monkeypatch, topology, columns(records, 64)) == "process_windows"
+    return called
+
+
+@pytest.mark.parametrize("topology", [_SESSIONS, _SLIDING, _WINDOWS])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param((1, b"k", b"v"), id="late"),
+        pytest.param((2**52, b"k", b"v"), id="in the future"),
+        pytest.param((6_000, None, b"v"), id="without a key"),
+        pytest.param((6_000, b"k", None), id="without a value"),
+        pytest.param((-1, b"k", b"v"), id="without a timestamp"),
+    ],
+)
+def test_a_record_leaves_others_in_columns(
+    monkeypatch: pytest.MonkeyPatch, topology: str, odd: tuple[int, bytes | None, bytes | None]
+) -> None:
+    records: list[InputRecord] = [(*record[:3], 5_000 + record[3], *record[4:]) for record in _records(300)]
+    records.insert(200, ("in", 0, 0, *odd, ()))
+    assert _processed_one_by_one(monkeypatch, topology, records) == []
+
+
+def test_sliding_windows_from_time_zero_on_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _processed_one_by_one(monkeypatch, _SLIDING, _records(300)) == [300]
+
+
+@pytest.mark.parametrize(
+    ("topology", "settings"), [(_COUNT, _CACHED), (_COUNT, NO_CACHE), (_WINDOWS, NO_CACHE)]
+)
+def test_records_without_a_timestamp_are_dropped_in_columns(
+    monkeypatch: pytest.MonkeyPatch, topology: str, settings: EngineSettings
+) -> None:
+    records: list[InputRecord] = [("in", 0, at, at - 1, b"k", b"v", ()) for at in range(9)]
+    way = _way(monkeypatch, topology, columns(records), settings=settings)
+    assert way == ("process_columns" if settings is NO_CACHE else "process_key_counts")
 
 
 SHARED = frozenset({"shared"})

@@ -60,10 +60,11 @@ class TableUpdates:
             raise NotInColumnsError
         columns.read_keys()
         self.dropped = int((columns.keys.codes == NULL_KEY).sum())
-        self._longest = self._longest_value()
+        lengths = self._value_lengths(columns)
+        self._longest = int(lengths.max(initial=0))
         records = columns.records_at(columns.keys.last_positions())
         self._keys, self._stored, self._contexts = self._updates_of(columns, records)
-        self.size = self._size_of(self._keys) + columns.header_bytes()
+        self.size = self._size_of_keys(columns, lengths) + columns.header_bytes()
         self.read(self._keys)
 
     def _updates_of(
@@ -82,6 +83,13 @@ class TableUpdates:
                 stored.append(None if value is None else with_timestamp(serialize(value), time))
                 contexts.append((time, headers, record))
         return keys, stored, contexts
+
+    def _size_of_keys(self, columns: SourceColumns, lengths: Numbers) -> int:
+        """Return at least the bytes of the entries of all keys, without headers."""
+        longest = np.zeros(len(columns.keys.different) + 1, np.int64)
+        np.maximum.at(longest, columns.keys.codes, lengths)  # null is the last one
+        entry = self.cached.cache.context_bytes + TIMESTAMP
+        return len(self._keys) * entry + sum(map(len, self._keys)) + int(longest[:-1].sum())
 
     def _size_of(self, keys: Sequence[bytes]) -> int:
         """Return at least the bytes of the entries of some keys, without headers."""
@@ -149,14 +157,14 @@ class TableUpdates:
         found = (values[at] for at in positions.tolist())
         return [None if value is None else read(write(value)) for value in found]
 
-    def _longest_value(self) -> int:
-        if self.columns is None:
-            return 0
+    def _value_lengths(self, columns: SourceColumns) -> Numbers:
+        """Return at least the bytes of the value of each record, without its timestamp."""
         serde = self.typed.value_serde
-        if serde is self.columns.value_serde and reads_anything(serde):
-            return _BYTES_OF_INVALID_BYTE * self.columns.value_bytes.longest()
-        values = [value for value in self.columns.values if value is not None]
-        return max(map(len, map(serde.serialize, values)), default=0)
+        if serde is columns.value_serde and reads_anything(serde):
+            return _BYTES_OF_INVALID_BYTE * columns.value_bytes.lengths()
+        write = serde.serialize
+        found = [0 if value is None else len(write(value)) for value in columns.values]
+        return np.array(found, np.int64)
 
 
 def column_join(

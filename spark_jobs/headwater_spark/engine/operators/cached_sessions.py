@@ -4,8 +4,9 @@ A key is searched for in the store once per batch. Reads and updates touch the r
 store (`stores.cached`), so the same updates leave it at the same moments.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Callable, Container
 
 import attrs
 
@@ -14,7 +15,7 @@ from headwater.model.windows import SessionWindow
 from headwater_spark.engine.key_counts import CLOSED, NO_KEY
 from headwater_spark.engine.operators.aggregation import functions_of
 from headwater_spark.engine.operators.interface import OperatorContext, Process
-from headwater_spark.engine.records import Context, Headers, Value
+from headwater_spark.engine.records import Clock, Context, Headers, Value
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.layers import Put
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES, header_bytes
@@ -27,19 +28,31 @@ def cached_sessions(
     behavior: StreamAggregate, window: SessionWindow, context: OperatorContext, general: Process
 ) -> Process:
     """Return the function of an aggregation; `general` is called if other stores share the cache."""
-    gap, grace = window.gap_ms, window.grace_ms
-    functions = functions_of(behavior.aggregation, context)
-    init, add, merge = functions.init, functions.add, functions.merge
     store = context.store(behavior.store, SessionBytes)
     if not isinstance(store.below, Cached):
         raise TypeError(f"{behavior.store} has no cache")
-    stores, sessions_of_batch = store.below.cache.stores, BatchSessions(store, store.below)
+    sessions = BatchSessions(store, store.below, context.clock(), context.task.drop)
+    return session_process(behavior, window, context, general, sessions)
+
+
+def session_process(
+    behavior: StreamAggregate,
+    window: SessionWindow,
+    context: OperatorContext,
+    general: Process,
+    sessions_of_batch: "SessionsOfKeys",
+) -> Process:
+    """Return the function that adds a record to the sessions of its key."""
+    gap, grace = window.gap_ms, window.grace_ms
+    functions = functions_of(behavior.aggregation, context)
+    init, add, merge = functions.init, functions.add, functions.merge
+    store, stores = sessions_of_batch.store, sessions_of_batch.cached.cache.stores
     of_key, update = sessions_of_batch.of_key, sessions_of_batch.update
     cached_keys, touch_range = sessions_of_batch.cached_keys, sessions_of_batch.touch_range
     serialize_key, serialize = store.key_serde.serialize, store.value_serde.serialize
     deserialize, current = store.value_serde.deserialize, context.task.current
     stored_until, visible_ms = store.observed, store.visible_ms
-    observed, name, drop = context.clock(), context.node.name, context.task.drop
+    observed, name, drop = sessions_of_batch.observed, context.node.name, sessions_of_batch.drop
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if len(stores) != 1:
@@ -99,32 +112,36 @@ class KeySessions:
     all_keys: list[bytes]
 
 
-class BatchSessions:
-    """The sessions of the keys that a batch has searched for.
+class SessionsOfKeys(ABC):
+    """The sessions of the keys that a batch has searched for; subclasses note what is read and written.
 
-    Updates of entries that were never written below the cache are not compared with what is there.
+    Args:
+        observed: The largest time of a record.
+        drop: Counts a dropped record: (node, reason).
     """
 
-    def __init__(self, store: SessionBytes, cached: Cached) -> None:
-        self._store = store
-        self._overlay = store.below.lowest
+    put: Put
+    """Puts an update into the cache; None = deletes the entry."""
+
+    def __init__(
+        self, store: SessionBytes, cached: Cached, observed: Clock, drop: Callable[[str, str], None]
+    ) -> None:
+        self.store = store
+        self.cached = cached
+        self.observed = observed
+        self.drop = drop
+        self._overlay = cached.lowest
         self._batch = self._overlay.batch
         self._of_keys: dict[bytes, KeySessions] = {}
         self._unwritten: set[bytes] = set()
-        self._put = make_putter(cached)
-        self._cached = cached
-        self._sizes = cached.entries.sizes
-        self._written = cached.overlay.written
-        put_below, read_old, unwritten = cached.put_below, cached.read_old, self._unwritten
 
-        def write(entry_key: bytes, value: bytes | None, context: Context) -> None:
-            unwritten.discard(entry_key)
-            put_below(entry_key, value, context)
+    @abstractmethod
+    def cached_keys(self) -> Container[bytes]:
+        """Return the keys of all entries that are in the cache now."""
 
-        def read(entry_key: bytes) -> bytes | None:
-            return None if entry_key in unwritten else read_old(entry_key)
-
-        cached.write_with(write, read)
+    @abstractmethod
+    def touch_range(self, known: KeySessions, first: int) -> None:
+        """Touch the entries from time `first` on, also deleted ones, if they are in the cache."""
 
     def of_key(self, key: bytes) -> KeySessions:
         """Return the sessions of a key: all that may be visible."""
@@ -134,7 +151,7 @@ class BatchSessions:
             self._unwritten.clear()
         known = self._of_keys.get(key)
         if known is None:
-            found = [self._stored(*pair) for pair in self._store.stored_entries(key)]
+            found = [self._stored(*pair) for pair in self.store.stored_entries(key)]
             times = [entry.time for entry in found]
             known = KeySessions(times, found, times.copy(), [entry.entry_key for entry in found])
             self._of_keys[key] = known
@@ -157,30 +174,12 @@ class BatchSessions:
             else:
                 each[at].value = value
         else:
-            entry_key = self._store.entry_key(key, start, time)
+            entry_key = self.store.entry_key(key, start, time)
             self._register(known, entry_key, time)
             if value is not None:
                 times.insert(at, time)
                 each.insert(at, Session(entry_key, time, start, value))
-        self._put(entry_key, value, context)
-
-    def cached_keys(self) -> Collection[bytes]:
-        """Return the keys of all entries that are in the cache now."""
-        return self._written if self._cached.cache.limit >= 0 else self._sizes
-
-    def touch_range(self, known: KeySessions, first: int) -> None:
-        """Touch the entries from time `first` on, also deleted ones, if they are in the cache."""
-        times, keys = known.all_times, known.all_keys
-        begin = bisect_left(times, first)
-        if begin == len(times):
-            return
-        if self._cached.cache.limit >= 0:
-            self._cached.touch_range(KeyRange(keys, keys[begin], keys[-1]))
-            return
-        sizes, touch = self._sizes, self._sizes.move_to_end
-        for entry_key in keys[begin:]:
-            if entry_key in sizes:
-                touch(entry_key)
+        self.put(entry_key, value, context)
 
     def _register(self, known: KeySessions, entry_key: bytes, time: int) -> None:
         keys = known.all_keys
@@ -198,6 +197,47 @@ class BatchSessions:
             int.from_bytes(entry_key[at : (at + TIME) or None], "big") for at in (-2 * TIME, -TIME)
         )
         return Session(entry_key, time, start, value)
+
+
+class BatchSessions(SessionsOfKeys):
+    """The sessions of a batch with their entries in the record cache.
+
+    Updates of entries that were never written below the cache are not compared with what is there.
+    """
+
+    def __init__(
+        self, store: SessionBytes, cached: Cached, observed: Clock, drop: Callable[[str, str], None]
+    ) -> None:
+        super().__init__(store, cached, observed, drop)
+        self.put = make_putter(cached)
+        self._sizes = cached.entries.sizes
+        self._written = cached.overlay.written
+        put_below, read_old, unwritten = cached.put_below, cached.read_old, self._unwritten
+
+        def write(entry_key: bytes, value: bytes | None, context: Context) -> None:
+            unwritten.discard(entry_key)
+            put_below(entry_key, value, context)
+
+        def read(entry_key: bytes) -> bytes | None:
+            return None if entry_key in unwritten else read_old(entry_key)
+
+        cached.write_with(write, read)
+
+    def cached_keys(self) -> Container[bytes]:
+        return self._written if self.cached.cache.limit >= 0 else self._sizes
+
+    def touch_range(self, known: KeySessions, first: int) -> None:
+        times, keys = known.all_times, known.all_keys
+        begin = bisect_left(times, first)
+        if begin == len(times):
+            return
+        if self.cached.cache.limit >= 0:
+            self.cached.touch_range(KeyRange(keys, keys[begin], keys[-1]))
+            return
+        sizes, touch = self._sizes, self._sizes.move_to_end
+        for entry_key in keys[begin:]:
+            if entry_key in sizes:
+                touch(entry_key)
 
 
 def make_putter(cached: Cached) -> Put:

@@ -4,29 +4,36 @@ If no other store shares the record cache, and each row writes the entries that 
 since the last flush, entries that were written since then leave the cache last. When they alone need
 more bytes than the cache has, the least recently used one leaves, and all of them are flushed. So only the
 bytes of these entries are counted, and nothing is kept for each of them: a session that a later row replaces
-before the flush is never written.
+before the flush is never written. The keys with a record that belongs before their latest session are
+processed record by record (`late_sessions`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from headwater.model.behaviors import StreamAggregate
 from headwater.model.windows import SessionWindow
 from headwater_spark.engine.key_counts import LATEST_TIME, NO_KEY, NULL_KEY, KeyedColumns
 from headwater_spark.engine.operators.aggregation import counts_longs
+from headwater_spark.engine.operators.cached_sessions import session_process
 from headwater_spark.engine.operators.cached_windows import Keys
-from headwater_spark.engine.operators.interface import OperatorContext
+from headwater_spark.engine.operators.interface import OperatorContext, Process
+from headwater_spark.engine.operators.late_sessions import LateSessions
+from headwater_spark.engine.records import Clock
 from headwater_spark.engine.session_columns import (
     NONE,
     LatestSessions,
     SessionRows,
     SessionTimes,
     SessionUpdates,
+    UnflushedRows,
     follow_sessions,
-    session_updates,
 )
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.record_cache import ENTRY_BYTES
@@ -38,6 +45,7 @@ _COUNT: Final = 8
 _RECORD_TIMESTAMP: Final = 3
 _ROWS_AT_ONCE: Final = 65_536
 _FEWEST_ROWS: Final = 256
+_NEVER: Final = 2**62
 
 
 def counts_sessions_alone(behavior: StreamAggregate, window: SessionWindow, context: OperatorContext) -> bool:
@@ -56,18 +64,37 @@ class _Batch:
     rows: SessionRows
     live: Numbers
     """The bytes of the entry of each row."""
+    late: "_LateRows | None"
+
+
+@attrs.define(eq=False)
+class _LateRows:
+    """The rows of keys with late rows; `process` processes one, at the time `now` of its row.
+
+    `until` has the row that replaces the session of each other row.
+    """
+
+    sessions: LateSessions
+    process: Process
+    rows: list[int]
+    now: Numbers
+    until: Numbers
+    processed: int = 0
 
 
 class SessionCounts:
     """Counts the sessions of a batch in columns; `_unflushed` is the first row after the last flush."""
 
-    def __init__(self, behavior: StreamAggregate, window: SessionWindow, context: OperatorContext) -> None:
+    def __init__(
+        self, behavior: StreamAggregate, window: SessionWindow, context: OperatorContext, general: Process
+    ) -> None:
         store = context.store(behavior.store, SessionBytes)
         if not isinstance(store.below, Cached):
             raise TypeError(f"{behavior.store} has no cache")
         self._store = store
         self._cached = store.below
         self._window = window
+        self._process_of = partial(session_process, behavior, window, context, general)
         self._current = context.task.current
         self._stream_time = context.task.stream_time
         self._observed = context.clock()
@@ -79,13 +106,8 @@ class SessionCounts:
     def is_usable(self) -> bool:
         return self._cached.is_alone
 
-    def count(
-        self, columns: KeyedColumns, deserialize_key: Callable[[bytes], object]
-    ) -> Mapping[str, int] | None:
-        """Count all records; return the number of records without a key.
-
-        None = nothing was counted: the records have to be counted one by one.
-        """
+    def count(self, columns: KeyedColumns, deserialize_key: Callable[[bytes], object]) -> Mapping[str, int]:
+        """Count all records; return the numbers of records without a key, and of closed sessions."""
         keys = Keys(columns, deserialize_key, self._store.key_serde.serialize)
         at = np.flatnonzero(keys.codes != NULL_KEY)
         dropped = {NO_KEY: len(keys.codes) - len(at)}
@@ -99,38 +121,56 @@ class SessionCounts:
             observed=self._observed.now,
             stored=self._store.observed.now,
         )
-        stored = self._latest_sessions(codes, keys)
-        rows = None if stored is None else follow_sessions(codes, times, stored, clock)
-        if rows is None:
-            return None
+        rows = follow_sessions(codes, times, self._latest_sessions(codes, keys), clock)
         fixed = ENTRY_BYTES + len(columns.topic) + 3 * TIME + _COUNT
         lengths = np.array([fixed + len(key) for key in keys.serialized])
-        self._batch = _Batch(columns, keys, at, rows, lengths[codes])
+        closed: Counter[str] = Counter()
+        late = None if rows.is_late is None else self._late_rows(rows, rows.is_late, columns.topic, closed)
+        self._batch = _Batch(columns, keys, at, rows, lengths[codes], late)
         self._unflushed = 0
         self._count(self._batch)
         self._observed.now = max(self._observed.now, int(times.max()))
-        return dropped
+        return {**dropped, **closed}
 
-    def _latest_sessions(self, codes: Numbers, keys: Keys) -> LatestSessions | None:
-        """Return the latest session of each key.
+    def _late_rows(
+        self, rows: SessionRows, is_late: NDArray[np.bool_], topic: str, dropped: Counter[str]
+    ) -> _LateRows:
+        def drop(_node: str, reason: str) -> None:
+            dropped[reason] += 1
 
-        None = a record may connect it with the one before it: then the gap or the grace period was shorter
-        when these were written.
-        """
+        sessions = LateSessions(
+            self._store, self._cached, Clock(), drop, topic=topic, make_room=self._make_room_for_late
+        )
+        is_replacing = ~(rows.begins | is_late)
+        until = np.full(len(rows.codes), _NEVER)
+        until[rows.previous[is_replacing]] = np.flatnonzero(is_replacing)  # NONE: no row reads the last one
+        return _LateRows(
+            sessions,
+            self._process_of(sessions),
+            np.flatnonzero(is_late).tolist(),
+            np.maximum.accumulate(np.maximum(rows.times, self._observed.now)),
+            until,
+        )
+
+    def _latest_sessions(self, codes: Numbers, keys: Keys) -> LatestSessions:
+        """Return the latest session of each key."""
         starts, ends, counts = (np.full(len(keys.serialized), NONE) for _ in range(3))
+        are_close = np.zeros(len(keys.serialized), bool)
+        oldest = self._store.observed.now - self._store.visible_ms
         for code in np.unique(codes).tolist():
             stored = self._store.stored_entries(keys.serialized[code])
             if stored:
                 entry_key, value = stored[-1]
                 starts[code], ends[code] = _times_of(entry_key)
                 counts[code] = int.from_bytes(value, "big", signed=True)
-            if len(stored) > 1 and _times_of(stored[-2][0])[1] >= starts[code] - self._window.gap_ms:
-                return None
-        return LatestSessions(starts=starts, ends=ends, counts=counts)
+            if len(stored) > 1:
+                end_before = _times_of(stored[-2][0])[1]
+                are_close[code] = end_before >= max(oldest, starts[code] - self._window.gap_ms)
+        return LatestSessions(starts=starts, ends=ends, counts=counts, are_close=are_close)
 
     def _count(self, batch: _Batch) -> None:
         """Flush the entries each time that they need more bytes than the cache has."""
-        rows, bound = batch.rows, self._cached.cache.bound
+        rows, bound, late = batch.rows, self._cached.cache.bound, batch.late
         more = np.where(rows.begins, batch.live, np.where(rows.ends > rows.before, batch.live - _COUNT, 0))
         first = size = 0
         at_once = _ROWS_AT_ONCE
@@ -138,72 +178,121 @@ class SessionCounts:
             until = min(first + at_once, len(rows.codes))
             is_new = ~rows.begins[first:until] & (rows.previous[first:until] < self._unflushed)
             added = more[first:until] + np.where(is_new, batch.live[first:until], 0)
+            if rows.is_late is not None:
+                added[rows.is_late[first:until]] = 0
             sizes = size + np.cumsum(added)
-            full = first + int(np.searchsorted(sizes, bound, side="right"))
+            if late is not None:
+                until = self._count_late(batch, late, first, sizes)
+                if self._unflushed == until:
+                    first, size = until, 0
+                    continue
+                bound = self._cached.cache.bound - late.sessions.bytes
+            full = first + int(np.searchsorted(sizes[: until - first], bound, side="right"))
             if full == until:
-                first, size = until, int(sizes[-1])
+                first, size = until, int(sizes[until - first - 1])
                 continue
             before = int(sizes[full - first] - added[full - first])
-            at_once = min(_ROWS_AT_ONCE, max(_FEWEST_ROWS, 2 * (full - self._unflushed)))
-            first = self._evict(batch, full, before, deletes_first=bool(is_new[full - first]))
-            if first == full:
+            is_alone = rows.starts[full] == rows.ends[full] == rows.times[full]
+            is_between = (
+                bool(is_new[full - first])
+                and not is_alone
+                and before + int(batch.live[full]) - _COUNT > bound
+            )
+            unflushed = self._unflushed
+            if not self._make_room(batch, full, before_put=is_between):
+                continue
+            at_once = min(_ROWS_AT_ONCE, max(_FEWEST_ROWS, 2 * (full - unflushed)))
+            if is_between:
+                self._unflushed = full
+                rows.begins[full] = True
                 more[full] = batch.live[full]
-            size = 0
+            first, size = self._unflushed, 0
 
-    def _evict(self, batch: _Batch, row: int, size: int, *, deletes_first: bool) -> int:
-        """Flush the entries, as `row` fills the cache; return the first row that is not flushed.
+    def _count_late(self, batch: _Batch, late: _LateRows, first: int, sizes: Numbers) -> int:
+        """Count rows of keys with late rows, from `first` on; return the first row that is left.
 
-        `size` is the number of their bytes before the row. A row deletes the session that it replaces before
-        it puts its own: if this fills the cache, its own session is put after the flush.
+        `sizes` are the bytes of the updates of all other keys after each row. It ends before the row at which
+        the cache is full, and after a row that has filled it.
         """
-        rows = batch.rows
-        is_alone = rows.starts[row] == rows.ends[row] == rows.times[row]
-        between = (
-            deletes_first and not is_alone and size + batch.live[row] - _COUNT > self._cached.cache.bound
-        )
-        updates = session_updates(rows, self._unflushed, row + 1, self._window.gap_ms, evicts=True)
-        if between:
+        sessions, keys = late.sessions, batch.keys
+        end = first + len(sizes)
+        while late.processed < len(late.rows) and (row := late.rows[late.processed]) < end:
+            others = int(sizes[row - first])
+            if others + sessions.bytes > self._cached.cache.bound:
+                return row
+            late.processed += 1
+            sessions.row, sessions.others, sessions.observed.now = row, others, int(late.now[row])
+            key = keys.values[batch.rows.codes[row]]
+            late.process(key, None, int(batch.rows.times[row]), ())
+            if self._unflushed > row:
+                return row + 1
+        return end
+
+    def _make_room_for_late(self) -> None:
+        batch = self._batch
+        assert batch is not None and batch.late is not None  # noqa: S101, PT018 - its rows are counted
+        self._make_room(batch, batch.late.sessions.row, before_put=False)
+
+    def _make_room(self, batch: _Batch, row: int, *, before_put: bool) -> bool:
+        """Let the least recently used entry leave, as `row` fills the cache; return whether all are flushed.
+
+        A row deletes the session that it replaces before it puts its own. `before_put`: this has filled the
+        cache, so its own session is put after the flush.
+        """
+        rows, late = batch.rows, batch.late
+        unflushed = UnflushedRows.between(rows, self._unflushed, row + 1)
+        evicted = unflushed.least_recently_used(self._window.gap_ms)
+        oldest = None if late is None else late.sessions.oldest()
+        if late is not None and oldest is not None and (evicted is None or oldest[0] < evicted.last_use):
+            if not late.sessions.evict(oldest[1]):
+                return False
+            evicted = None
+        updates = unflushed.updates(evicted)
+        if before_put:
             updates = updates.before_put_of(row, rows)
         at = int(batch.at[row])
         self._stream_time.now = max(self._stream_time.now, int(batch.columns.times[: at + 1].max()))
         (self._current.record,) = batch.columns.records(np.array([at]))
         self._write(batch, updates)
+        if late is not None:
+            are_kept = ~updates.is_deleted
+            are_kept[: updates.evicted] = False
+            puts = updates.rows[are_kept]
+            late.sessions.note_flush(puts, batch.live[puts], late.until[puts])
         self._unflushed = row + 1
-        if between:
-            self._unflushed = row
-            rows.begins[row] = True
-        return self._unflushed
+        return True
 
     def _flush(self) -> bool:
         """Write and forward what is left at the end of a batch; return whether there was anything."""
         batch, self._batch = self._batch, None
-        if batch is None or self._unflushed == len(batch.rows.codes):
+        if batch is None or (self._unflushed == len(batch.rows.codes) and batch.late is None):
             return False
-        end, gap = len(batch.rows.codes), self._window.gap_ms
-        self._write(batch, session_updates(batch.rows, self._unflushed, end, gap, evicts=False))
-        return True
+        unflushed = UnflushedRows.between(batch.rows, self._unflushed, len(batch.rows.codes))
+        return self._write(batch, unflushed.updates(None))
 
-    def _write(self, batch: _Batch, updates: SessionUpdates) -> None:
-        needed, which = np.unique(batch.at[updates.rows], return_inverse=True)
-        records = batch.columns.records(needed)
+    def _write(self, batch: _Batch, updates: SessionUpdates) -> bool:
+        """Write and forward updates, and those of keys with late rows; return whether there are any."""
         entry_key_of, serialized = self._store.entry_key, batch.keys.serialized
-        codes, counts = batch.rows.codes[updates.rows], batch.rows.counts[updates.rows]
+        rows, counts = updates.rows, batch.rows.counts[updates.rows]
         keys: list[bytes] = []
         values: list[bytes | None] = []
-        contexts = []
-        for code, start, end, number, is_deleted, record in zip(
-            codes.tolist(),
+        for code, start, end, number, is_deleted in zip(
+            batch.rows.codes[rows].tolist(),
             updates.starts.tolist(),
             updates.ends.tolist(),
             counts.tolist(),
             updates.is_deleted.tolist(),
-            which.tolist(),
             strict=True,
         ):
             keys.append(entry_key_of(serialized[code], start, end))
             values.append(None if is_deleted else number.to_bytes(_COUNT, "big", signed=True))
-            contexts.append((records[record][_RECORD_TIMESTAMP], (), records[record]))
+        if batch.late is not None:
+            rows, keys, values = batch.late.sessions.merge_updates(updates, keys, values)
+        needed, which = np.unique(batch.at[rows], return_inverse=True)
+        records = batch.columns.records(needed)
+        contexts = [(records[at][_RECORD_TIMESTAMP], (), records[at]) for at in which.tolist()]
         self._cached.write_values(keys, values, contexts)
+        return bool(keys)
 
 
 def _times_of(entry_key: bytes) -> tuple[int, int]:

@@ -67,14 +67,14 @@ class SlidingCounts:
 
     @property
     def is_usable(self) -> bool:
-        return self._cached.is_alone
+        return self._cached.is_alone and self._difference < LATEST_TIME
 
     def count(
         self, columns: KeyedColumns, deserialize_key: Callable[[bytes], Value]
     ) -> Mapping[str, int] | None:
         """Count all records; return the numbers of dropped records by reason.
 
-        None = nothing was counted: there are times below the difference, or rows use many entries.
+        None = nothing was counted: open windows begin before the time 0, or rows use many entries.
         """
         keys = Keys(columns, deserialize_key, self._store.key_serde.serialize)
         codes = (
@@ -83,23 +83,35 @@ class SlidingCounts:
             else np.where(columns.without_value, NULL_KEY, keys.codes)
         )
         rows = np.flatnonzero(codes != NULL_KEY)
-        codes, times = codes[rows], columns.times[rows]
-        if len(rows) and not self._can_count(codes, times):
-            return None
         dropped = {NO_KEY_OR_VALUE: len(columns.times) - len(rows)}
         if not len(rows):
             return dropped
+        now = np.maximum.accumulate(np.maximum(columns.times[rows], self._observed.now))
+        close_times = now - self._grace
+        is_open = columns.times[rows] + self._difference >= close_times
+        closed = len(rows) - int(is_open.sum())
+        rows, close_times = rows[is_open], close_times[is_open]
+        codes, times = codes[rows], columns.times[rows]
+        if len(rows) and not self._can_count(codes, times):
+            return None
+        self._observed.now = int(now[-1])
+        if not len(rows):
+            return dropped | {CLOSED: closed}
         self._columns = columns
         first = np.full(len(keys.serialized), LATEST_TIME)
         np.minimum.at(first, codes, times)
         self._keys = known_windows(self._store, columns.topic, keys, first - 2 * self._difference)
-        closed = self._count(codes.tolist(), times.tolist(), rows.tolist())
+        each = (column.tolist() for column in (codes, times, close_times, rows))
+        known, add = self._keys, self._adder()
+        for code, time, close_time, row in zip(*each, strict=True):
+            closed += add(known[code], time, close_time, row)
         return dropped | {CLOSED: closed}
 
     def _can_count(self, codes: Numbers, times: Numbers) -> bool:
         """Return whether no row has a window before the time 0, and rows use few entries.
 
-        A row that finds no window before it uses all entries of its key in a segment.
+        A row that finds no window before it uses all entries of its key in a segment. It finds one if another
+        row of the batch is at most the difference before it.
         """
         if times.min() < self._difference:
             return False
@@ -107,24 +119,14 @@ class SlidingCounts:
         code, time = codes[order], times[order]
         is_first = np.ones(len(code), bool)
         np.not_equal(code[1:], code[:-1], out=is_first[1:])
-        steps = np.diff(time, prepend=time[:1])
-        reads_segment = ~is_first & ((steps < 0) | (steps > self._difference))
         heads = np.maximum.accumulate(np.where(is_first, np.arange(len(code)), 0))
-        touched = 2 * int((np.arange(len(code)) - heads)[reads_segment].sum())
+        rows_before = np.arange(len(code)) - heads
+        if (np.diff(time)[~is_first[1:]] < 0).any():
+            by_time = np.lexsort((time, code))
+            time, rows_before = time[by_time], rows_before[by_time]
+        reads_segment = is_first | (np.diff(time, prepend=time[:1]) > self._difference)
+        touched = 2 * int(rows_before[reads_segment].sum())
         return touched <= _MOST_TOUCHED_PER_ROW * len(code)
-
-    def _count(self, codes: Sequence[int], times: Sequence[int], rows: Sequence[int]) -> int:
-        """Count the rows, return how many of them, or of their windows, are closed."""
-        difference, grace, keys, add = self._difference, self._grace, self._keys, self._adder()
-        now, closed = self._observed.now, 0
-        for code, time, row in zip(codes, times, rows, strict=True):
-            now = max(now, time)
-            if time + difference < now - grace:
-                closed += 1
-            else:
-                closed += add(keys[code], time, now - grace, row)
-        self._observed.now = now
-        return closed
 
     def _adder(self) -> _Add:
         difference, entries, updates = self._difference, self._entries, self._updates

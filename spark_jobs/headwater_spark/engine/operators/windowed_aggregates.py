@@ -316,7 +316,7 @@ def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context:
 
     process = cached_sessions(behavior, window, context, general)
     if counts_sessions_alone(behavior, window, context):
-        context.task.window_counts[context.node.name] = SessionCounts(behavior, window, context)
+        context.task.window_counts[context.node.name] = SessionCounts(behavior, window, context, general)
     return process
 
 

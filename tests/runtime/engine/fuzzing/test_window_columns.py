@@ -65,15 +65,17 @@ def _document(name: str) -> dict[str, Any]:
 
 
 def _batches(chance: random.Random) -> Batches:
-    """Return records without headers in the order of time; one batch has some that are late."""
+    """Return records without headers in the order of time; some may be late, and few are in the future."""
     now = 100_000
     batches: Batches = []
-    late = chance.randrange(4)
-    for number in range(3):
+    for _ in range(3):
         batches.append([])
+        late = chance.choice([0, 0, 0.02, 0.1, 0.4])
         for _ in range(chance.choice([1, 5, 15, 40, 80])):
             now += chance.choice([1, 1, 250, 500, 1_000, 1_999, 3_001, 9_000])
-            behind = chance.choice([0, 0, 0, 0, 600, 2_000, 15_000]) if number == late else 0
+            behind = chance.choice([600, 2_000, 6_000, 15_000, 40_000]) if chance.random() < late else 0
+            if chance.random() < late / 10:
+                behind = -chance.choice([5_000, 60_000])
             value = base64.b64encode(chance.randrange(99).to_bytes(8, "big")).decode()
             batches[-1].append(
                 {

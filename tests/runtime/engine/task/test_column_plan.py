@@ -190,6 +190,22 @@ def test_a_batch_is_processed_in_columns_if_the_cache_has_room(topology: str) ->
     assert ran == [True, not has_cache]
 
 
+@pytest.mark.parametrize("name", ["table", "join of a stream and a table"])
+def test_a_large_value_needs_room_for_one_row_only(name: str) -> None:
+    keys = 100
+    large: InputRecord = ("other", 0, keys, 0, b"1", b"v" * 1_000, ())
+    records: list[InputRecord] = [("other", 0, at, at, b"%d" % at, b"v", ()) for at in range(keys)]
+    ran = []
+    for bytes_per_row in (60, 100):
+        settings = EngineSettings(emit_interval_ms=0, cache_max_bytes=keys * bytes_per_row + 3_000)
+        of_table = task(IN_COLUMNS[name], settings)
+        plan = of_table._column_plan
+        assert plan is not None
+        of_table._begin_batch(0)
+        ran.append(plan.run(columns_of([*records, large])) is not None)
+    assert ran == [False, True]
+
+
 @pytest.mark.parametrize("topology", _NOT_IN_COLUMNS.values(), ids=_NOT_IN_COLUMNS)
 def test_single_records_matter(topology: str) -> None:
     assert not task(topology).is_columnar

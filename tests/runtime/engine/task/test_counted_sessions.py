@@ -1,11 +1,16 @@
 """A task that only counts sessions writes the same for columns as for single records."""
 
+import random
+
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headwater_spark.engine.key_counts import LATEST_TIME
 from headwater_spark.engine.operators import counted_sessions
+from headwater_spark.engine.operators.cached_sessions import KeySessions, SessionsOfKeys
+from headwater_spark.engine.operators.late_sessions import LateSessions
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.engine.task.equal_tasks import Stepped, at_times, check_windows_in_columns
@@ -64,6 +69,7 @@ def test_batches_in_the_order_of_time_stay_in_columns(cache_bytes: int) -> None:
     assert _in_columns(COUNTING["with grace"], at_times(*_ASCENDING, (19_500, None)), cache_bytes) == 1
 
 
+@pytest.mark.parametrize("cache_bytes", [1, 300, 10_000_000])
 @pytest.mark.parametrize(
     "late",
     [
@@ -72,8 +78,57 @@ def test_batches_in_the_order_of_time_stay_in_columns(cache_bytes: int) -> None:
         pytest.param([(0, b"c"), (60_000, b"a"), (2_000, b"c")], id="perhaps not visible any more"),
     ],
 )
-def test_late_records_are_counted_one_by_one(late: list[tuple[int, bytes]]) -> None:
-    assert _in_columns(COUNTING["with grace"], at_times(*late), 10_000_000) == 0
+def test_late_records_leave_other_keys_in_columns(late: list[tuple[int, bytes]], cache_bytes: int) -> None:
+    one_by_one: list[bytes] = []
+    of_key = SessionsOfKeys.of_key
+
+    def note(sessions: SessionsOfKeys, key: bytes) -> KeySessions:
+        if isinstance(sessions, LateSessions):
+            one_by_one.append(key)
+        return of_key(sessions, key)
+
+    others = [(time, b"other") for time in (61_000, 62_000)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SessionsOfKeys, "of_key", note)
+        assert _in_columns(COUNTING["with grace"], at_times(*late, *others), cache_bytes) == 1
+    assert one_by_one == [key for _, key in late if key == late[-1][1]]
+
+
+def _mixed_batches(chance: random.Random) -> list[list[Stepped]]:
+    """Return batches in the order of time with some records that are late, in the future, or have no key."""
+    late, batches = chance.choice([0.02, 0.1, 0.3]), list[list[Stepped]]()
+    keys = [b"a", b"b", b"c", b"d", b"a longer key", b"\xff", b"\xfe"][: chance.choice([2, 4, 7])]
+    steps = [0, 0, 100, 500, 1_000, 1_999, 2_000, 2_001, 3_000]
+    for _ in range(chance.randint(1, 3)):
+        batches.append([])
+        for _ in range(chance.choice([5, 20, 40, 80])):
+            step = chance.choice(steps) if chance.random() < 0.95 else chance.choice([9_000, 15_000, 100_000])
+            behind = chance.choice([300, 1_500, 2_500, 4_000, 9_000, 13_000, 16_000, 30_000])
+            key = chance.choice(keys) if chance.random() < 0.97 else None
+            value = b"v" if chance.random() < 0.9 else None
+            batches[-1].append((step, behind if chance.random() < late else 0, key, value))
+    return batches
+
+
+def test_few_late_records_lead_to_the_same_records() -> None:
+    """Keys with and without late records share caches of any size, which are full within a batch."""
+    for seed in range(settings().max_examples):
+        chance = random.Random(seed)  # noqa: S311 - the same in each run
+        cache_bytes = chance.choice([90, 200, 300, 500, 700, 1_000, 1_500, 2_500, 4_000, 10_000_000])
+        batches = _mixed_batches(chance)
+        topology = COUNTING[chance.choice(list(COUNTING))]
+        with pytest.MonkeyPatch.context() as patch:
+            at_once = chance.choice([3, 65_536, 65_536, 65_536])
+            patch.setattr(counted_sessions, "_ROWS_AT_ONCE", at_once)
+            patch.setattr(counted_sessions, "_FEWEST_ROWS", at_once)
+            assert _in_columns(topology, batches, cache_bytes) == len(batches), seed
+
+
+def test_times_that_are_far_from_each_other_are_counted_in_columns() -> None:
+    """With many keys, key and time do not fit into one number."""
+    keys = [(1_000 + at, b"%d" % at) for at in range(1_100)]
+    far = [(LATEST_TIME, b"far")]
+    assert _in_columns(COUNTING["with grace"], at_times(*keys, *keys[:3], *far, *keys[:2]), 10_000_000) == 1
 
 
 @pytest.mark.parametrize(
@@ -107,7 +162,7 @@ def test_sessions_that_an_edit_brings_together_are_merged(
         return Task(programs(_counted(after), CACHED)[0], 0, state)
 
     last = at_times(*batches[-1])
-    assert check_windows_in_columns(edited_task(), edited_task(), last, 10_000_000) == 0
+    assert check_windows_in_columns(edited_task(), edited_task(), last, 10_000_000) == 1
 
 
 def test_records_that_only_fill_a_session_are_counted_in_columns() -> None:

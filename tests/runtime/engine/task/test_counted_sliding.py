@@ -70,6 +70,18 @@ def test_windows_that_start_at_zero_are_counted_one_by_one() -> None:
     assert _in_columns(COUNTING["with grace"], at_times((1_999, b"a")), 10_000_000, begin=0) == 0
 
 
+def test_closed_records_near_time_zero_stay_in_columns() -> None:
+    """As a producer without a clock writes them."""
+    batch = at_times((50_000, b"a"), (0, b"a"), (51_000, b"b"), (1, b"c"))
+    assert _in_columns(COUNTING["with grace"], batch, 10_000_000, begin=0) == 1
+
+
+@pytest.mark.parametrize("cache_bytes", [300, 10_000_000])
+def test_late_records_of_few_keys_stay_in_columns(cache_bytes: int) -> None:
+    times = [(100 * at - (1_500 if at % 10 == 9 else 0), b"a") for at in range(20, 220)]
+    assert _in_columns(COUNTING["with grace"], at_times(*times), cache_bytes, begin=100_000) == 1
+
+
 def test_many_records_far_from_each_other_are_counted_one_by_one() -> None:
     apart = at_times(*((2_001 * at, b"a") for at in range(20)))
     assert _in_columns(COUNTING["with grace"], apart, 10_000_000, begin=100_000) == 0
