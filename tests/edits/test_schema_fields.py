@@ -44,7 +44,7 @@ class Change:
     after: Json
 
     def document(self) -> Json:
-        """Return a copy of the document with the other value. Copies take most of the time of the test."""
+        """Return a copy of the document with the other value."""
         changed = copy.deepcopy(self.original)
         if _at(changed, self.path) is None:
             _at(changed, self.path[:-1])[self.path[-1]] = {}
