@@ -30,6 +30,7 @@ from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.sessions import Guard
 from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
+from tests.bytecode import compile_part
 from tests.durations import DurationRecorder, records_durations
 from tests.excluded_modules import excluded_marks, marks_of_module
 from tests.oracle.kafka_streams import VERSION, KafkaStreams
@@ -255,7 +256,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_JAVA))
     os.environ.setdefault("MAVEN_OPTS", QUICK_MAVEN)
     if _is_worker():
-        if config.workerinput[_RECORDS]:  # type: ignore[attr-defined]  # xdist adds it
+        given = config.workerinput  # type: ignore[attr-defined]  # xdist adds it
+        compile_part(config, int(given["workerid"].removeprefix("gw")), given["workercount"])
+        if given[_RECORDS]:
             config.pluginmanager.register(DurationRecorder(_join_group(config)))
         return
     if records_durations(config):

@@ -131,8 +131,9 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # its base is un
         crash, the base class also queues the scopes that the worker had completed: without a test in them,
         another worker would wait forever.
         """
-        for scope in [scope for scope, tests in self.workqueue.items() if all(tests.values())]:
-            del self.workqueue[scope]
+        if self._pending_of(self.assigned_work[node]) <= 1:
+            for scope in [scope for scope, tests in self.workqueue.items() if all(tests.values())]:
+                del self.workqueue[scope]
         while not node.shutting_down and self.workqueue and self._pending_of(self.assigned_work[node]) <= 1:
             self._assign_work_unit(node)
         if not self.workqueue:

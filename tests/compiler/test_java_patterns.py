@@ -77,7 +77,11 @@ COSTLY = [
 ]
 
 
-@pytest.mark.parametrize("pattern", COSTLY, ids=lambda pattern: pattern[:30])
+@pytest.mark.parametrize(
+    "pattern",
+    [COSTLY[0], *(pytest.param(pattern, marks=pytest.mark.slow) for pattern in COSTLY[1:])],
+    ids=lambda pattern: pattern[:30],
+)
 def test_the_cost_of_a_pattern_is_limited(pattern: str) -> None:
     started = time.process_time()
     with pytest.raises(UntranslatablePatternError, match="it is too complex"):

@@ -76,7 +76,9 @@ def topology(nodes: tuple[Node, ...]) -> NodeTopology:
     )
 
 
-@pytest.mark.parametrize("protocol", Protocol)
+@pytest.mark.parametrize(
+    "protocol", [Protocol.CLASSIC, pytest.param(Protocol.STREAMS, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 def test_five_thousand_internal_topics(shape: type, protocol: Protocol) -> None:
     built = topology(tuple(shape()))

@@ -91,7 +91,13 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(text, id=name, marks=[] if name == "unlinked nodes" else [pytest.mark.slow])
+        for name, text in HOSTILE.items()
+    ],
+)
 def test_hostile_texts_take_linear_time_and_have_few_problems(text: str) -> None:
     started = time.process_time()
     _, problems = read_description(text)

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.report.drift.texts import drift_json
 from headwater.report.markdown import LIMIT
-from headwater.report.plan_comment import plan_comment, read_drift, read_preview
+from headwater.report.plan_comment import ReportedDrift, plan_comment, read_drift, read_preview
 from tests.drift import drift_cases
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -107,6 +108,11 @@ def test_without_the_text_of_the_plan_the_comment_has_a_table() -> None:
     assert "| `a` | create | 4 |\n| `b` | expand | 2 → 4 |\n| `c` | delete | 4 |" in text
 
 
+@cache
+def _large_drift() -> ReportedDrift:
+    return read_drift(json.dumps(drift_json(drift_cases.large(1_000))))
+
+
 @pytest.mark.parametrize("messages", [0, 3_000])
 @pytest.mark.parametrize(("applications", "topics"), [(1, 10_000), (100, 100), (3_000, 2), (5, 200)])
 def test_comments_on_large_plans_are_within_the_size_limit(
@@ -119,8 +125,7 @@ def test_comments_on_large_plans_are_within_the_size_limit(
     ]
     diagnostics = [("warning", f"warning[X] number {number}\n  why  it is so") for number in range(messages)]
     diagnostics += [("error", f"error[Y] number {number}\n  fix  do it") for number in range(messages)]
-    drift = read_drift(json.dumps(drift_json(drift_cases.large(1_000))))
-    text = plan_comment(read_preview(_document(steps, *diagnostics)), drift)
+    text = plan_comment(read_preview(_document(steps, *diagnostics)), _large_drift())
     assert len(text) <= LIMIT
     assert text.startswith(f"{COMMENT_ID}\n### ")
     _assert_balanced(text)

@@ -34,12 +34,22 @@ class Field:
 
 @attrs.frozen
 class Change:
-    """A document of which one field has another value, or is new."""
+    """Another value of one field of a document, or a new field: `key` below `path`."""
 
     field: str
-    document: Json
+    original: Json
+    path: tuple[Any, ...]
+    key: str
     before: Json
     after: Json
+
+    def document(self) -> Json:
+        """Return a copy of the document with the other value."""
+        changed = copy.deepcopy(self.original)
+        if _at(changed, self.path) is None:
+            _at(changed, self.path[:-1])[self.path[-1]] = {}
+        _at(changed, self.path)[self.key] = self.after
+        return changed
 
 
 def fields() -> Mapping[str, Field]:
@@ -81,7 +91,7 @@ def _below(name: str, node: Mapping[str, Any]) -> Iterator[Field]:
 
 
 def changes(document: Json) -> Iterator[Change]:
-    """Yield copies of a document, each with another value of one field; not all of them are valid."""
+    """Yield changes of a document, each of one field; not all of them are valid."""
     for section in _SECTIONS[:-1]:
         if section in document:
             yield from _changes_below(document, (section,), section, SCHEMA["properties"][section])
@@ -126,7 +136,7 @@ def _changes_below(
         others = tuple(_other_names(document["topology"], key))
         for candidate in (*_candidates(_resolved(part), before), *others):
             if candidate != before:
-                yield Change(f"{name}.{key}", _replaced(document, path, key, candidate), before, candidate)
+                yield Change(f"{name}.{key}", document, path, key, before, candidate)
         if before is not None:
             yield from _changes_below(document, (*path, key), f"{name}.{key}", part)
     more = node.get("additionalProperties")
@@ -144,14 +154,6 @@ def _other_names(steps: Json, key: str) -> Iterator[Json]:
         yield from ([each["name"]] for each in options if "name" in each)
     elif key == "processor":
         yield from (each["name"] for each in options if "name" in each)
-
-
-def _replaced(document: Json, path: Sequence[Any], key: str, value: Json) -> Json:
-    changed = copy.deepcopy(document)
-    if _at(changed, path) is None:
-        _at(changed, path[:-1])[path[-1]] = {}
-    _at(changed, path)[key] = value
-    return changed
 
 
 def _candidates(node: Mapping[str, Any], before: Json) -> Iterator[Json]:
@@ -267,7 +269,7 @@ def test_each_field_of_the_schema_is_in_the_report() -> None:
         for change in changes(document):
             if edited.get(change.field, 0) == _TRIALS:
                 continue
-            after = _compiled(change.document, before.partitions)
+            after = _compiled(change.document(), before.partitions)
             if after is None:
                 continue
             edited[change.field] = edited.get(change.field, 0) + 1

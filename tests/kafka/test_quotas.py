@@ -1,6 +1,6 @@
 """A quota on requests is named when it is the reason that a request had no answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
@@ -21,38 +21,44 @@ pytestmark = pytest.mark.broker
 _SECONDS, _READ_SECONDS = 90, 3.0
 
 
+@pytest.fixture(scope="module")
+def broker(own_broker: Callable[[], Broker]) -> Iterator[Broker]:
+    """A broker whose quotas are high again after each test."""
+    with own_broker() as broker:
+        yield broker
+
+
 def test_throttled_requests_name_the_quota_and_a_higher_one_lets_them_pass(
-    own_broker: Callable[[], Broker], kafka_distribution: KafkaDistribution
+    broker: Broker, kafka_distribution: KafkaDistribution
 ) -> None:
-    with own_broker() as broker:
-        cluster = Cluster(broker.bootstrap_servers)
+    cluster = Cluster(broker.bootstrap_servers)
+    if OWNERSHIP_TOPIC not in cluster.names():
         cluster.create(OWNERSHIP_TOPIC, 1)
-        cluster.produce(OWNERSHIP_TOPIC, b"no record", b"key")
-        _set_quota(kafka_distribution, broker, percentage=0.01)
-        assert until(lambda: _names_quota(broker), _SECONDS)
-        _set_quota(kafka_distribution, broker, percentage=1000)
-        assert until(lambda: not _problems(broker), _SECONDS)
+    cluster.produce(OWNERSHIP_TOPIC, b"no record", b"key")
+    _set_quota(kafka_distribution, broker, percentage=0.01)
+    assert until(lambda: _names_quota(broker), _SECONDS)
+    _set_quota(kafka_distribution, broker, percentage=1000)
+    assert until(lambda: not _problems(broker), _SECONDS)
 
 
-def test_a_quota_for_changes_of_topics_is_named_while_pulumi_waits(own_broker: Callable[[], Broker]) -> None:
+def test_a_quota_for_changes_of_topics_is_named_while_pulumi_waits(
+    broker: Broker, unique: Callable[[str], str]
+) -> None:
     """The provider's requests have used it up. A higher one delays nothing."""
-    with own_broker() as broker:
-        connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
-        assert controller_problem(connection, "any") is None
-        broker.limit_topic_changes(0.1)
-        provider = admin_client(connection, client_id="terraform-provider-kafka")
-        [created] = provider.create_topics([NewTopic("orders", 50, 1)]).values()
-        created.result()
+    connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
+    assert until(lambda: controller_problem(connection, "any") is None, _SECONDS)
+    broker.limit_topic_changes(0.1)
+    provider = admin_client(connection, client_id="terraform-provider-kafka")
+    [created] = provider.create_topics([NewTopic(unique("orders"), 50, 1)]).values()
+    created.result()
 
-        def names_quota() -> bool:
-            problem = controller_problem(connection, "any")
-            return (
-                problem is not None and problem.summary == "A quota of the brokers delays changes of topics."
-            )
+    def names_quota() -> bool:
+        problem = controller_problem(connection, "any")
+        return problem is not None and problem.summary == "A quota of the brokers delays changes of topics."
 
-        assert until(names_quota, _SECONDS)
-        broker.limit_topic_changes(1_000_000)
-        assert until(lambda: controller_problem(connection, "any") is None, _SECONDS)
+    assert until(names_quota, _SECONDS)
+    broker.limit_topic_changes(1_000_000)
+    assert until(lambda: controller_problem(connection, "any") is None, _SECONDS)
 
 
 def _names_quota(broker: Broker) -> bool:

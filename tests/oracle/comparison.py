@@ -23,6 +23,8 @@ from tests.oracle.described_documents import described
 from tests.oracle.kafka_streams import Answer, Counts, Refusal, Run
 
 Json = dict[str, Any]
+Compiled = tuple[Run, CompiledApplication]
+"""The start of an application, and its document compiled for it."""
 _KNOWN_LATER = {"MissingSourceTopic", "UndecidablePartitions", "NotCopartitioned"}
 _REFUSED_BY_BROKER = {"MISSING_SOURCE_TOPICS", "INCORRECTLY_PARTITIONED_TOPICS"}
 
@@ -109,12 +111,13 @@ def differences(document: Mapping[str, Any], answer: Answer, runs: Iterable[Run]
     text = write_description(nodes)
     if text != answer.describe:
         yield f"describe:\n--- ours\n{text}\n--- Kafka Streams\n{answer.describe}"
-    yield from run_differences(typed, nodes, answer, tuple(runs))
-    yield from import_differences(typed, nodes, text, tuple(runs))
+    ours = [(run, compiled(typed, run)) for run in runs]
+    yield from run_differences(nodes, answer, ours)
+    yield from import_differences(typed, nodes, text, ours)
 
 
 def import_differences(
-    document: TopologyDocument, nodes: NodeTopology, text: str, runs: Iterable[Run]
+    document: TopologyDocument, nodes: NodeTopology, text: str, compiled_runs: Iterable[Compiled]
 ) -> Iterator[str]:
     """Yield the differences after an export to a description and an import of it."""
     read, problems = read_description(text)
@@ -125,9 +128,11 @@ def import_differences(
     imported = described(document.application, text, nodes)
     if has_unseen_groups(document, nodes):
         return
-    for run in runs:
-        direct, indirect = compiled(document, run), compiled(imported, run)
-        if not errors(direct.problems) and essence(direct) != essence(indirect):
+    for run, direct in compiled_runs:
+        if errors(direct.problems):
+            continue
+        indirect = compiled(imported, run)
+        if essence(direct) != essence(indirect):
             yield f"import, {run}:\n--- direct {essence(direct)}\n--- by the text {essence(indirect)}"
 
 
@@ -178,12 +183,9 @@ def essence(application: CompiledApplication) -> Json:
     }
 
 
-def run_differences(
-    document: TopologyDocument, nodes: NodeTopology, answer: Answer, runs: Sequence[Run]
-) -> Iterator[str]:
+def run_differences(nodes: NodeTopology, answer: Answer, compiled_runs: Sequence[Compiled]) -> Iterator[str]:
     """Yield the differences of counts, tasks and refusals of each run, and of sub-topologies and configs."""
-    for run, counts in zip(runs, answer.runs, strict=True):
-        ours = compiled(document, run)
+    for (run, ours), counts in zip(compiled_runs, answer.runs, strict=True):
         found = _refused_alone(ours.problems)
         is_refused = counts.refusal is not None or counts.status in _REFUSED_BY_BROKER
         if is_refused or _has_other_count(run, ours, counts):
@@ -195,7 +197,7 @@ def run_differences(
             yield f"{run}: refused only by us: {_texts(found)}; theirs: {counts}"
         else:
             yield from _count_differences(run, ours, counts)
-            if answer.insides is not None and run == runs[0]:
+            if answer.insides is not None and run == compiled_runs[0][0]:
                 own, real = insides(ours, nodes), theirs(answer.insides)
                 if own != real:
                     yield f"insides:\n--- ours\n{_indented(own)}\n--- theirs\n{_indented(real)}"

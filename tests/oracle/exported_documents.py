@@ -10,7 +10,7 @@ from headwater.describe import write_description
 from headwater.model.problems import errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
-from tests.oracle.comparison import run_differences
+from tests.oracle.comparison import compiled, run_differences
 from tests.oracle.kafka_streams import Answer, KafkaStreams, Refusal, Run
 from tests.oracle.situations import Situation
 
@@ -46,7 +46,7 @@ def export_differences(exported: str, answer: Answer, runs: Sequence[Run]) -> It
     text = write_description(nodes)
     if without_extractors(text) != without_extractors(answer.describe or ""):
         yield f"describe:\n--- exported\n{text}\n--- Kafka Streams\n{answer.describe}"
-    yield from run_differences(document, nodes, answer, runs)
+    yield from run_differences(nodes, answer, [(run, compiled(document, run)) for run in runs])
 
 
 def loaded(exported: str) -> TopologyDocument | str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,14 @@ class Case:
 
     def document(self) -> TopologyDocument:
         """Return the document for the version of Kafka Streams that was recorded."""
-        documents = load_documents([self.folder / "document.yaml"])
-        assert not documents.problems
-        return of_recorded_version(documents.documents[0])
+        return _document(self.folder)
+
+
+@cache
+def _document(folder: Path) -> TopologyDocument:
+    documents = load_documents([folder / "document.yaml"])
+    assert not documents.problems
+    return of_recorded_version(documents.documents[0])
 
 
 def of_recorded_version(document: TopologyDocument) -> TopologyDocument:

@@ -1,9 +1,10 @@
 """Runs topologies on the engine alone: documents as YAML, expressions as Python, one partition a topic."""
 
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from itertools import count
+from types import CodeType
 from typing import Any, Literal
 
 import attrs
@@ -99,7 +100,7 @@ class PythonProgram:
     def expression(
         self, text: str, parameters: tuple[str, ...], current: CurrentRecord
     ) -> Callable[..., Any]:
-        made: Callable[..., Any] = eval(f"lambda {', '.join(parameters)}: {text}", {"current": current})  # noqa: S307
+        made: Callable[..., Any] = eval(_code(text, parameters), {"current": current})  # noqa: S307
         return made
 
     def load(self, name: str) -> Any:  # noqa: ANN401
@@ -119,9 +120,24 @@ def programs(
     classes: Mapping[str, Any] | None = None,
     config: Mapping[str, str] | None = None,
 ) -> tuple[PythonProgram, ...]:
-    """The programs of the steps in YAML."""
-    nodes = _nodes(topology, tuple((config or {}).items()))
-    return tuple(PythonProgram(group, nodes, settings, classes or {}) for group in node_groups(nodes))
+    """The programs of the steps in YAML. Properties create tasks of the same ones for each example."""
+    return _programs(topology, settings, tuple((classes or {}).items()), tuple((config or {}).items()))
+
+
+@lru_cache(maxsize=500)
+def _programs(
+    topology: str,
+    settings: EngineSettings,
+    classes: tuple[tuple[str, Any], ...],
+    config: tuple[tuple[str, str], ...],
+) -> tuple[PythonProgram, ...]:
+    nodes = _nodes(topology, config)
+    return tuple(PythonProgram(group, nodes, settings, dict(classes)) for group in node_groups(nodes))
+
+
+@cache
+def _code(text: str, parameters: tuple[str, ...]) -> CodeType:
+    return compile(f"lambda {', '.join(parameters)}: {text}", "<string>", "eval")
 
 
 @cache

@@ -64,20 +64,17 @@ def build(shape: Shape, size: int, optimization: str) -> NodeTopology:
 
 
 def seconds(shape: Shape, size: int, optimization: str) -> float:
-    """Return the smallest CPU time of three builds, because other load only adds to it."""
-    taken = []
+    """Return the CPU time of a build."""
     gc.disable()
     try:
-        for _ in range(3):
-            start = time.process_time()
-            build(shape, size, optimization)
-            taken.append(time.process_time() - start)
+        start = time.process_time()
+        build(shape, size, optimization)
+        return time.process_time() - start
     finally:
         gc.enable()
-    return min(taken)
 
 
-@pytest.mark.parametrize("optimization", ["none", "all"])
+@pytest.mark.parametrize("optimization", [pytest.param("none", marks=pytest.mark.slow), "all"])
 @pytest.mark.parametrize("shape", [chain, fan, merges, joins, filters])
 def test_two_thousand(shape: Shape, optimization: str) -> None:
     """More than Python's recursion limit; `test_growth` builds five thousand."""
@@ -95,4 +92,7 @@ def test_growth(shape: Shape, optimization: str) -> None:
 
     With all optimizations, the same is built first.
     """
-    assert seconds(shape, 5000, optimization) < 24 * seconds(shape, 5000 // 8, optimization)
+    small = min(seconds(shape, 5000 // 8, optimization) for _ in range(3))
+    # Other load only adds to the time, so one of three builds decides.
+    taken = (seconds(shape, 5000, optimization) for _ in range(3))
+    assert any(each < 24 * small for each in taken)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import attrs
 
@@ -44,6 +45,17 @@ topology:
 """
 
 
+@cache
+def _programs(declared: str, partitions: int) -> tuple[SubtopologyProgram, ...]:
+    """Return the programs of the document: properties need the same ones for each example."""
+    loaded = load_text(f"application: {{id: app, {declared}{_CONFIG}}}{_TOPOLOGY}", "app.yaml")
+    assert not loaded.problems, loaded.problems
+    document = loaded.documents[0]
+    compiled = compile_document(document, dict.fromkeys((ORDERS, CUSTOMERS, OUT), partitions))
+    assert not errors(compiled.problems), compiled.problems
+    return build_programs(document, build_nodes(document), compiled)
+
+
 @attrs.define
 class Joining:
     """Orders name their customer: `c1-7`. Tasks process single records, in any order of partitions.
@@ -76,13 +88,7 @@ class Joining:
 
     def _compile(self) -> None:
         declared = f"processors: {self.processors}, " if self.is_declared else ""
-        loaded = load_text(f"application: {{id: app, {declared}{_CONFIG}}}{_TOPOLOGY}", "app.yaml")
-        assert not loaded.problems, loaded.problems
-        document = loaded.documents[0]
-        counts = dict.fromkeys((ORDERS, CUSTOMERS, OUT), self.partitions)
-        compiled = compile_document(document, counts)
-        assert not errors(compiled.problems), compiled.problems
-        self._programs = build_programs(document, build_nodes(document), compiled)
+        self._programs = _programs(declared, self.partitions)
 
     def grow(self, partitions: int) -> None:
         """Add partitions to all inputs, whose records are processed."""

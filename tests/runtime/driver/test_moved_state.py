@@ -50,7 +50,13 @@ def test_results_are_those_of_a_run_without_a_move(name: str, *, keep: bool) -> 
     assert results_of(moved) == results_of(unmoved)
 
 
-@pytest.mark.parametrize("keep", [False, True], ids=["restored", "with local state"])
+@pytest.mark.parametrize(
+    "keep",
+    [
+        pytest.param(False, id="restored"),
+        pytest.param(True, id="with local state", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_results_are_the_same_with_numbers_between_doublings(name: str, *, keep: bool) -> None:
     """2 → 3 → 4 → 6 processors for 2 → 4 → 4 → 8 partitions."""
@@ -65,7 +71,13 @@ def test_results_are_the_same_with_numbers_between_doublings(name: str, *, keep:
     assert results_of(moved) == results_of(unmoved)
 
 
-@pytest.mark.parametrize("keep", [False, True], ids=["restored", "with local state"])
+@pytest.mark.parametrize(
+    "keep",
+    [
+        pytest.param(False, id="restored", marks=pytest.mark.slow),
+        pytest.param(True, id="with local state"),
+    ],
+)
 @pytest.mark.parametrize("name", TOPOLOGIES)
 def test_results_are_the_same_with_fewer_processors(name: str, *, keep: bool) -> None:
     """4 → 2 → 3 → 2 processors for 4 partitions. Windows that are emitted on close may be so again."""

@@ -66,6 +66,7 @@ def test_a_session_without_executors_has_no_settings_for_them(master: str) -> No
     assert "spark.locality.wait" not in SessionSettings(application="a", master=master).spark()
 
 
+@pytest.mark.slow  # it writes all modules into an archive
 def test_executors_can_load_classes_from_the_packages_that_are_sent(tmp_path: Path) -> None:
     """In a clone, the JSON Schemas that `headwater` reads when it is imported are not in its folder."""
     archive = tmp_path / "headwater.zip"

@@ -104,7 +104,13 @@ _STRUCTURED: Mapping[str, Callable[[int], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", _STRUCTURED)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[] if kind in ("windowed", "long common prefix") else [pytest.mark.slow])
+        for kind in _STRUCTURED
+    ],
+)
 def test_structured_keys_have_different_hashes(kind: str) -> None:
     keys = [*map(_STRUCTURED[kind], range(_NUMBER))]
     assert len(set(keys)) == _NUMBER

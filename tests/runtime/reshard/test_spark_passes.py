@@ -76,7 +76,7 @@ def _journal(app: Application) -> Journal | None:
     return find_journal(DOCUMENT, app.counts, app.cluster)
 
 
-@pytest.mark.parametrize("tasks", [1, 2, 7])
+@pytest.mark.parametrize("tasks", [pytest.param(1, marks=pytest.mark.slow), 2, 7])
 def test_jobs_do_what_one_process_does(tasks: int) -> None:
     alone, app = _application(), _application()
     expected = expected_entries(app, _AFTER)
@@ -129,11 +129,17 @@ def test_lost_tasks_and_killed_drivers_lose_nothing(
 _METHODS = ("copying entries", "deleting copied", "deleting an", "checking", "reading")
 
 
+def _marks_of_share(fate: int, method: int) -> tuple[pytest.MarkDecorator, ...]:
+    if method == 0:
+        return ()
+    return (pytest.mark.slow if method == fate else pytest.mark.soak,)
+
+
 @pytest.mark.parametrize(
     ("method", "fate"),
     [
-        # `make check` and `make test` have each fate of a copy, and each method.
-        pytest.param(method, fate, marks=() if number in (0, at) else pytest.mark.soak)
+        # `make check` has each fate of a copy, `make test` also each method.
+        pytest.param(method, fate, marks=_marks_of_share(at, number))
         for at, fate in enumerate(each for each in Fate if each is not Fate.DONE)
         for number, method in enumerate(_METHODS)
     ],
@@ -164,7 +170,9 @@ def test_a_share_is_executed_again(fate: Fate, method: str) -> None:
         assert own[first + 1] == (f"deleting an interrupted copy of {topic}", [0, 1, 2])
 
 
-@pytest.mark.parametrize("operations", range(1, 6))
+@pytest.mark.parametrize(
+    "operations", [1, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 3, 4)), 5]
+)
 def test_a_task_that_continues_later_cannot_write(operations: int) -> None:
     """It is paused before or after it has opened its producer, while Spark and the driver repeat it."""
     app = _application()
@@ -189,7 +197,7 @@ def test_a_task_that_continues_later_cannot_write(operations: int) -> None:
     assert app.live() == expected
 
 
-@pytest.mark.parametrize("operations", [1, 2, 3])
+@pytest.mark.parametrize("operations", [1, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 3))])
 def test_a_task_that_continues_in_a_later_pass_cannot_write(operations: int) -> None:
     """The round that began when the copy was repeated is still the present one."""
     app, topic = _application(), "app-totals-changelog"

@@ -5,7 +5,8 @@ import json
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import attrs
@@ -86,13 +87,18 @@ def _headers(record: dict[str, Any]) -> tuple[tuple[str, bytes], ...]:
 
 
 def _program_of(document: dict[str, Any], settings: EngineSettings) -> BatchReplay:
-    loaded = load_text(json.dumps(document), "fuzz.json")
+    return BatchReplay(_programs_of(json.dumps(document), settings))
+
+
+@lru_cache(maxsize=4)  # most documents are processed twice
+def _programs_of(text: str, settings: EngineSettings) -> Sequence[SubtopologyProgram]:
+    loaded = load_text(text, "fuzz.json")
     assert not loaded.problems, loaded.problems
     failing = engine_settings(loaded.documents[0].application.config).on_processing_error
     settings = attrs.evolve(settings, on_processing_error=failing)
     made = runnable_programs(loaded.documents[0], (), settings)
     fields = [field.name for field in attrs.fields(SubtopologyProgram)]
-    return BatchReplay([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
+    return [TextProgram(**{name: getattr(each, name) for name in fields}) for each in made]
 
 
 def theirs(answer: list[Any]) -> Outputs:

@@ -7,7 +7,8 @@ import json
 import os
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -104,14 +105,19 @@ def _cache_of(document: dict[str, Any], chance: random.Random) -> int:
 
 
 def rounds_of(document: dict[str, Any]) -> Rounds:
-    loaded = load_text(json.dumps(document), "rounds.json")
+    return Rounds(_programs_of(json.dumps(document)))
+
+
+@lru_cache(maxsize=4)  # each situation is processed several times
+def _programs_of(text: str) -> Sequence[SubtopologyProgram]:
+    loaded = load_text(text, "rounds.json")
     assert not loaded.problems, loaded.problems
     settings = attrs.evolve(
         engine_settings(loaded.documents[0].application.config), emit_interval_ms=0, outer_join_interval_ms=0
     )
     fields = [field.name for field in attrs.fields(SubtopologyProgram)]
     made = runnable_programs(loaded.documents[0], (), settings, SCHEMAS)
-    return Rounds([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
+    return [TextProgram(**{name: getattr(each, name) for name in fields}) for each in made]
 
 
 def ours(situation: Situation, *, reopens: bool = False) -> Outputs:

@@ -153,7 +153,10 @@ def lines_of(run: Callable[[], None]) -> int:
     return lines
 
 
-@pytest.mark.parametrize("cache", [0, pytest.param(600, marks=pytest.mark.soak), _DEFAULT])
+@pytest.mark.parametrize(
+    "cache",
+    [pytest.param(0, marks=pytest.mark.slow), pytest.param(600, marks=pytest.mark.soak), _DEFAULT],
+)
 @pytest.mark.parametrize("name", _TOPOLOGIES)
 def test_cost_does_not_depend_on_distances_of_timestamps(name: str, cache: int) -> None:
     costs = {what: cost_of(_TOPOLOGIES[name], cache, times, 40, 2) for what, times in _TIMES.items()}
