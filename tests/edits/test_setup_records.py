@@ -26,7 +26,7 @@ def _record(
     counts: Mapping[str, int] | None = None,
 ) -> SetupRecord:
     """Return the record of a setup of the only application of `text`."""
-    (before,) = side(text, counts).of.values()
+    (before,) = side(text, counts).by_id.values()
     return SetupRecord(
         "app",
         {name: RecordedTopic(name, f"id-{name}", topic.partitions) for name, topic in before.topics.items()},

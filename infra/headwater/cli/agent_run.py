@@ -15,7 +15,7 @@ from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_documents
-from headwater.spec.files import find, read
+from headwater.spec.files import find_files, read_regular_file
 from headwater.spec.yaml_text import read_yaml
 
 
@@ -77,7 +77,7 @@ def manifest_(
 
 def _read_raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
     """Yield the data of the documents, which have no errors."""
-    for file in find(paths)[0]:
+    for file in find_files(paths)[0]:
         for raw in read_yaml(_read_text(file), str(file))[0]:
             yield inline_document(
                 raw.data, {name: _read_text(file.parent / name) for name in named_file(raw.data)}
@@ -85,7 +85,7 @@ def _read_raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_text(file: Path) -> str:
-    text = read(file)
+    text = read_regular_file(file)
     if not isinstance(text, str):
         raise ProblemsError([text])
     return text

@@ -4,7 +4,7 @@ Each of the two sides is documents, or a text of `Topology#describe()`.
 """
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -37,7 +37,7 @@ def load_side(paths: Sequence[Path], id_: str | None = None, *, is_empty_allowed
     """Read documents or texts. Raises `ProblemsError` if they have errors."""
     if not paths and is_empty_allowed:
         return Documents()
-    if len(paths) == 1 and (text := _description(paths[0])) is not None:
+    if len(paths) == 1 and (text := _read_description(paths[0])) is not None:
         # A file without text is no field without text: its problem is that it contains no description.
         description = {"text": text or "\n"}
         loaded = parse_document(
@@ -108,7 +108,7 @@ def _is_text(paths: Sequence[Path]) -> bool:
     return len(paths) == 1 and paths[0].is_file() and paths[0].suffix.lower() not in _DOCUMENT_SUFFIXES
 
 
-def _description(path: Path) -> str | None:
+def _read_description(path: Path) -> str | None:
     """Return the text of a file that `Topology#describe()` wrote; None for documents and folders."""
     if not _is_text([path]):
         return None
@@ -154,23 +154,23 @@ class EditInputs:
         assumed = {
             topic
             for side in (before, after)
-            for topology in side.of.values()
+            for topology in side.by_id.values()
             for topic in topology.compiled.missing_sources
         }
         if assumed:
             # All get the same count, so that names can be compared: the count of other sources, if it is
             # known, because they may be joined.
-            count = max(self._known_counts(before, after, counts), default=1)
+            known = [
+                counts[topic]
+                for side in (before, after)
+                for topology in side.by_id.values()
+                for topic in topology.compiled.external_sources
+                if topic in counts
+            ]
+            count = max(known, default=1)
             counts = {**counts, **dict.fromkeys(assumed, count), **_observed_counts(new)}
             before, after = (compile_topologies(side, counts, caller) for side in (old, new))
         return before, after, assumed
-
-    @staticmethod
-    def _known_counts(before: Topologies, after: Topologies, counts: Mapping[str, int]) -> Iterator[int]:
-        """Yield the known counts of the source topics of both sides."""
-        for side in (before, after):
-            for topology in side.of.values():
-                yield from (counts[topic] for topic in topology.compiled.external_sources if topic in counts)
 
 
 def _observed_counts(documents: Sequence[TopologyDocument]) -> Mapping[str, int]:

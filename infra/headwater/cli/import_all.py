@@ -25,7 +25,7 @@ from headwater.planner.evidence.names import INTERNAL_NAMES
 from headwater.planner.phrases import counted
 from headwater.report.markdown import printable
 from headwater.spec import load_documents
-from headwater.spec.files import find
+from headwater.spec.files import find_files
 
 _MOST_NAMES = 20
 """A line of the summary names so many topics at most."""
@@ -150,7 +150,7 @@ def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> 
 
 def _declared_files(folder: Path) -> Mapping[str, Path]:
     """Return application id → file for the documents below the folder; raises `ProblemsError` for errors."""
-    if not folder.is_dir() or not find([folder])[0]:
+    if not folder.is_dir() or not find_files([folder])[0]:
         return {}
     loaded = load_documents([folder])
     if errors(loaded.problems):

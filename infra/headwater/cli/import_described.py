@@ -27,7 +27,7 @@ from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
 from headwater.spec import load_text
-from headwater.spec.files import read
+from headwater.spec.files import read_regular_file
 from headwater.spec.scalars import WrittenFloat, WrittenInt
 from headwater.spec.yaml_text import read_yaml
 
@@ -165,7 +165,7 @@ def _read_existing(output: Path | None, application_id: str) -> Mapping[str, Any
     """
     if output is None or str(output) == "-" or not output.exists():
         return None
-    text = read(output)
+    text = read_regular_file(output)
     if isinstance(text, Problem):
         raise ProblemsError([text])
     loaded = load_text(text, str(output))

@@ -24,7 +24,7 @@ from headwater.pulumi.stack_state import (
     StackState,
     exported_resources,
 )
-from headwater.spec.files import STACK_FILE, read
+from headwater.spec.files import STACK_FILE, read_regular_file
 from headwater.spec.yaml_text import read_yaml
 from headwater.toolchain import PulumiToolchain, ensure_pulumi
 from headwater.toolchain.sessions import Finished, run_in_session
@@ -133,7 +133,7 @@ def _settings_in(file: Path) -> Mapping[str, Any]:
 
 
 def _read_content(file: Path) -> Mapping[str, Any]:
-    text = read(file, STACK_FILE)
+    text = read_regular_file(file, STACK_FILE)
     if isinstance(text, Problem):
         raise ProblemsError([text])
     raws, problems = read_yaml(text, str(file))

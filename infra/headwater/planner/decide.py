@@ -69,7 +69,7 @@ def plan(
             snapshot,
             transfers.records.get(each.application.id),
             predecessor=records.get(each.application.renamed_from or ""),
-            received=transfers.received(each.application.id),
+            received=transfers.moving_to(each.application.id),
             earlier=(earlier or {}).get(each.application.id),
             elapsed_ms=elapsed_ms,
             caller=caller,
@@ -178,7 +178,7 @@ def _complete_plan(
 ) -> ApplicationPlan:
     """Return `part` with its ACLs, the record as it is in the stack, and notes about sinks that move away."""
     record = attrs.evolve(part.record, acls=acls_after(actions)) if part.record else None
-    notes = (*part.notes, *transfers.notes(part.application_id))
+    notes = (*part.notes, *transfers.describe_moves_from(part.application_id))
     recorded = records.get(part.application_id)
     return attrs.evolve(part, acls=actions, record=record, recorded=recorded, notes=notes)
 

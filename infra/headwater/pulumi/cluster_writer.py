@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kafka
 from confluent_kafka.admin import AdminClient
 
-from headwater.change import admin_client, change_topics, failures
+from headwater.change import admin_client, await_failures, change_topics
 from headwater.change.ownership import configure_topic, write_ownership
 from headwater.change.topics import delete_topics
 from headwater.kafka import ClusterReader, Connection
@@ -79,7 +79,7 @@ class KafkaClusterWriter:
         admin = admin_client(self.connection)
         failed = [
             *change_topics(admin, repairs),
-            *failures(_grant_acls(admin, [repair.acl for repair in repairs if repair.acl is not None])),
+            *await_failures(_grant_acls(admin, [repair.acl for repair in repairs if repair.acl is not None])),
         ]
         if failed:
             raise pulumi.RunError("could not repair " + "; ".join(failed))

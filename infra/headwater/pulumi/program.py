@@ -52,6 +52,10 @@ from headwater.report.plan_text import plan_messages
 
 _MOST_PROBLEMS = 100
 _EXPORT_SECONDS = 60
+_NOT_EXPORTED = (
+    "`pulumi stack export` failed, so it is not known which resources in the state Pulumi would delete. "
+    "Topics and other resources of the Kafka provider count as deleted, other resources do not ({})"
+)
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
 
 
@@ -127,15 +131,15 @@ async def deploy(
     _log_kept_resources(registrations, planned.plan, state)
     guard = plan_guard(planned, target, lambda: reader_for(connection))
     components = _register_components(planned.plan, registrations, target, guard, opts)
-    recorded = await _register_all(planned.plan, components, writer)
+    recorded = await _register_and_watch(planned.plan, components, writer)
     if not is_preview:
-        await asyncio.to_thread(_record_ownership, planned.plan, recorded, writer)
+        await asyncio.to_thread(_record_ownership_or_fail, planned.plan, recorded, writer)
         await asyncio.to_thread(delete_retired_topics, planned, writer, lambda: reader_for(connection))
     await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
 
 
-async def _register_all(
+async def _register_and_watch(
     plan: Plan, components: Sequence[InternalTopics], writer: ClusterWriter
 ) -> Mapping[str, SetupRecord]:
     """Register all resources; report meanwhile if the controller does not answer."""
@@ -238,12 +242,6 @@ def export_stack_state() -> Mapping[str, Properties] | None:
         return None
 
 
-_NOT_EXPORTED = (
-    "`pulumi stack export` failed, so it is not known which resources in the state Pulumi would delete. "
-    "Topics and other resources of the Kafka provider count as deleted, other resources do not ({})"
-)
-
-
 async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
     answer: Mapping[str, Any] = await pulumi.runtime.invoke_async(token, dict(arguments))
     return answer
@@ -260,7 +258,7 @@ def _identity_of(state: StackState) -> StackIdentity:
     return StackIdentity(state.stack_id or new, _qualified_name(), has_records=bool(state.stack_id))
 
 
-def _record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: ClusterWriter) -> None:
+def _record_ownership_or_fail(plan: Plan, recorded: Mapping[str, SetupRecord], writer: ClusterWriter) -> None:
     try:
         record_ownership(plan, recorded, writer)
     except ProblemsError as error:

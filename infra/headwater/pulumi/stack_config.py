@@ -54,7 +54,7 @@ class StackConfig:
         self.problems: list[Problem] = [
             self.problem(
                 key,
-                f"{key} is a secret, but {self.at(key).file} contains it in plain text.",
+                f"{key} is a secret, but {self.location_of(key).file} contains it in plain text.",
                 expected="a secret",
                 found="plain text",
                 fix=_INPUT_FIX.format(key)
@@ -70,7 +70,7 @@ class StackConfig:
         """Return how problems name a key: as an input, or with its namespace."""
         return key if self._is_input(key) else f"{NAMESPACE}{key}"
 
-    def at(self, key: str) -> Location:
+    def location_of(self, key: str) -> Location:
         path = key.replace(".", "/")
         if self._is_input(key):
             return Location(f"resource {self._inputs.name}", pointer=f"/properties/{path}")
@@ -148,7 +148,7 @@ class StackConfig:
             if severity is Severity.ERROR
             else "Everyone who can read the file or its history can access the cluster with it.",
             fix=fix,
-            location=self.at(key),
+            location=self.location_of(key),
             severity=severity,
         )
 

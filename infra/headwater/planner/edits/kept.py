@@ -29,8 +29,8 @@ def edit_of_kept_topic(
     settings = _settings_sentence(sides, subject)
     windows = _windows_sentence(before, after)
     local = _local_sentence(before, after)
-    name = subject.store or sides.after.short(subject.topic.name)
-    old, new = sides.inputs(name, is_store=is_store)
+    name = subject.store or sides.after.short_name(subject.topic.name)
+    old, new = sides.input_topics(name, is_store=is_store)
     inputs = _inputs_sentence(old, new)
     change = sides.partitioner_changes.get((is_store, name))
     why = f"{_KEEPS}{windows}{local}{inputs}{f' {change.why}' if change is not None else ''}{settings}"

@@ -52,7 +52,7 @@ class TopologyItems:
     def _operator(self, node: Node) -> str:
         if isinstance(node, ProcessorNode) and node.behavior is not None:
             return type(node.behavior).__name__
-        return self._graph.token(node) if isinstance(node, ProcessorNode) else type(node).__name__
+        return self._graph.operation_text(node) if isinstance(node, ProcessorNode) else type(node).__name__
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
@@ -100,11 +100,11 @@ class TopologyItems:
             is_generated or (is_store and INDEX.search(name) is not None),
             layout,
             # Sorted: a document from code has the nodes in another order than a text of the same topology.
-            digest_texts(sorted(graph.paths[each] for each in used_by)),
-            digest_texts(sorted(graph.paths_with_stores[each] for each in writers)),
+            digest_texts(sorted(graph.path_digests[each] for each in used_by)),
+            digest_texts(sorted(graph.path_digests_with_stores[each] for each in writers)),
             tuple(self._operator(self._nodes[each]) for each in used_by),
-            graph.inputs(used_by, graph.parents),
-            graph.inputs(writers, graph.parents_and_writers),
+            graph.input_topics(used_by, graph.parents),
+            graph.input_topics(writers, graph.parents_and_writers),
             min((graph.order[each] for each in used_by), default=len(graph.order)),
         )
 
@@ -117,12 +117,12 @@ class TopologyItems:
             or (isinstance(node, SourceNode) and not item.is_store and item.name in node.topics)
         ]
         graph = self._graph
-        before = graph.reached(start, graph.parents)
-        after = graph.reached(start, graph.children) - set(start)
+        before = graph.reachable_nodes(start, graph.parents)
+        after = graph.reachable_nodes(start, graph.children) - set(start)
         return Counter(
             (
-                *(f"before {graph.token(self._nodes[name])}" for name in before),
-                *(f"after {graph.token(self._nodes[name])}" for name in after),
+                *(f"before {graph.operation_text(self._nodes[name])}" for name in before),
+                *(f"after {graph.operation_text(self._nodes[name])}" for name in after),
             )
         )
 
@@ -253,7 +253,7 @@ class Sides:
         """(Is a store, name afterwards) → name before."""
         return {(is_store, new): old for (is_store, old), new in self.continued.items()}
 
-    def inputs(self, name: str, *, is_store: bool) -> tuple[frozenset[str], frozenset[str]]:
+    def input_topics(self, name: str, *, is_store: bool) -> tuple[frozenset[str], frozenset[str]]:
         """Return the user topics before a store or topic, also of joined tables, on both sides."""
         old, new = self._items(name, is_store=is_store)
         return (old.all_inputs if old else frozenset()), (new.all_inputs if new else frozenset())

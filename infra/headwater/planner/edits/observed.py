@@ -225,7 +225,7 @@ def find_edit_since_setup(
     """
     active = {
         id_: topology
-        for id_, topology in after.of.items()
+        for id_, topology in after.by_id.items()
         if topology.application.lifecycle is Lifecycle.ACTIVE
     }
     problems = tuple(
@@ -267,7 +267,7 @@ def find_edit_since_setup(
     return Edit(
         applications=tuple(applications),
         added=tuple(sorted(active.keys() - continued - refused)),
-        removed=tuple(sorted(records.keys() - after.of.keys() - continued)),
+        removed=tuple(sorted(records.keys() - after.by_id.keys() - continued)),
         problems=problems,
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,

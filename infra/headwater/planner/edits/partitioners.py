@@ -139,7 +139,7 @@ def _topics_of(topology: Topology, nodes: Iterable[str]) -> set[str]:
     graph = topology.graph
     return {
         topic
-        for name in graph.reached(nodes, graph.parents_in_task)
+        for name in graph.reachable_nodes(nodes, graph.parents_in_task)
         for topic in getattr(graph.nodes[name], "topics", ())
         if topic in graph.internal
     }

@@ -177,7 +177,7 @@ def _edit_of_taken_topic(sides: Sides, subject: Subject, owner: str | None) -> T
     is_store = subject.store is not None
     found = sides.before.changelogs if is_store else sides.before.repartitions
     former = found.get(owner) if owner is not None else None
-    now = sides.continued.get((is_store, subject.store or sides.after.short(subject.topic.name)))
+    now = sides.continued.get((is_store, subject.store or sides.after.short_name(subject.topic.name)))
     return subject.edit(
         Verdict.RESET,
         Severity.ERROR,
@@ -294,7 +294,7 @@ def _orphan_edits(sides: Sides) -> Iterator[TopicEdit]:
     rebuilt = {name for name, store in sides.after.stores.items() if store.changelog_topic is not None}
     for name, topic in sides.before.topics.items():
         is_store = topic.kind is TopicKind.CHANGELOG
-        short = topic.node if is_store else sides.before.short(name)
+        short = topic.node if is_store else sides.before.short_name(name)
         now = sides.continued.get((is_store, short))
         if name in used or not may_exist(sides.live, name) or (now is not None and now not in rebuilt):
             continue

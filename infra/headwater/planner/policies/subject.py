@@ -168,7 +168,7 @@ def policy_violation(
     )
 
 
-def on_existing_topic(subject: Subject, topic: PolicyTopic, key: str, value: str) -> str:
+def existing_topic_fix(subject: Subject, topic: PolicyTopic, key: str, value: str) -> str:
     """Return how to set a value on a topic that exists, where no run does: with `manual` setup."""
     if StreamsConfig.of(subject.application).setup_mode is not SetupMode.MANUAL:
         return ""
@@ -178,15 +178,15 @@ def on_existing_topic(subject: Subject, topic: PolicyTopic, key: str, value: str
     )
 
 
-def bounds_text(bounds: Bounds, shown: Callable[[int], str] = str) -> str:
+def bounds_text(bounds: Bounds, show: Callable[[int], str] = str) -> str:
     """Return `2 to 3`, `at least 2`, `at most 3`."""
     if bounds.least is not None and bounds.most is not None:
         if bounds.least == bounds.most:
-            return shown(bounds.least)
-        return f"{shown(bounds.least)} to {shown(bounds.most)}"
+            return show(bounds.least)
+        return f"{show(bounds.least)} to {show(bounds.most)}"
     if bounds.least is not None:
-        return f"at least {shown(bounds.least)}"
-    return f"at most {shown(bounds.most or 0)}"
+        return f"at least {show(bounds.least)}"
+    return f"at most {show(bounds.most or 0)}"
 
 
 def _file_and_line(at: Location) -> str:

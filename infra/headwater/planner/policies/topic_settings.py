@@ -28,7 +28,7 @@ from headwater.planner.policies.subject import (
     Subject,
     applies_to,
     bounds_text,
-    on_existing_topic,
+    existing_topic_fix,
     policy_violation,
 )
 
@@ -80,7 +80,7 @@ def _missing_setting(
         found=f"{key} {held if held is not None else 'not set'}",
         why="The policy requires it for every topic of this kind.",
         fix=f"Set {_setting_of(topic, key)}."
-        + on_existing_topic(subject, topic, key, "VALUE" if value is None else value),
+        + existing_topic_fix(subject, topic, key, "VALUE" if value is None else value),
     )
 
 
@@ -122,7 +122,7 @@ def check_retention(rule: Retention, policy: Policy, subject: Subject) -> Iterat
                 "long cost disk space, and data that must be deleted stays.",
                 fix=_FIXES[topic.topic_class]
                 + (
-                    on_existing_topic(subject, topic, "retention.ms", "MILLISECONDS")
+                    existing_topic_fix(subject, topic, "retention.ms", "MILLISECONDS")
                     if topic.topic_class is TopicClass.MANAGED
                     else ""
                 ),
@@ -201,7 +201,7 @@ def min_insync_replicas(rule: MinInsyncReplicas, policy: Policy, subject: Subjec
                     if topic.topic_class is TopicClass.MANAGED
                     else f"Set `topic.{_KEY}` in the application's config."
                 )
-                + on_existing_topic(subject, topic, _KEY, str(rule.bounds.least or rule.bounds.most)),
+                + existing_topic_fix(subject, topic, _KEY, str(rule.bounds.least or rule.bounds.most)),
             )
 
 

@@ -177,7 +177,7 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
         declared = state.declared.replication_factor or -1
         if 0 < factor < min_insync:
             if live is None:
-                is_declared = messages.KEY in state.declared.config
+                is_declared = messages.MIN_INSYNC in state.declared.config
                 kind = _Replicas(factor, min_insync, is_internal=state.is_internal, is_declared=is_declared)
                 weak.setdefault(kind, []).append(state)
             else:
@@ -192,7 +192,7 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
 
 def _min_insync(application: ActiveApplication, state: TopicState) -> int:
     """Return `min.insync.replicas` after the run: `automatic` setup changes a declared setting."""
-    declared = parse_whole(state.declared.config.get(messages.KEY, "")) or 0
+    declared = parse_whole(state.declared.config.get(messages.MIN_INSYNC, "")) or 0
     if declared and (state.live is None or not application.is_manual):
         return declared
     return messages.live_min_insync(application, state)

@@ -74,7 +74,7 @@ class InputExpansion:
         producer, in what is read of the parent.
         """
         partitions = layout.input_partitions(self._subtopology)
-        depths = {each: len(tuple(self._processors.earlier(each[1]))) for each in partitions}
+        depths = {each: len(tuple(self._processors.earlier_partitions(each[1]))) for each in partitions}
         ends = dict(self._offsets.end_offsets(partitions))
         for depth in reversed(range(max(depths.values(), default=0))):
             parents = [each for each in partitions if depths[each] <= depth]

@@ -186,7 +186,7 @@ class PartitionReleases:
         """
         for partition in ends.keys() - self._parent_ends.keys() - self._released:
             topic, number = partition
-            parents = ((topic, each) for each in self._processors.earlier(number))
+            parents = ((topic, each) for each in self._processors.earlier_partitions(number))
             self._parent_ends[partition] = {parent: ends[parent] for parent in parents if parent in ends}
         due = [
             partition

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, ThrottleEvent
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.change import admin_client
-from headwater.change.topics import failures, request_new_partitions
+from headwater.change.topics import await_failures, request_new_partitions
 from headwater.kafka import Connection
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.group_client import GroupClient
@@ -146,7 +146,7 @@ class KafkaMoveCluster:
         """Request new partitions; return `topic: reason` for each that failed, and a quota as its cause."""
         delays: list[ThrottleEvent] = []
         admin = admin_client(self._connection, delays.append)  # its requests end when it is deleted
-        failed = tuple(failures(request_new_partitions(admin, due, validate_only=validate_only)))
+        failed = tuple(await_failures(request_new_partitions(admin, due, validate_only=validate_only)))
         admin.poll(0)  # delivers the delays
         return (*failed, _QUOTA) if failed and delays else failed
 

@@ -14,7 +14,7 @@ import attrs
 from confluent_kafka import KafkaException
 
 from headwater.change import admin_client
-from headwater.change.topics import failures, request_new_topics
+from headwater.change.topics import await_failures, request_new_topics
 from headwater.compiler.cluster_profiles import profile_problems
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.acls import Operation
@@ -342,7 +342,7 @@ def create_topics(connection: Connection, copies: Sequence[TopicCopy], cluster: 
     if not copies:
         return
     admin = admin_client(connection)
-    if failed := tuple(failures(request_new_topics(admin, [copy.target for copy in copies]))):
+    if failed := tuple(await_failures(request_new_topics(admin, [copy.target for copy in copies]))):
         raise ProblemsError([copy_plan.creation_failed("; ".join(failed))])
     await_new_topics(copies, cluster)
 

@@ -64,7 +64,7 @@ class Processors:
         """
         return self.owner(positive_hash(key))
 
-    def earlier(self, partition: int) -> Iterator[int]:
+    def earlier_partitions(self, partition: int) -> Iterator[int]:
         """Yield the partitions that had the keys of `partition` before it was added, the latest first."""
         yield from islice(ancestors(partition, self.initial), 1, None)
 
