@@ -54,7 +54,7 @@ def create(with_policy: KafkaDistribution, broker: Broker) -> Callable[[str], No
     def run(command: str) -> None:
         words = command.split()
         assert words[:3] == ["kafka-topics.sh", "--bootstrap-server", "BROKER"]
-        line = launch.command(with_policy, "topics", broker.bootstrap_servers, words[3:])
+        line = launch.broker_tool_command(with_policy, "topics", broker.bootstrap_servers, words[3:])
         subprocess.run(line, check=True, capture_output=True)
 
     return run

@@ -7,7 +7,7 @@ from headwater.model.problems import Location, ProblemCode, Severity
 from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Setup, Sink, StackSwitch
 from headwater.planner import ActionKind, PlanPolicy, plan
-from headwater.planner.claims import change_after, change_before, find_race, retraction
+from headwater.planner.claims import change_after, change_before, find_race, retract_claims
 from headwater.planner.ownership import Ownership
 from tests.planner.simulated_cluster import SimulatedCluster, application
 from tests.planner.simulated_stacks import (
@@ -264,7 +264,7 @@ def test_a_retracted_claim_restores_the_record_of_before(
     now = planned.ownership.with_foreign_records(tuple(cluster.ownership.values()))
     (conflict,) = find_race(change, planned.ownership, now)
     assert (conflict.application_id, conflict.topics) == ("orders", ("shared-out",))
-    cluster.write(retraction(change, planned.ownership))
+    cluster.write(retract_claims(change, planned.ownership))
     assert cluster.ownership["first", "orders"] == before
     assert owners(cluster) == {"orders": {"first"}, "sales": {"second"}}
 

@@ -43,7 +43,7 @@ class KafkaCluster:
         self._messages: deque[ClientMessage] = deque(maxlen=50)
         messages = self._messages  # with `self` in the callback the client could never be freed
         settings: dict[str, Any] = {
-            **connection.confluent(),
+            **connection.librdkafka_settings(),
             "client.id": client_id,
             "error_cb": lambda error: messages.append(client_message(error)),
             "socket.timeout.ms": min(max(timeout_ms, _SHORTEST_SOCKET_MS), _LONGEST_SOCKET_MS),

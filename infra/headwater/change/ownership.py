@@ -48,7 +48,7 @@ def write_ownership(connection: Connection, change: OwnershipChange) -> None:
     _create_topic(connection)
     producer = Producer(
         {
-            **connection.confluent(),
+            **connection.librdkafka_settings(),
             "client.id": "headwater",
             "acks": "all",
             "delivery.timeout.ms": int(_WRITE_SECONDS * 1_000),

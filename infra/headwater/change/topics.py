@@ -70,7 +70,7 @@ def admin_client(
         ProblemsError: The connection settings are invalid.
     """
     callbacks = {} if on_throttle is None else {"throttle_cb": on_throttle}
-    settings = {**connection.confluent(), "client.id": client_id, **callbacks}
+    settings = {**connection.librdkafka_settings(), "client.id": client_id, **callbacks}
     return AdminClient(settings, logger=client_log())
 
 

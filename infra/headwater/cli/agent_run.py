@@ -8,7 +8,7 @@ import click
 
 from headwater.agent.command import agent_options, run_agent
 from headwater.agent.manifest import build_manifest, inline_document, named_file
-from headwater.cli.console import exit_for, json_text, print_problems, write
+from headwater.cli.console import exit_for, json_text, print_problems, write_text
 from headwater.cli.inputs import read_counts
 from headwater.cli.options import cluster_options, files_argument, output_option, partitions_option
 from headwater.compiler import compile_documents
@@ -71,7 +71,7 @@ def manifest_(
     problems = (*loaded.problems, *(problem for one in compiled for problem in one.problems))
     print_problems(problems)
     if not exit_for(problems):
-        write(json_text(dict(build_manifest(list(_read_raw(files)), compiled, counts))), output)
+        write_text(json_text(dict(build_manifest(list(_read_raw(files)), compiled, counts))), output)
     context.exit(exit_for(problems))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, showing, write
+from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, show_activity, write_text
 from headwater.cli.options import (
     files_argument,
     output_option,
@@ -79,7 +79,7 @@ def drift(
     options = StackOptions(name=stack, project=project, state=stack_state)
     policies = read_policies(policy_files)
     inputs = load_context(files, cluster, options)
-    with showing("Reading the cluster, and comparing"):
+    with show_activity("Reading the cluster, and comparing"):
         found = _find_drift(inputs, policies)
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)
     print_problems((*inputs.document_problems, *others))
@@ -88,7 +88,7 @@ def drift(
 
         print_rich(drift_rich(found))
     else:
-        write(_render_drift(form, found), output)
+        write_text(_render_drift(form, found), output)
     context.exit(_exit_code(found))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import ExitCode, json_text, print_rich, write
+from headwater.cli.console import ExitCode, json_text, print_rich, write_text
 from headwater.cli.inputs import read_named_cluster
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.input_files import LARGEST_TEXT, read_text
@@ -190,15 +190,15 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
         case "json":
             from headwater.report.edits.to_json import edit_json  # noqa: PLC0415
 
-            write(json_text(edit_json(found)), output)
+            write_text(json_text(edit_json(found)), output)
         case "markdown":
             from headwater.report.edits.texts import short_markdown  # noqa: PLC0415
 
-            write(short_markdown(found), output)
+            write_text(short_markdown(found), output)
         case "html":
             from headwater.report.edits.page import edit_page  # noqa: PLC0415
 
-            write(edit_page(found), output)
+            write_text(edit_page(found), output)
         case _ if output is None and sys.stdout.isatty():
             from headwater.report.edits.texts import edit_rich  # noqa: PLC0415
 
@@ -206,7 +206,7 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
         case _:
             from headwater.report.edits.texts import edit_text  # noqa: PLC0415
 
-            write(f"{edit_text(found)}\n", output)
+            write_text(f"{edit_text(found)}\n", output)
 
 
 def edit_exit_code(found: Edit) -> ExitCode:

@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import json_text, write
+from headwater.cli.console import json_text, write_text
 from headwater.cli.options import output_option
 
 _SECTION = re.compile(r"^### (?P<code>\w+)\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
@@ -87,13 +87,13 @@ def explain(code: str | None, *, form: str, output: Path | None) -> None:
     found = [*problem_guide().values()] if code is None else [_find_guide(code)]
     if form == "json":
         entries = [{"code": each.code, "markdown": each.text} for each in found]
-        write(json_text({"problems": entries}), output)
+        write_text(json_text({"problems": entries}), output)
     elif code is None:
-        write("".join(f"{each.code:34}{_first_sentence(each)}\n" for each in found), output)
+        write_text("".join(f"{each.code:34}{_first_sentence(each)}\n" for each in found), output)
     elif output is None and sys.stdout.isatty():
         _print_guide(found[0])
     else:
-        write(f"{found[0].code}\n\n{found[0].text}\n", output)
+        write_text(f"{found[0].code}\n\n{found[0].text}\n", output)
 
 
 def _find_guide(code: str) -> Explanation:

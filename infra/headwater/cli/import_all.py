@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import print_line, print_problems, write
+from headwater.cli.console import print_line, print_problems, write_text
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.import_strimzi import read_strimzi_survey, strimzi_notes
 from headwater.cli.imported_documents import file_names, observed_document, pushed_application
@@ -89,7 +89,7 @@ def import_all(request: ImportRequest) -> bool:
     }
     documents = {id_: each.text for id_, each in imported.items()}
     if request.folder is None:
-        write("---\n".join(documents.values()), None)
+        write_text("---\n".join(documents.values()), None)
         outcomes: Mapping[str, Outcome] = {}
     else:
         outcomes = _write_files(request.folder, documents, force=request.force)
@@ -143,7 +143,7 @@ def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> 
                 f"not written: {file} exists (use --force to overwrite it)", is_refused=True
             )
         else:
-            write(text, file)
+            write_text(text, file)
             outcomes[id_] = Outcome(f"{file}", file=file)
     return outcomes
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from headwater.cli.console import print_line, write
+from headwater.cli.console import print_line, write_text
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.describe import (
@@ -98,13 +98,13 @@ def _add_existing(
 
 def _read_pushed_topology(id_: str, options: ImportOptions) -> tuple[DescribedApplication, NodeTopology]:
     """Return the application whose clients have sent their topology to the brokers, and this topology."""
-    from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
+    from headwater.cli.streams_group import read_streams_group, unusable_topology  # noqa: PLC0415 - imports the client
 
     found = read_streams_group(id_, options.cluster.connection())
     try:
         nodes = pushed_topology(found)
     except UnusableTopologyError as error:
-        raise ProblemsError([unusable(id_, error.reason)]) from None
+        raise ProblemsError([unusable_topology(id_, error.reason)]) from None
     described = DescribedApplication(
         application_id=id_, text=write_description(nodes), uses_streams_protocol=True
     )
@@ -134,7 +134,7 @@ def _write_document(imported: DescribedApplication, options: ImportOptions) -> t
         imported, connection, file, assume_defaults=options.assume_defaults
     )
     if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
-        write(imported.document(missing_details(found)), options.output)
+        write_text(imported.document(missing_details(found)), options.output)
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import write
+from headwater.cli.console import write_text
 from headwater.cli.import_details import differences_from_cluster, with_owners
 from headwater.cli.inputs import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.java_export import (
@@ -16,7 +16,7 @@ from headwater.cli.java_export import (
     export_problem,
     no_java,
     run_export,
-    unreadable,
+    unreadable_file,
 )
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
@@ -66,12 +66,12 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
     try:
         result = run_export(java, ensure_streams_library(), request, existing, arguments.output)
     except (OSError, zipfile.BadZipFile) as error:
-        return (unreadable(str(arguments.jar), str(error)),)
+        return (unreadable_file(str(arguments.jar), str(error)),)
     if result.document is None:
         return (export_problem(request, result), *ignored)
     problems = _check_document(result.document, arguments)
     if not errors(problems):
-        write(result.document, arguments.output)
+        write_text(result.document, arguments.output)
     return (*problems, *ignored)
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, exit_for, json_text, print_problems, print_rich, showing, write
+from headwater.cli.console import (
+    ExitCode,
+    exit_for,
+    json_text,
+    print_problems,
+    print_rich,
+    show_activity,
+    write_text,
+)
 from headwater.cli.options import (
     files_argument,
     output_option,
@@ -71,16 +79,16 @@ def plan(
     """
     policies = read_policies(policy_files)
     inputs = load_context(files, cluster, StackOptions(name=stack, project=project, state=stack_state))
-    with showing("Reading the cluster, and planning"):
+    with show_activity("Reading the cluster, and planning"):
         result = _validate_plan(inputs, _make_plan(inputs, policies))
     if form == "json":
         from headwater.report.plan_json import plan_json  # noqa: PLC0415 - only for this format
 
-        write(json_text(plan_json(result, inputs.stack.name if inputs.stack else "")), output)
+        write_text(json_text(plan_json(result, inputs.stack.name if inputs.stack else "")), output)
     elif output is not None:
         from headwater.report.plan_text import plan_text  # noqa: PLC0415 - imported after the slow part
 
-        write(f"{plan_text(result)}\n", output)
+        write_text(f"{plan_text(result)}\n", output)
     else:
         from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - imported after the slow part
 
@@ -123,9 +131,9 @@ def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":
     """Return the plan with what the brokers refuse of it; they validate it without executing it."""
     if not (result.is_applicable and any(action.is_change for action in result.actions)):
         return result
-    from headwater.operations.validation import refusals  # noqa: PLC0415 - after the requests are sent
+    from headwater.operations.validation import find_refusals  # noqa: PLC0415 - after the requests are sent
 
-    refused = refusals(inputs.reader.connection, result, with_permissions=False)
+    refused = find_refusals(inputs.reader.connection, result, with_permissions=False)
     return attrs.evolve(result, problems=(*result.problems, *refused))
 
 

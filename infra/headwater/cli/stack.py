@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from headwater.cli.console import json_text, write
+from headwater.cli.console import json_text, write_text
 from headwater.cli.options import output_option, project_option
 from headwater.kafka.input_files import LARGEST_STATE, read_input
 from headwater.model.problems import Problem, ProblemsError, errors
@@ -255,4 +255,4 @@ def records(*, stack: str, project: Path, output: Path | None) -> None:
       headwater records --stack production --output records.json
       headwater records --stack production | headwater plan topologies/ --stack production --stack-state -
     """
-    write(json_text(setup_records(_exported_state(stack, project), f"stack {stack}")), output)
+    write_text(json_text(setup_records(_exported_state(stack, project), f"stack {stack}")), output)

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, write
+from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, write_text
 from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_before, load_side, show_edit
 from headwater.cli.inputs import read_named_cluster
 from headwater.cli.options import Version, cluster_options, files_argument, output_option, partitions_option
@@ -83,7 +83,7 @@ def upgrade(
 
         print_rich(upgrade_rich(found))
     else:
-        write(_render_upgrade(form, found), output)
+        write_text(_render_upgrade(form, found), output)
     context.exit(_exit_code(found))
 
 

@@ -64,7 +64,7 @@ def internal_topics(compilation: Compilation) -> tuple[InternalTopic, ...]:
     return tuple(sorted(found, key=lambda topic: topic.name))
 
 
-def subtopologies(compilation: Compilation) -> tuple[SubTopology, ...]:
+def build_subtopologies(compilation: Compilation) -> tuple[SubTopology, ...]:
     """Return all sub-topologies by id; global ones and those with undecided sources have 0 tasks."""
     return tuple(_subtopology(group, compilation) for group in compilation.groups)
 

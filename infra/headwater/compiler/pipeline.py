@@ -16,9 +16,9 @@ from headwater.compiler.checks import (
 from headwater.compiler.cluster_profiles import profile_problems, with_accepted_settings
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
-from headwater.compiler.described import complete
+from headwater.compiler.described import complete_topology
 from headwater.compiler.dsl import build_dsl
-from headwater.compiler.internal_topics import internal_topics, subtopologies
+from headwater.compiler.internal_topics import build_subtopologies, internal_topics
 from headwater.compiler.messages import unwritten_sink
 from headwater.compiler.observed import compile_observed, open_questions
 from headwater.compiler.partitioned_sinks import partitioned_sinks, static_partitioning_problems
@@ -78,7 +78,7 @@ def build_nodes(document: TopologyDocument) -> NodeTopology:
         return document.exported.nodes
     config = StreamsConfig.of(document.application)
     if document.described is not None:
-        return complete(
+        return complete_topology(
             document.described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations
         )
     return build_dsl(document, config)
@@ -153,7 +153,7 @@ def _compiled_application(compilation: Compilation) -> CompiledApplication:
     } - compilation.repartition.keys()
     return CompiledApplication(
         application=compilation.application,
-        subtopologies=subtopologies(compilation),
+        subtopologies=build_subtopologies(compilation),
         internal_topics=(),
         external_sources=tuple(sorted(external)),
         missing_sources=missing_topics(compilation),

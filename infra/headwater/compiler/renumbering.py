@@ -46,7 +46,7 @@ class Renumbering:
     new: str
 
 
-def renumberings(recorded: Mapping[str, str], compiled: Mapping[str, str]) -> tuple[Renumbering, ...]:
+def find_renumberings(recorded: Mapping[str, str], compiled: Mapping[str, str]) -> tuple[Renumbering, ...]:
     """Return pairs of full topic names with a generated index, old and new.
 
     Both arguments: topic → its origin ("" = unknown). Names with the same origin are paired first, because a
@@ -102,7 +102,7 @@ def renumbering_problems(
             location=topics[pair.new].at,
             severity=Severity.ERROR if is_refused else Severity.WARNING,
         )
-        for pair in renumberings(recorded, origins(compiled))
+        for pair in find_renumberings(recorded, origin_digests(compiled))
     )
 
 
@@ -155,7 +155,7 @@ def _most_frequent_shift(pairs: list[tuple[int, int]]) -> int:
     return max(Counter(after - before for before, after in pairs).values())
 
 
-def origins(compiled: CompiledApplication) -> Mapping[str, str]:
+def origin_digests(compiled: CompiledApplication) -> Mapping[str, str]:
     """Return internal topic with a generated name → digest of the user topics upstream of it.
 
     All topics of a chain without a further user topic have the same origin.

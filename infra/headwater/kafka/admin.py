@@ -38,7 +38,7 @@ from headwater.kafka.kafka_errors import (
     client_message,
     throttled_message,
     unanswered_request,
-    unexpected,
+    unexpected_error,
     unusable_answer,
 )
 from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_background
@@ -109,7 +109,7 @@ class Admin:
         self._messages = messages  # with `self` in the callback the client could never be freed
         self._is_lost = False
         settings: dict[str, Any] = {
-            **self._connection.confluent(),
+            **self._connection.librdkafka_settings(),
             "client.id": "headwater",
             "error_cb": lambda error: messages.append(client_message(error)),
             "throttle_cb": lambda event: messages.append(throttled_message(event)),
@@ -253,7 +253,7 @@ class Admin:
     def acls(self, pending: "Future[list[AclBinding]]") -> list[AclBinding]:
         answer = self._answer(pending, "list the ACLs")
         if isinstance(answer, KafkaError):
-            raise ProblemsError([unexpected(answer, "list the ACLs of", "the cluster")])
+            raise ProblemsError([unexpected_error(answer, "list the ACLs of", "the cluster")])
         return answer
 
     def request_cluster_operations(self) -> "Future[frozenset[Operation]]":
@@ -264,7 +264,7 @@ class Admin:
     def _cluster_operations(self) -> frozenset[Operation]:
         cluster = self._at_brokers(_METADATA, lambda client: client.read_cluster())
         if isinstance(cluster, KafkaError):
-            raise ProblemsError([unexpected(cluster, "describe", "the cluster")])
+            raise ProblemsError([unexpected_error(cluster, "describe", "the cluster")])
         return operations_of(map(AclOperation, cluster.operations or ()))
 
     def request_first_offsets(

@@ -10,7 +10,7 @@ import attrs
 from confluent_kafka import KafkaError
 
 from headwater.kafka.group_admin import GroupAdmin, ListedGroup
-from headwater.kafka.kafka_errors import is_denial, unexpected
+from headwater.kafka.kafka_errors import is_denial, unexpected_error
 from headwater.kafka.reader import ClusterReader, GroupsRead
 from headwater.model.acls import Operation
 from headwater.model.cluster import (
@@ -185,4 +185,4 @@ def _unread_group(id_: str, error: KafkaError) -> Sequence[UnreadEvidence]:
             permission=f"permission {Operation.DESCRIBE}",
         )
         return (denied,)
-    raise ProblemsError([unexpected(error, "read consumer group", id_)])
+    raise ProblemsError([unexpected_error(error, "read consumer group", id_)])

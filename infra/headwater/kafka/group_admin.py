@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 from headwater.kafka.admin import Admin
 from headwater.kafka.group_client import Groups
 from headwater.kafka.group_messages import DEAD, GroupDescription, GroupListing
-from headwater.kafka.kafka_errors import unexpected
+from headwater.kafka.kafka_errors import unexpected_error
 from headwater.kafka.pending_requests import in_background
 from headwater.model.cluster import GroupType
 from headwater.model.problems import ProblemsError
@@ -82,7 +82,7 @@ class GroupAdmin(Admin):
         self.requests += 1
         listing = self._at_brokers(f"{verb} {what}", lambda client: client.list_groups())
         if isinstance(listing, KafkaError):
-            raise ProblemsError([unexpected(listing, verb, what)])
+            raise ProblemsError([unexpected_error(listing, verb, what)])
         return listing
 
     def committed_topics(self, ids: Sequence[str]) -> Mapping[str, frozenset[str] | KafkaError]:

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
-from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, is_moving, not_authorized, unexpected
+from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, is_moving, not_authorized, unexpected_error
 from headwater.model.offset_metadata import trim_text, unread_reason
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.untrusted import UnreadReason
@@ -42,7 +42,7 @@ def read_metadata(
         return []
     consumer = Consumer(
         {
-            **connection.confluent(),
+            **connection.librdkafka_settings(),
             "client.id": "headwater",
             "group.id": group,
             "enable.auto.commit": False,
@@ -108,7 +108,7 @@ def _problem(error: KafkaError, what: str, name: str, purpose: str) -> Problem:
     request = f"read the offsets of {what}"
     if is_denial(error):
         return not_authorized(error, request, name, purpose=purpose)
-    return unexpected(error, request, name)
+    return unexpected_error(error, request, name)
 
 
 def _committed(

@@ -330,7 +330,7 @@ def not_authorized(
     )
 
 
-def unexpected(error: KafkaError, what: str, name: str) -> Problem:
+def unexpected_error(error: KafkaError, what: str, name: str) -> Problem:
     """Return the problem for any other error, which may be temporary."""
     return unusable_answer(f"{what} {name}", f"{error.name()}: {error.str()}")
 

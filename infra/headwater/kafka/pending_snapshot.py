@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.kafka.acl_bindings import acl_of, unlimited_acls
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_messages import DEAD
-from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
+from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected_error
 from headwater.kafka.ownership import ownership_problem
 from headwater.kafka.pending_requests import in_background
 from headwater.kafka.reader import SnapshotRequest
@@ -300,7 +300,7 @@ def successful_answers(
         elif is_denial(answer):
             denied.append(not_authorized(answer, what, name, operation, purpose=purpose))
         elif answer.code() not in _ABSENT:
-            raise ProblemsError([unexpected(answer, what, name)])
+            raise ProblemsError([unexpected_error(answer, what, name)])
 
 
 def _add_settings(

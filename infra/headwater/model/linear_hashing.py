@@ -7,7 +7,7 @@ processors)`.
 from collections.abc import Iterator, Sequence
 
 
-def bucket(number: int, initial: int, count: int) -> int:
+def bucket_of(number: int, initial: int, count: int) -> int:
     """Return the bucket of `number` (0 or more) in a table that has grown from `initial` to `count` buckets.
 
     A table grows by splitting one bucket after the other: round k splits the first `initial * 2**k` buckets
@@ -31,7 +31,7 @@ def bucket_table(initial: int, count: int) -> Sequence[int]:
     size = initial
     while 0 < size < count:
         size *= 2
-    return [bucket(number, initial, count) for number in range(max(1, size))]
+    return [bucket_of(number, initial, count) for number in range(max(1, size))]
 
 
 def round_start(size: int, count: int) -> int | None:
@@ -59,10 +59,10 @@ def split_by(new: int, initial: int) -> int:
     """
     if new < initial:
         raise ValueError(f"bucket {new} is one of the first {initial}")
-    return bucket(new, initial, new)
+    return bucket_of(new, initial, new)
 
 
-def ancestors(number: int, initial: int) -> Iterator[int]:
+def earlier_buckets(number: int, initial: int) -> Iterator[int]:
     """Yield `number` and the earlier buckets of its keys, back to one of the first `initial` buckets."""
     yield number
     while number >= initial:

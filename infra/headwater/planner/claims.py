@@ -60,7 +60,7 @@ def find_race(before: OwnershipChange, ownership: Ownership, now: Ownership) -> 
     )
 
 
-def retraction(before: OwnershipChange, ownership: Ownership) -> OwnershipChange:
+def retract_claims(before: OwnershipChange, ownership: Ownership) -> OwnershipChange:
     """Return the change that restores the own records of before the run."""
     own = [record for record in before.written if record.stack == ownership.stack]
     previous = {record.key: record for record in ownership.own.values()}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.compiler.renumbering import origins
+from headwater.compiler.renumbering import origin_digests
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, SubTopology
 from headwater.model.problems import PLAN, Caller, Problem
@@ -14,7 +14,7 @@ from headwater.model.topology import Lifecycle, Sink
 from headwater.model.versions import read_any_version
 from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
 from headwater.planner.document_settings import document_settings, setting_changes
-from headwater.planner.phrases import counted, few
+from headwater.planner.phrases import counted, few_names
 from headwater.planner.plans import AclAction, ActionKind, ApplicationPlan, Plan, PlanPolicy, TopicAction
 from headwater.planner.policies.topic_settings import without_ignored
 from headwater.planner.processors import (
@@ -36,7 +36,7 @@ from headwater.planner.topic_actions import (
 )
 from headwater.planner.transfers import Transfers
 from headwater.planner.upgrade.changes import NO_DOWNGRADES
-from headwater.planner.waves import waves
+from headwater.planner.waves import wave_numbers
 
 
 def plan(
@@ -117,7 +117,7 @@ def _record_after(application: ActiveApplication, actions: Iterable[TopicAction]
         initial=initial_processors(application),
         initial_processors=(before.initial_processors if before else 0) or _recorded_processors(application),
         generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
-        origins=origins(application.compiled),
+        origins=origin_digests(application.compiled),
         cluster_id=application.snapshot.cluster_id,
         kafka_streams=str(application.compiled.application.kafka_streams),
         settings=document_settings(application.compiled),
@@ -144,7 +144,7 @@ def _in_waves(active: Sequence[ActiveApplication]) -> list[tuple[TopicAction, ..
     """Return the actions of each application, with wave numbers across all applications."""
     actions = [topic_actions(application) for application in active]
     growing = {action.name for part in actions for action in part if action.added_partitions}
-    numbers = waves((application.compiled for application in active), growing)
+    numbers = wave_numbers((application.compiled for application in active), growing)
     return [
         tuple(
             sorted(
@@ -223,8 +223,8 @@ def _running_note(application: ActiveApplication) -> Iterator[str]:
     other = None if group is None else other_subscription(application.compiled, group)
     if other is not None:
         differences = [
-            *([f"not {few(other.declared)}"] if other.declared else []),
-            *([f"but {few(other.running)}"] if other.running else []),
+            *([f"not {few_names(other.declared)}"] if other.declared else []),
+            *([f"but {few_names(other.running)}"] if other.running else []),
         ]
         yield f"the running application reads other topics than the document: {', '.join(differences)}"
 

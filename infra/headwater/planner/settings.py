@@ -9,7 +9,7 @@ import attrs
 from headwater.compiler.java.config_values import parse_whole
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
-from headwater.planner.phrases import duration
+from headwater.planner.phrases import explain_milliseconds
 from headwater.planner.plans import ConfigChange, TopicAction
 
 _NO_LIMIT = "9223372036854775807"
@@ -88,11 +88,11 @@ class Settings:
     def described(self, key: str) -> str:
         """Return the effective value as a text."""
         value = self.effective_value(key) or "nothing"
-        text = duration(value) if key.endswith(".ms") else value
+        text = explain_milliseconds(value) if key.endswith(".ms") else value
         return text if key in self.live.config else f"{text}, the broker's default"
 
 
-def differences(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
+def find_differences(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
     """Return the declared settings whose effective value differs."""
     return tuple(
         ConfigChange(key, settings.live.config.get(key), value)
@@ -101,7 +101,7 @@ def differences(declared: Mapping[str, str], settings: Settings) -> tuple[Config
     )
 
 
-def undeclared(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
+def undeclared_settings(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
     """Return the settings of the topic that its document does not declare and that change its behavior.
 
     Some brokers and tools store every default as a setting of the topic itself. It has no effect.
@@ -113,7 +113,7 @@ def undeclared(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigC
     )
 
 
-def misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconfiguration, ...]:
+def find_misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconfiguration, ...]:
     """Return the settings that lose data.
 
     They are those that `InternalTopicManager#validate` rejects (Kafka Streams 4.1 never calls it), and the
@@ -196,7 +196,11 @@ def _check_retention(topic: InternalTopic, settings: Settings) -> Iterator[Misco
     lost = "state" if topic.kind is TopicKind.CHANGELOG else "unprocessed records"
     declared = topic.config.get("retention.ms")
     if declared is not None and settings.limit("retention.ms") < _parse_limit(declared):
-        expected = duration(declared) if int(declared) < 0 else f"at least {duration(declared)}"
+        expected = (
+            explain_milliseconds(declared)
+            if int(declared) < 0
+            else f"at least {explain_milliseconds(declared)}"
+        )
         why = f"Kafka deletes {lost} that the application still needs."
         yield _wrong_setting(topic, settings, "retention.ms", expected, why)
     size = settings.live.config.get("retention.bytes", "-1")
@@ -211,7 +215,9 @@ def _compaction_lag(topic: InternalTopic, settings: Settings) -> Iterator[Miscon
     declared = topic.config.get("min.compaction.lag.ms")
     if declared is not None and settings.limit("min.compaction.lag.ms") < _parse_limit(declared):
         why = "Kafka deletes versions that are within the history retention of the store."
-        yield _wrong_setting(topic, settings, "min.compaction.lag.ms", f"at least {duration(declared)}", why)
+        yield _wrong_setting(
+            topic, settings, "min.compaction.lag.ms", f"at least {explain_milliseconds(declared)}", why
+        )
 
 
 def _check_timestamps(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:

@@ -17,10 +17,10 @@ from headwater.kafka.acl_bindings import acl_binding
 from headwater.model.acls import Acl
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OwnershipChange, SetupRecord
-from headwater.operations.validation import controller_problem, refusals
+from headwater.operations.validation import controller_problem, find_refusals
 from headwater.planner import ActionKind, Plan
-from headwater.planner.claims import change_after, change_before, find_race, retraction
-from headwater.planner.rules.ownership_messages import refusal
+from headwater.planner.claims import change_after, change_before, find_race, retract_claims
+from headwater.planner.rules.ownership_messages import conflict_problem
 from headwater.pulumi.registration import Repair
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class KafkaClusterWriter:
     def refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         if not plan.has_changes:
             return ()
-        return tuple(refusals(self.connection, plan, with_permissions=with_permissions))
+        return tuple(find_refusals(self.connection, plan, with_permissions=with_permissions))
 
     def controller_problem(self, topic: str) -> Problem | None:
         return controller_problem(self.connection, topic)
@@ -120,12 +120,12 @@ def claim_applications(plan: Plan, reader: ClusterReader, writer: ClusterWriter)
         writer.write_ownership(change)
         lost = find_race(change, ownership, ownership.with_foreign_records(reader.ownership().records))
         if lost:
-            writer.write_ownership(retraction(change, ownership))
+            writer.write_ownership(retract_claims(change, ownership))
     except ProblemsError as error:
         return error.problems
     documents = {part.application_id: part.compiled for part in plan.applications}
     return tuple(
-        refusal(conflict, ownership).located(location=compiled.application.at if compiled else None)
+        conflict_problem(conflict, ownership).located(location=compiled.application.at if compiled else None)
         for conflict in lost
         for compiled in (documents.get(conflict.application_id),)
     )
@@ -171,7 +171,7 @@ def kafka_provider(connection: Connection, variables: Mapping[str, str]) -> pulu
         connection: The connection to the cluster.
         variables: Secret argument → the variable of this process that has its value.
     """
-    arguments = connection.provider()
+    arguments = connection.provider_arguments()
     stored = {
         name: pulumi.Output.secret(arguments[name])
         for name in _PLUGIN_VARIABLES.keys() & arguments.keys() - variables.keys()

@@ -11,7 +11,7 @@ from headwater.kafka.evidence import with_evidence
 from headwater.model.cluster import EvidenceRequest
 from headwater.model.problems import ProblemsError
 from headwater.planner import AclActionKind, ActionKind, Plan
-from headwater.planner.rules.ownership import obstacles
+from headwater.planner.rules.ownership import find_obstacles
 from headwater.planner.run import Run
 from headwater.pulumi.cluster_writer import ClusterWriter
 from headwater.pulumi.component import Target
@@ -64,7 +64,7 @@ class DeletionCheck:
             found = attrs.evolve(found, ownership=found.evidence.ownership)
         run = attrs.evolve(self.run, snapshot=found)
         return {
-            name: [each.text for each in obstacles(run, owner, planned.topics[name], is_prepared=True)]
+            name: [each.text for each in find_obstacles(run, owner, planned.topics[name], is_prepared=True)]
             for name, owner in self.owners.items()
         }
 

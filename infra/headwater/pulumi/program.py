@@ -22,7 +22,7 @@ from headwater.model.problems import Problem, ProblemsError, Severity, errors
 from headwater.model.records import SetupRecord, StackIdentity
 from headwater.planner import ActionKind, ApplicationPlan, Plan
 from headwater.planner.data_risks import data_risks
-from headwater.planner.phrases import counted, few
+from headwater.planner.phrases import counted, few_names
 from headwater.pulumi.cluster_writer import (
     ClusterWriter,
     KafkaClusterWriter,
@@ -189,7 +189,9 @@ def _log_kept_resources(registrations: Mapping[str, Registration], plan: Plan, s
     planned = {action.acl for part in plan.applications for action in part.acls}
     acls = len(state.acls.keys() - planned)
     if topics or acls:
-        kept = ", ".join([*([few(topics)] if topics else []), *([counted(acls, "ACL")] if acls else [])])
+        kept = ", ".join(
+            [*([few_names(topics)] if topics else []), *([counted(acls, "ACL")] if acls else [])]
+        )
         pulumi.log.info(
             f"Removed from the state of the stack: {kept}\n"
             "None of them is deleted on the cluster, although Pulumi shows `delete[retain]`."

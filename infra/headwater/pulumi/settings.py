@@ -19,7 +19,7 @@ from headwater.spec import load_documents
 from headwater.spec.files import find_files
 from headwater.spec.policies import load_policies
 from headwater.spec.scalars import read_duration
-from headwater.spec.schema import document_schema, matches
+from headwater.spec.schema import document_schema, matches_pattern
 
 # Key → the environment variable for the same setting (`headwater.kafka.connection`).
 _CONNECTION = {
@@ -291,7 +291,7 @@ def _read_acls(
 
 def _is_principal(name: object) -> bool:
     pattern = document_schema()["$defs"]["principal"]["pattern"]
-    return isinstance(name, str) and matches(pattern, name)
+    return isinstance(name, str) and matches_pattern(pattern, name)
 
 
 def _read_lifecycle(key: str, switches: Mapping[str, Any], config: StackConfig) -> Lifecycle | None:

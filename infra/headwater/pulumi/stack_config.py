@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import attrs
 
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
-from headwater.spec.phrases import nearest
+from headwater.spec.phrases import nearest_word
 
 Value = TypeVar("Value")
 
@@ -120,7 +120,7 @@ class StackConfig:
         )
 
     def unknown(self, key: str, allowed: Collection[str], *, what: str) -> Problem:
-        meant = nearest(key.rpartition(".")[2], allowed)
+        meant = nearest_word(key.rpartition(".")[2], allowed)
         return self.problem(
             key,
             f"{self.label(key)} is not {what}." + (f" Did you mean {meant}?" if meant else ""),

@@ -68,7 +68,7 @@ def ensure_kafka(
     Raises `ToolchainError` if programs are missing (all are named), or if the version is not pinned.
     """
     cache, jars = cache or Cache(), _jars_of(version)
-    programs = machine.require(_needed_programs(cache, jars))
+    programs = machine.require_programs(_needed_programs(cache, jars))
     java, folder = programs[machine.JAVA], jars.ensure(cache, progress or Progress())
     class_data = cache.find(class_data_entry(java, version))
     archive = class_data / CLASS_DATA_FILE if class_data else None

@@ -28,8 +28,8 @@ from headwater.cli.java_export import (
     keep_last,
     kill_group,
     no_java,
-    unpacked,
-    unreadable,
+    unpack_jars,
+    unreadable_file,
 )
 from headwater.compiler import build_nodes
 from headwater.model.formats import DEFAULT_FORMAT
@@ -232,9 +232,9 @@ def java_partitioners(
         temporary = TemporaryDirectory(prefix="headwater-partitioner-", ignore_cleanup_errors=True)
         folder = Path(stack.enter_context(temporary))
         try:
-            jars = (str(library), *unpacked(code.jar.absolute(), folder / "application"))
+            jars = (str(library), *unpack_jars(code.jar.absolute(), folder / "application"))
         except (OSError, zipfile.BadZipFile) as error:
-            raise ProblemsError([unreadable(str(code.jar), str(error))]) from None
+            raise ProblemsError([unreadable_file(str(code.jar), str(error))]) from None
         class_path = os.pathsep.join((*jars, *map(absolute_class_path, code.class_path)))
         properties = "" if code.properties is None else str(code.properties.absolute())
         programs: dict[tuple[str, str], PartitionerProgram] = {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from headwater.compiler import build_nodes, compile_document
-from headwater.model.offset_metadata import OffsetMetadata, decode
+from headwater.model.offset_metadata import OffsetMetadata, decode_metadata
 from headwater.model.problems import errors
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.checks import check_entries, check_input
@@ -206,7 +206,7 @@ class Joining:
         for topic in program.changelogs.values():
             task.restore(topic, self.cluster.topics[topic][number])
         committed = self.cluster.offsets.get((next(iter(program.sources)), number), Committed())
-        metadata = decode(committed.text) or OffsetMetadata()
+        metadata = decode_metadata(committed.text) or OffsetMetadata()
         state.metadata.update(metadata.clocks)
         state.commit(state.version)
         self._versions[program.name, number] = metadata.version

@@ -31,7 +31,7 @@ from headwater.agent.decide.values import (
 )
 from headwater.agent.events import AgentEvent
 from headwater.agent.state import AgentState, ApplicationState, ObservedCount, Phase, Retry, Shortfall
-from headwater.planner.waves import waves
+from headwater.planner.waves import wave_numbers
 
 _MOST_GROUPS = 16
 """Of so many groups, offset metadata are read at the same time. Then the election is polled."""
@@ -205,7 +205,7 @@ def _next_expansion(state: AgentState) -> Expand | None:
     ]
     if not shortfalls:
         return None
-    numbers = waves(state.requirements.applications, {item.topic for item in shortfalls})
+    numbers = wave_numbers(state.requirements.applications, {item.topic for item in shortfalls})
     ordered: defaultdict[int, list[Shortfall]] = defaultdict(list)
     for item in shortfalls:
         ordered[numbers[item.topic]].append(item)

@@ -222,7 +222,7 @@ def start_environment(
             home=folder / "pulumi-home",
         )
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
-        admin = AdminClient(connection.confluent(), logger=client_log())
+        admin = AdminClient(connection.librdkafka_settings(), logger=client_log())
         environment = Environment(
             folder / "work", broker, project, admin, KafkaClusterReader(connection), jars
         )

@@ -7,7 +7,7 @@ import attrs
 
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
-from headwater.compiler.described.completion import complete
+from headwater.compiler.described.completion import complete_topology
 from headwater.compiler.described.joins import unclear_groupings
 from headwater.compiler.described.names import can_be_explicit
 from headwater.compiler.described.stores import StoreFinding, find_stores, table_topic
@@ -217,7 +217,9 @@ def _count_topics(
 ) -> Compilation:
     """Return the partition counts that Kafka Streams decides on this cluster."""
     config = StreamsConfig.of(application)
-    topology = complete(described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations)
+    topology = complete_topology(
+        described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations
+    )
     compilation = Compilation(
         application=application,
         config=config,

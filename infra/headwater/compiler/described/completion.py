@@ -29,7 +29,7 @@ from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 _SUFFIX = "-repartition"
 
 
-def complete(
+def complete_topology(
     described: DescribedTopology,
     version: KafkaStreamsVersion = DEFAULT_VERSION,
     *,

@@ -136,7 +136,7 @@ def _grace_of(node: GraphNode) -> int | None:
     return max(known) if known and len(known) == len(graces) else None
 
 
-def reachable(root: GraphNode) -> list[GraphNode]:
+def reachable_nodes(root: GraphNode) -> list[GraphNode]:
     """Return `root` and all nodes below it, each once."""
     seen = {root: None}
     pending = [root]
@@ -150,7 +150,7 @@ def reachable(root: GraphNode) -> list[GraphNode]:
 
 def mark_kept_null_keys(root: GraphNode) -> None:
     """Mark the nodes upstream of a join that accepts null keys (KIP-962)."""
-    pending = [parent for node in reachable(root) if node.relaxes_null_keys for parent in node.parents]
+    pending = [parent for node in reachable_nodes(root) if node.relaxes_null_keys for parent in node.parents]
     while pending:
         node = pending.pop()
         if not node.keeps_null_keys:

@@ -239,7 +239,7 @@ def _signed_int(code: int) -> int:
 _MASK = 0xFFFFFFFF
 
 
-def signed(value: int) -> int:
+def signed_int(value: int) -> int:
     """Return the low 32 bits as a Java `int`."""
     value &= _MASK
     return value - (1 << 32) if value >> 31 else value
@@ -256,7 +256,7 @@ def string_hash(text: str) -> int:
         units = text.encode("utf-16-le", "surrogatepass")
         for low, high in zip(units[::2], units[1::2], strict=True):
             value = (value * 31 + (high << 8 | low)) & _MASK
-    return signed(value)
+    return signed_int(value)
 
 
 def string_rank(text: str) -> bytes:
@@ -267,17 +267,17 @@ def string_rank(text: str) -> bytes:
 def long_hash(value: int) -> int:
     """Return `Long#hashCode`."""
     value &= 0xFFFFFFFFFFFFFFFF
-    return signed(value ^ value >> 32)
+    return signed_int(value ^ value >> 32)
 
 
 def set_hash(items: Iterable[str]) -> int:
     """Return `AbstractSet#hashCode` of strings."""
-    return signed(sum(map(string_hash, items)))
+    return signed_int(sum(map(string_hash, items)))
 
 
 def map_hash(entries: Mapping[str, str]) -> int:
     """Return `AbstractMap#hashCode` of strings to strings."""
-    return signed(sum(string_hash(key) ^ string_hash(value) for key, value in entries.items()))
+    return signed_int(sum(string_hash(key) ^ string_hash(value) for key, value in entries.items()))
 
 
 def objects_hash(*hashes: int) -> int:
@@ -285,7 +285,7 @@ def objects_hash(*hashes: int) -> int:
     value = 1
     for each in hashes:
         value = (value * 31 + each) & _MASK
-    return signed(value)
+    return signed_int(value)
 
 
 def hash_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> tuple[K, ...]:

@@ -39,7 +39,7 @@ from headwater.planner.edits.settings import OFFSET_RESET as OFFSET_RESET_RULE
 from headwater.planner.edits.settings import camel_case
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
-from headwater.planner.phrases import few, listed
+from headwater.planner.phrases import few_names, listed
 
 INPUT, TABLE, OPERATOR, NAME = "input", "joined table", "operator", "name"
 _STAYS = "What stores and topics contain stays as it was computed before."
@@ -290,7 +290,7 @@ def _describe_shifts(
         is_after = _read_index(name) > min(numbers) if numbers else _find_position(topology, name) > first
         if is_after:
             found.append(str(topic.former))
-    return f"It shifts the numbers in generated names after it: {few(sorted(found))}." if found else ""
+    return f"It shifts the numbers in generated names after it: {few_names(sorted(found))}." if found else ""
 
 
 def _find_position(topology: Topology, topic: str) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 
 import attrs
 
-from headwater.compiler.renumbering import origins, renumberings
+from headwater.compiler.renumbering import find_renumberings, origin_digests
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
@@ -113,7 +113,7 @@ def _compare_names(
     topics = {topic.name: topic for topic in after.internal_topics}
     live = {name for name in former.counts if snapshot is None or name in snapshot.topics}
     live_origins = {name: origin for name, origin in former.origins.items() if name in live}
-    renamed = {pair.new: pair.old for pair in renumberings(live_origins, origins(after))}
+    renamed = {pair.new: pair.old for pair in find_renumberings(live_origins, origin_digests(after))}
     id_ = after.application.id
     moved_ids = {} if former.id == id_ else _with_former_id(topics, live, id_, former.id)
     is_static = StreamsConfig.of(after.application).is_statically_partitioned

@@ -16,7 +16,7 @@ from headwater.model.topology import Application, Sink
 from headwater.planner.plans import TopicAction
 
 
-def matches(pattern: str, name: str) -> bool:
+def matches_pattern(pattern: str, name: str) -> bool:
     """Return whether the whole name matches; False if the check would take too much memory."""
     return _match_pattern(pattern, name) is True
 

@@ -21,7 +21,7 @@ from headwater.model.policies import (
 )
 from headwater.model.problems import Problem
 from headwater.model.topology import Sink
-from headwater.planner.phrases import counted, duration
+from headwater.planner.phrases import counted, explain_milliseconds
 from headwater.planner.plans import TopicAction
 from headwater.planner.policies.subject import (
     PolicyTopic,
@@ -116,8 +116,8 @@ def check_retention(rule: Retention, policy: Policy, subject: Subject) -> Iterat
                 subject,
                 f"{topic.title} keeps its records {_too_long_or_short(rule.bounds, kept)}.",
                 topic=topic,
-                expected=f"retention.ms {bounds_text(rule.bounds, lambda ms: duration(str(ms)))}",
-                found=f"retention.ms {duration(topic.effective_value('retention.ms') or '')}",
+                expected=f"retention.ms {bounds_text(rule.bounds, lambda ms: explain_milliseconds(str(ms)))}",
+                found=f"retention.ms {explain_milliseconds(topic.effective_value('retention.ms') or '')}",
                 why="Records that are deleted too early cannot be processed again. Records that are kept too "
                 "long cost disk space, and data that must be deleted stays.",
                 fix=_FIXES[topic.topic_class]

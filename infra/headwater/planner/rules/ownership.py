@@ -41,7 +41,7 @@ def _conflict_problems(run: Run, ownership: Ownership, id_: str, topics: list[st
         if takes_over:
             yield messages.taken_over(conflict, switch)
         else:
-            yield messages.refusal(conflict, ownership, is_recorded=id_ in run.records)
+            yield messages.conflict_problem(conflict, ownership, is_recorded=id_ in run.records)
     if takes_over and not conflicts and id_ in run.records:
         yield messages.unnecessary_transfer(id_, switch)
 
@@ -193,7 +193,9 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
         yield from _left_over(run, application)
 
 
-def obstacles(run: Run, application_id: str, live: LiveTopic, *, is_prepared: bool) -> tuple[Obstacle, ...]:
+def find_obstacles(
+    run: Run, application_id: str, live: LiveTopic, *, is_prepared: bool
+) -> tuple[Obstacle, ...]:
     """Return the reasons not to delete a topic, or not to prepare it."""
     record = run.records.get(application_id)
     claim = Claim(
@@ -236,7 +238,7 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
 
 
 def _refused_deletions(run: Run, step: messages.DeletionStep, live: LiveTopic) -> Iterator[Problem]:
-    found = obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
+    found = find_obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
     if found:
         yield messages.obstructed_deletion(step, live.name, found)
 

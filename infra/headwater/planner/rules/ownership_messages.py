@@ -38,7 +38,7 @@ _REFUSED = "It may say that another stack manages {}, so nothing is changed."
 Managed = tuple[str, TopicAction]
 
 
-def refusal(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = False) -> Problem:
+def conflict_problem(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = False) -> Problem:
     """Return the problem; `is_recorded`: this stack has set up the application, too."""
     stack = conflict.record.stack
     has_same_name = stack.has_same_name(ownership.stack)

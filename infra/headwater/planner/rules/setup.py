@@ -216,7 +216,7 @@ def _overlap_fix(application: ActiveApplication) -> str:
     )
 
 
-def renumbered(application: ActiveApplication) -> Iterator[Problem]:
+def renumbered_topics(application: ActiveApplication) -> Iterator[Problem]:
     """Like the loss of a topic: `automatic` warns, `manual` refuses."""
     yield from application.renumberings
 

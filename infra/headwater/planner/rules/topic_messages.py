@@ -8,7 +8,7 @@ from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.phrases import counted, few
+from headwater.planner.phrases import counted, few_names
 from headwater.planner.plans import ConfigChange
 from headwater.planner.run import ActiveApplication, TopicState
 from headwater.planner.settings import Misconfiguration, Settings
@@ -233,7 +233,7 @@ def _subject_of(
     """Return the subject and the verb of a sentence, and the names of several topics for `found`."""
     if len(states) == 1:
         return f"Topic {states[0].name} {verb}", ""
-    names = few([state.name for state in states])
+    names = few_names([state.name for state in states])
     return f"{len(states):,} topics of {application.id} {verb_of_several}", f", for {names}"
 
 

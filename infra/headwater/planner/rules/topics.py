@@ -15,7 +15,7 @@ from headwater.planner.counts import CountedApplication
 from headwater.planner.plans import ConfigChange, TopicAction
 from headwater.planner.rules import topic_messages as messages
 from headwater.planner.run import ActiveApplication, Run, TopicState
-from headwater.planner.settings import Settings, misconfigurations, removing_changes
+from headwater.planner.settings import Settings, find_misconfigurations, removing_changes
 from headwater.planner.topic_actions import replication_factor
 
 _REPORTED = (
@@ -141,12 +141,12 @@ _SECOND_STEP = (
 )
 
 
-def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
+def misconfigured_topics(application: ActiveApplication) -> Iterator[Problem]:
     """KIP-698: `MisconfiguredInternalTopicException`. With `automatic` setup the setting is reset."""
     for state in application.internal:
         if isinstance(state.declared, InternalTopic) and state.live is not None:
             settings = Settings(state.live, application.snapshot.topic_defaults)
-            for fault in misconfigurations(state.declared, settings):
+            for fault in find_misconfigurations(state.declared, settings):
                 yield messages.misconfigured_topic(application, state, fault)
 
 
@@ -160,7 +160,7 @@ class _Replicas:
     is_declared: bool = attrs.field(default=False, kw_only=True)
 
 
-def replication(application: ActiveApplication) -> Iterator[Problem]:
+def too_few_replicas(application: ActiveApplication) -> Iterator[Problem]:
     """The controller may refuse to create the first. Every write with acks=all to the second fails.
 
     Neither Headwater nor Pulumi's provider changes the replicas of a topic that exists. Topics to be created
@@ -221,7 +221,7 @@ def _chosen_changes(run: Run, state: TopicState, action: TopicAction) -> tuple[C
     changes = removing_changes(live, action, defaults)
     declared = state.declared
     if isinstance(declared, InternalTopic):
-        repaired = {fault.change.key for fault in misconfigurations(declared, Settings(live, defaults))}
+        repaired = {fault.change.key for fault in find_misconfigurations(declared, Settings(live, defaults))}
         if all(change.key in repaired for change in changes):
             return ()
     return changes

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from headwater.compiler.renumbering import keep_name, origins, renumberings
+from headwater.compiler.renumbering import find_renumberings, keep_name, origin_digests
 from headwater.model.cluster import ClusterSnapshot, may_exist
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.problems import Location, Problem, Severity, errors, first_names
@@ -65,7 +65,7 @@ def _pair_names(versions: Versions) -> dict[str, str]:
         if len(same) == 1 and same[0] not in taken:
             pairs[name] = same[0]
             taken.add(same[0])
-    for pair in renumberings(origins(versions.before), origins(versions.after)):
+    for pair in find_renumberings(origin_digests(versions.before), origin_digests(versions.after)):
         if pair.old in old and pair.new in new and pair.old not in pairs and pair.new not in taken:
             pairs[pair.old] = pair.new
             taken.add(pair.new)
@@ -240,7 +240,7 @@ def topology_changes(versions: Versions) -> Iterator[Change]:
     yield from _find_nodes(versions)
 
 
-def refusals(versions: Versions) -> Iterator[Change]:
+def version_refusals(versions: Versions) -> Iterator[Change]:
     """Yield the errors that only one of the versions has."""
     before, after = errors(versions.before.problems), errors(versions.after.problems)
     for problem in _new_problems(after, before):

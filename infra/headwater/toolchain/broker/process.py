@@ -12,17 +12,17 @@ import attrs
 
 from headwater.toolchain.broker.launch import (
     Settings,
-    begin,
+    failure_lines,
     format_storage,
-    launch,
+    launch_broker,
+    let_start,
     log_file,
     random_cluster_id,
-    reasons,
     run_tool,
     stored_cluster_id,
     write_files,
 )
-from headwater.toolchain.broker.readiness import HOST, free_ports, is_free, serves, until
+from headwater.toolchain.broker.readiness import HOST, free_ports, is_free, is_serving, until
 from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress, ToolchainError
 from headwater.toolchain.kafka import CLASS_DATA_FILE, KafkaDistribution, class_data_entry
@@ -196,16 +196,16 @@ class Broker:
         reason = "ended while starting" if is_over else f"was not ready after {_START_SECONDS} s"
         self.kill()
         written = self.log.read_bytes()[log_start:].decode(errors="replace")
-        return f"The Kafka broker {reason}.\n{reasons(written)}\n  Its log: {self.log}"
+        return f"The Kafka broker {reason}.\n{failure_lines(written)}\n  Its log: {self.log}"
 
     def _launch(self, properties: Path, inherited: tuple[int, ...]) -> None:
         self._guard = Guard("kill", "-KILL")
-        self._process = launch(self._distribution, properties, self.settings, self.log, inherited)
+        self._process = launch_broker(self._distribution, properties, self.settings, self.log, inherited)
         self._guard.watch(str(self._process.pid))
-        begin(self._process)
+        let_start(self._process)
 
     def _is_ready(self) -> bool:
-        return serves(self._ports["PLAINTEXT"], self.cluster_id)
+        return is_serving(self._ports["PLAINTEXT"], self.cluster_id)
 
 
 def ensure_class_data(distribution: KafkaDistribution, cache: Cache, progress: Progress) -> KafkaDistribution:

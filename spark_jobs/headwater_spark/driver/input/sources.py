@@ -55,7 +55,7 @@ class KafkaSource:
     def options(self) -> dict[str, str]:
         """Return the options of Spark's Kafka source; they contain secrets."""
         kafka = {
-            **self.connection.java(),
+            **self.connection.java_properties(),
             "isolation.level": "read_committed" if self.exactly_once else "read_uncommitted",
             "fetch.max.wait.ms": "10",
             "max.poll.records": "10000",

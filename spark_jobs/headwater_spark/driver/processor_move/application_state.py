@@ -11,7 +11,7 @@ from headwater.model.nodes import SourceNode
 from headwater.model.offset_metadata import (
     MoveMark,
     MovePhase,
-    announcements,
+    announcement_partitions,
     decode_count,
     decode_initial,
     decode_mark,
@@ -218,7 +218,7 @@ class ApplicationState:
         return {topic: self.counts.get(topic, 0) for topic in topics}
 
     def _mark(self) -> MoveMark | None:
-        announced = announcements(topic for topic, count in self._changelogs().items() if count)
+        announced = announcement_partitions(topic for topic, count in self._changelogs().items() if count)
         for each in (self._input_partitions(), announced):
             committed = self.cluster.committed(each, stable=False)
             marks = (decode_mark(found.text) for found in committed.values())

@@ -32,10 +32,10 @@ from headwater.model.offset_metadata import (
     MoveMark,
     MovePhase,
     OffsetMetadata,
-    announcements,
-    decode,
+    announcement_partitions,
     decode_count,
     decode_mark,
+    decode_metadata,
     decode_positions,
     decode_time,
     latest_metadata,
@@ -143,7 +143,7 @@ class Move:
     @property
     def announcements(self) -> Sequence[TopicPartition]:
         """The partitions whose offset metadata announce the move. No task commits their offsets."""
-        return announcements(self.changelogs)
+        return announcement_partitions(self.changelogs)
 
     @property
     def announcement(self) -> str:
@@ -210,7 +210,7 @@ class Move:
 
     def marked(self, partition: int, text: str) -> str:
         """Return the metadata of an input partition from MARK on; otherwise it stays as it is."""
-        metadata = decode(text) or OffsetMetadata()
+        metadata = decode_metadata(text) or OffsetMetadata()
         mark = MoveMark(MovePhase.COPY, self.before, self.after)
         return _encode_metadata(metadata, partition, text, self.old, mark)
 
@@ -271,7 +271,7 @@ class Move:
         """Return the metadata without marks."""
         return self._without_announcement(committed) | {
             each: _encode_metadata(
-                decode(committed[each].text) or OffsetMetadata(),
+                decode_metadata(committed[each].text) or OffsetMetadata(),
                 each[1],
                 committed[each].text,
                 self.new,

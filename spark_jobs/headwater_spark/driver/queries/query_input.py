@@ -9,7 +9,7 @@ import structlog
 from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater.model.offset_metadata import announcements
+from headwater.model.offset_metadata import announcement_partitions
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from headwater_spark.driver.input.record_sizes import RecordSampler, RecordSizes
@@ -156,7 +156,7 @@ class QueryInput:
         partitions = layout.input_partitions(self.subtopology)
         if self.subtopology in layout.processors:
             return partitions
-        return [*partitions, *announcements(layout.programs[self.subtopology].changelogs.values())]
+        return [*partitions, *announcement_partitions(layout.programs[self.subtopology].changelogs.values())]
 
     def read_ranges(self, ranges: OffsetRanges, consumer_group: str) -> DataFrame:
         """Return the records of `ranges`; raises `KafkaException`."""

@@ -10,7 +10,7 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode, decode_mark
+from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode_mark, decode_metadata
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_totals import DIGEST_VERSION, EntryTotals
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS
@@ -205,7 +205,7 @@ def _named(root: Mapping[str, int], prefix: str) -> Mapping[str, int]:
 
 
 def _read_clocks(text: str) -> Mapping[str, int]:
-    metadata = decode(text)
+    metadata = decode_metadata(text)
     return {} if metadata is None else metadata.clocks
 
 

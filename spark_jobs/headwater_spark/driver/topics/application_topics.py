@@ -15,7 +15,7 @@ from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.pending_requests import RenewedClient
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.offset_metadata import announcements, decode_count
+from headwater.model.offset_metadata import announcement_partitions, decode_count
 from headwater.model.policies import Policy
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.records import RecordedTopic, SetupRecord
@@ -179,7 +179,7 @@ class ApplicationTopics:
         application = self._document.application.id
         offsets = GroupOffsets(self._connection, application)
         try:
-            announced = offsets.move_mark(announcements(changelogs)) if changelogs else None
+            announced = offsets.move_mark(announcement_partitions(changelogs)) if changelogs else None
             partitions = [(topic, each) for topic, count in inputs.items() for each in range(count)]
             texts = offsets.metadata(partitions) if partitions else []
         except KafkaException as error:

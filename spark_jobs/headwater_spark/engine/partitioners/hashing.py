@@ -6,7 +6,7 @@ from zlib import crc32
 
 import attrs
 
-from headwater.model.linear_hashing import bucket
+from headwater.model.linear_hashing import bucket_of
 from headwater_spark.engine.records import Value
 
 SEED = 0x9747B28C
@@ -49,7 +49,7 @@ def linear_partition(key: bytes, initial: int, num_partitions: int) -> int:
     Raises:
         ValueError: `initial` is less than 1, or `num_partitions` less than `initial`.
     """
-    return bucket(positive_hash(key), initial, num_partitions)
+    return bucket_of(positive_hash(key), initial, num_partitions)
 
 
 def partition_count(counts: Mapping[str, int], topic: str) -> int:

@@ -6,7 +6,7 @@ from itertools import islice
 import attrs
 
 from headwater.compiler.streams_config import LINEAR_HASH, StreamsConfig
-from headwater.model.linear_hashing import ancestors, bucket, bucket_table, round_start
+from headwater.model.linear_hashing import bucket_of, bucket_table, earlier_buckets, round_start
 from headwater.model.topology import Application
 from headwater_spark.engine.partitioners.hashing import positive_hash
 
@@ -49,7 +49,7 @@ class Processors:
 
     def owner(self, partition: int) -> int:
         """Return the processor of an input partition."""
-        return bucket(partition, self.initial, max(self.count, self.initial))
+        return bucket_of(partition, self.initial, max(self.count, self.initial))
 
     @property
     def owner_table(self) -> Sequence[int]:
@@ -66,7 +66,7 @@ class Processors:
 
     def earlier_partitions(self, partition: int) -> Iterator[int]:
         """Yield the partitions that had the keys of `partition` before it was added, the latest first."""
-        yield from islice(ancestors(partition, self.initial), 1, None)
+        yield from islice(earlier_buckets(partition, self.initial), 1, None)
 
 
 def processors_of(application: Application, partition_counts: Iterable[int]) -> Processors:

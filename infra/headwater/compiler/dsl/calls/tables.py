@@ -8,7 +8,7 @@ from headwater.compiler.dsl.declarations import OldValues, ProcessorDeclaration
 from headwater.compiler.dsl.formats import with_new_key, with_serdes, with_store_serdes
 from headwater.compiler.dsl.graph import GraphNode
 from headwater.compiler.dsl.handles import GroupedTable, Handle, Stream, Table, View
-from headwater.compiler.dsl.messages import lint, topology_error, unsupported_call
+from headwater.compiler.dsl.messages import lint_problem, topology_error, unsupported_call
 from headwater.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, key_value_store
 from headwater.compiler.version_differences import STORES_OF_SUPPLIERS_FIRST
 from headwater.model import behaviors as does
@@ -103,7 +103,7 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
 
 
 def _ignored_option(name: str, call: op.TransformValues) -> Problem:
-    return lint(
+    return lint_problem(
         ProblemCode.UNUSED_STORE,
         f"`transformValues` of a table ignores the stores of its supplier ({name}).",
         node=name,
