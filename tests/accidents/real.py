@@ -220,7 +220,9 @@ class RealMirror:
 
     def _compare_records(self, stack: str, reader: KafkaClusterReader, outcome: Outcome) -> None:
         simulated, real = (
-            StackState.of({urn: {"type": each.type, "outputs": each.outputs} for urn, each in state.items()})
+            StackState.from_outputs(
+                {urn: {"type": each.type, "outputs": each.outputs} for urn, each in state.items()}
+            )
             for state in (self.states[stack](), self._real_state(stack))
         )
         assert bool(simulated.stack_id) == bool(real.stack_id), str(outcome)

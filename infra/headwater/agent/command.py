@@ -225,7 +225,7 @@ def serve_endpoint(
 
     Without `access` the instruments only log.
     """
-    surface = Surface.of(client_id, host=socket.gethostname(), headwater=version("headwater"))
+    surface = Surface.create(client_id, host=socket.gethostname(), headwater=version("headwater"))
     instruments = AgentInstruments(surface.registry, client_id, election_error, journal_problems)
     switched = SwitchedDocuments(documents)
     if access is None:

@@ -61,7 +61,7 @@ class KafkaJournal:
 
         Confirms the term after the brokers have the line: then no newer term began before it in the log.
         """
-        self._write(JournalLine.of(entry, term, self._host))
+        self._write(JournalLine.from_entry(entry, term, self._host))
         self._confirm(term)
 
     def latest(self, term: int) -> Mapping[str, ExpansionEntry]:

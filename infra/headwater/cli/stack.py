@@ -197,7 +197,7 @@ def parse_state(text: str, origin: str) -> StackState:
     Raises `click.ClickException` if `text` is not an exported state; the message names `origin`.
     """
     try:
-        return StackState.of(exported_resources(text))
+        return StackState.from_outputs(exported_resources(text))
     except UNREADABLE_STATE as error:
         raise click.ClickException(
             f"{origin} is not an exported stack state.\n  Create one: pulumi stack export --file state.json"

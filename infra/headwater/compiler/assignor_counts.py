@@ -48,7 +48,7 @@ class TopicGraph:
     read_by_name: frozenset[str]
 
     @classmethod
-    def of(
+    def from_groups(
         cls,
         groups: Sequence[TopicGroup],
         external: Mapping[str, int],

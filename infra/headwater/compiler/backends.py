@@ -41,7 +41,7 @@ class _Kinds:
     key: Kind
     value: Kind
 
-    def of(self, text: str | None) -> Kind | None:
+    def kind_of_text(self, text: str | None) -> Kind | None:
         return None if text is None else kind_of(text, self.key, self.value)
 
 
@@ -107,11 +107,11 @@ def _kinds_after(node: Node, kinds: _Kinds) -> _Kinds | None:
         case PassThrough() | NonNullKeyFilter():
             return kinds
         case Filter(where=text):
-            return kinds if kinds.of(text) is Kind.FLAG else None
+            return kinds if kinds.kind_of_text(text) is Kind.FLAG else None
         case MapValues(value=text):
-            return _known_kinds(kinds.key, kinds.of(text))
+            return _known_kinds(kinds.key, kinds.kind_of_text(text))
         case MapRecord(key=key, value=value, keeps_value=keeps):
-            return _known_kinds(kinds.of(key), kinds.value if keeps else kinds.of(value))
+            return _known_kinds(kinds.kind_of_text(key), kinds.value if keeps else kinds.kind_of_text(value))
         case _:
             return None
 

@@ -83,7 +83,7 @@ def profile_problems(
     profile = application.cluster_profile
     if profile is None:
         return
-    check = _Check(application, profile, StreamsConfig.of(application).topic_overrides)
+    check = _Check(application, profile, StreamsConfig.from_application(application).topic_overrides)
     reported: set[str] = set()
     for topic in topics:
         for key, value in topic.config.items():

@@ -35,7 +35,7 @@ def compile_observed(
     application, observed = document.application, document.observed
     if observed is None:
         raise ValueError(application.id)
-    config = StreamsConfig.of(application)
+    config = StreamsConfig.from_application(application)
     missing = tuple(sorted(topic for topic in observed.sources if partitions and topic not in partitions))
     return CompiledApplication(
         application=application,

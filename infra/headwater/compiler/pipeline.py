@@ -76,7 +76,7 @@ def build_nodes(document: TopologyDocument) -> NodeTopology:
         return NodeTopology((), problems=tuple(open_questions(document.application, document.observed)))
     if document.exported is not None:
         return document.exported.nodes
-    config = StreamsConfig.of(document.application)
+    config = StreamsConfig.from_application(document.application)
     if document.described is not None:
         return complete_topology(
             document.described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations
@@ -100,12 +100,12 @@ def compile_nodes(
     if document.observed is not None:
         return compile_observed(document, partitions, following=following, caller=caller)
     application = document.application
-    config = StreamsConfig.of(application)
+    config = StreamsConfig.from_application(application)
     compilation = Compilation(
         application=application,
         config=config,
         topology=topology,
-        naming=Naming.of(topology, config.topic_prefix or application.id),
+        naming=Naming.from_topology(topology, config.topic_prefix or application.id),
         partitions=partitions,
         following=following,
         caller=caller,

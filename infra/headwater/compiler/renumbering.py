@@ -87,7 +87,9 @@ def renumbering_problems(
     """
     topics = {topic.name: topic for topic in compiled.internal_topics if topic.generated}
     accept = _ACCEPT_REFUSED if is_refused else _ACCEPT
-    prefix = f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
+    prefix = (
+        f"{StreamsConfig.from_application(compiled.application).topic_prefix or compiled.application.id}-"
+    )
     return tuple(
         Problem(
             code=ProblemCode.RENUMBERED,

@@ -98,7 +98,7 @@ class Naming:
     internal: Mapping[str, RepartitionTopic]
 
     @classmethod
-    def of(cls, topology: NodeTopology, prefix: str) -> "Naming":
+    def from_topology(cls, topology: NodeTopology, prefix: str) -> "Naming":
         full = f"{prefix}-{topology.name}" if topology.name else prefix
         return cls(full, {topic.name: topic for topic in topology.repartition_topics})
 

@@ -55,7 +55,7 @@ class JournalLine:
         return f"{self.application}#{self.number}"
 
     @classmethod
-    def of(cls, entry: ExpansionEntry, term: int, host: str) -> "JournalLine":
+    def from_entry(cls, entry: ExpansionEntry, term: int, host: str) -> "JournalLine":
         fields = attrs.asdict(entry, recurse=False)
         return cls(term=term, host=host, **{**fields, "stage": entry.stage.value})
 

@@ -62,9 +62,11 @@ def plan(
     """
     ordered = tuple(sorted(compiled, key=lambda application: application.application.id))
     is_other_cluster = expected_cluster(records, policy, snapshot.cluster_id) != snapshot.cluster_id
-    transfers = Transfers.of(ordered, _without_ids(records) if is_other_cluster else records, snapshot)
+    transfers = Transfers.from_records(
+        ordered, _without_ids(records) if is_other_cluster else records, snapshot
+    )
     active = tuple(
-        ActiveApplication.of(
+        ActiveApplication.from_snapshot(
             each,
             snapshot,
             transfers.records.get(each.application.id),

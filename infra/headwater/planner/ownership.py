@@ -41,7 +41,7 @@ class Ownership:
     """Records that cannot be used: records of other stacks may be among them."""
 
     @classmethod
-    def of(
+    def from_records(
         cls,
         records: Sequence[OwnershipRecord],
         snapshot: ClusterSnapshot,

@@ -52,7 +52,7 @@ class TopicState(CountedTopic):
 
 @attrs.frozen(kw_only=True)
 class ActiveApplication(CountedApplication):
-    """One active application before a run. Create it with `of`."""
+    """One active application before a run. Create it with `from_snapshot`."""
 
     topics: tuple[TopicState, ...]
     snapshot: ClusterSnapshot
@@ -64,7 +64,7 @@ class ActiveApplication(CountedApplication):
     elapsed_ms: int = 0
 
     @classmethod
-    def of(
+    def from_snapshot(
         cls,
         compiled: CompiledApplication,
         snapshot: ClusterSnapshot,
@@ -226,7 +226,9 @@ class Run:
         applications = frozenset(
             {compiled.application.id for compiled in self.compiled} | self.records.keys()
         )
-        found = Ownership.of(self.snapshot.ownership, self.snapshot, self.policy.stack, applications)
+        found = Ownership.from_records(
+            self.snapshot.ownership, self.snapshot, self.policy.stack, applications
+        )
         return attrs.evolve(found, unread=self.snapshot.ownership_topic.unread)
 
     @cached_property

@@ -141,8 +141,8 @@ def removing_changes(
     changes = tuple(change for change in action.changes if change.key in _REMOVING)
     if not changes:
         return ()
-    before = _Kept.of(Settings(live, defaults))
-    after = _Kept.of(Settings(attrs.evolve(live, config=action.config), defaults))
+    before = _Kept.from_settings(Settings(live, defaults))
+    after = _Kept.from_settings(Settings(attrs.evolve(live, config=action.config), defaults))
     return changes if after.removes_more(before) else ()
 
 
@@ -156,7 +156,7 @@ class _Kept:
     uncompacted_milliseconds: float
 
     @classmethod
-    def of(cls, settings: Settings) -> "_Kept":
+    def from_settings(cls, settings: Settings) -> "_Kept":
         policies = settings.policies()
         is_deleted, is_compacted = "delete" in policies, "compact" in policies
         size = _parse_limit(settings.effective_value("retention.bytes") or "-1")

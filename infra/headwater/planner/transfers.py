@@ -37,7 +37,7 @@ class Transfers:
     records: Mapping[str, SetupRecord]
 
     @classmethod
-    def of(
+    def from_records(
         cls,
         compiled: Sequence[CompiledApplication],
         records: Mapping[str, SetupRecord],

@@ -219,7 +219,7 @@ async def read_stack_state() -> StackState:
         await stack.urn.future()
     read = retry(stop=stop_after_attempt(4), wait=wait_exponential(multiplier=0.1), reraise=True)(_invoke)
     answer = await read("pulumi:pulumi:readStackResourceOutputs", {"stackName": _qualified_name()})
-    return StackState.of(answer["outputs"])
+    return StackState.from_outputs(answer["outputs"])
 
 
 def export_stack_state() -> Mapping[str, Properties] | None:

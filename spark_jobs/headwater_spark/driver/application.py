@@ -75,7 +75,7 @@ class StreamsApplication:
             client=client or new_client(document.application, settings),
         )
         self._watches = create_watches(self._parts, document.application, settings, self._lifecycle)
-        self._is_exactly_once = StreamsConfig.of(document.application).guarantee.is_exactly_once
+        self._is_exactly_once = StreamsConfig.from_application(document.application).guarantee.is_exactly_once
         self._parts.exceptions.init(self)
         self._open_offsets = threading.Lock()
         """Held where a thread of the caller reads offsets: their clients must not be closed meanwhile."""

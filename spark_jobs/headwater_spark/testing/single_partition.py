@@ -51,7 +51,7 @@ class Sinks:
     bytes_topics: frozenset[str]
 
     @classmethod
-    def of(
+    def from_programs(
         cls,
         programs: Iterable[SubtopologyProgram],
         runnable: RunnableDocument,

@@ -145,7 +145,7 @@ class Joining:
         record = self._next(partition)
         assert record is not None
         program = next(each for each in self._programs if partition[0] in each.sources)
-        owners = Processors.of(self.processors, self.initial)
+        owners = Processors.from_count(self.processors, self.initial)
         number = owners.owner(partition[1])
         task = self._task(program, number)
         for output in task.process([record], self._time):

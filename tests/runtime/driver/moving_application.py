@@ -183,7 +183,7 @@ class Application:
 
     @property
     def owners(self) -> Processors:
-        return Processors.of(self.processors, self.initial)
+        return Processors.from_count(self.processors, self.initial)
 
     def _compile(self) -> None:
         self.programs = _programs(self.topology, self.partitions)

@@ -322,12 +322,12 @@ TWO = Processors(2, 2)
 
 
 def test_first_partitions_are_read_at_once() -> None:
-    releases = PartitionReleases.of(TWO, ())
+    releases = PartitionReleases.from_processed(TWO, ())
     assert releases.released({FIRST: 7, SECOND: 3}, {}) == {FIRST: 7, SECOND: 3}
 
 
 def test_added_partition_waits_for_the_end_of_its_parent_when_it_was_found() -> None:
-    releases = PartitionReleases.of(TWO, ())
+    releases = PartitionReleases.from_processed(TWO, ())
     ends = {FIRST: 7, SECOND: 3, ADDED: 5}
     assert releases.released(ends, {FIRST: 6}) == {FIRST: 7, SECOND: 3}
     ends |= {FIRST: 90}
@@ -337,7 +337,7 @@ def test_added_partition_waits_for_the_end_of_its_parent_when_it_was_found() -> 
 
 
 def test_added_partition_waits_for_all_partitions_that_had_its_keys() -> None:
-    releases = PartitionReleases.of(TWO, ())
+    releases = PartitionReleases.from_processed(TWO, ())
     ends = {FIRST: 7, ADDED: 5, LATER: 1}
     assert releases.released(ends, {FIRST: 7}) == {FIRST: 7, ADDED: 5}
     assert releases.released(ends, {FIRST: 7, ADDED: 4}) == {FIRST: 7, ADDED: 5}
@@ -345,23 +345,23 @@ def test_added_partition_waits_for_all_partitions_that_had_its_keys() -> None:
 
 
 def test_each_topic_has_its_own_parents() -> None:
-    releases = PartitionReleases.of(TWO, ())
+    releases = PartitionReleases.from_processed(TWO, ())
     ends = {FIRST: 7, ADDED: 5, ("more", 0): 0, ("more", 2): 4}
     assert releases.released(ends, {}) == {FIRST: 7, ("more", 0): 0, ("more", 2): 4}
 
 
 def test_partition_that_was_processed_before_does_not_wait_again() -> None:
-    releases = PartitionReleases.of(TWO, [ADDED])
+    releases = PartitionReleases.from_processed(TWO, [ADDED])
     assert releases.released({FIRST: 7, ADDED: 5}, {}) == {FIRST: 7, ADDED: 5}
 
 
 def test_the_first_record_of_a_parent_is_awaited() -> None:
-    releases = PartitionReleases.of(TWO, ())
+    releases = PartitionReleases.from_processed(TWO, ())
     assert releases.released({FIRST: 1, ADDED: 5}, {}) == {FIRST: 1}
     assert releases.released({FIRST: 1, ADDED: 5}, {FIRST: 0}) == {FIRST: 1}
     assert releases.released({FIRST: 1, ADDED: 5}, {FIRST: 1}) == {FIRST: 1, ADDED: 5}
 
 
 def test_a_parent_that_is_not_read_is_not_awaited() -> None:
-    releases = PartitionReleases.of(TWO, ())
+    releases = PartitionReleases.from_processed(TWO, ())
     assert releases.released({SECOND: 3, ADDED: 5}, {}) == {SECOND: 3, ADDED: 5}

@@ -85,7 +85,7 @@ def assess_application(
         unread_reshard=unread if compiled.application.processors is None else None,
         unread_count=unread,
     )
-    config = StreamsConfig.of(compiled.application)
+    config = StreamsConfig.from_application(compiled.application)
     found = [problem for rule in _REFUSALS for problem in rule(application)]
     shortfalls = tuple(_shortfalls_of(compiled, application, is_enabled=config.autoscaling))
     expanded = {item.topic: item.required for item in shortfalls}

@@ -210,7 +210,7 @@ def _run_step(number: int, step: Step, environment: Environment, output: Output)
     output.command(step.command.command(environment))
     finished = step.command.run(environment)
     output.command_output(finished)
-    observed = Observation.of(finished, before, environment.topics())
+    observed = Observation.from_command(finished, before, environment.topics())
     if step.reads:
         observed = attrs.evolve(observed, results=environment.revenue(step.reads))
     result = Result(step, observed, time.monotonic() - start)

@@ -37,7 +37,7 @@ class BackendFiles:
     stack: str
 
     @classmethod
-    def of(cls, url: str, base: Path, project: str, stack: str) -> "BackendFiles | None":
+    def from_url(cls, url: str, base: Path, project: str, stack: str) -> "BackendFiles | None":
         """Return the files of a stack, None if the backend is not in files; `base` is for relative paths."""
         if not url.startswith(_SCHEME):
             return None
@@ -112,7 +112,7 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
         url = str(json.loads(_run_pulumi(pulumi, project, "whoami", "--verbose", "--json"))["url"])
     except (_FailedError, ValueError, KeyError) as error:
         return ObservedStack(StackFacts(name=stack, error=_first_lines(error)))
-    files = BackendFiles.of(url, project, _project_name(project), stack)
+    files = BackendFiles.from_url(url, project, _project_name(project), stack)
     facts = StackFacts(
         name=stack,
         backend=_without_credentials(url),

@@ -40,7 +40,7 @@ class CallOrder:
     index: Mapping[str, int]
 
     @classmethod
-    def of(cls, structure: Structure, nodes: Iterable[ProcessorNode]) -> "CallOrder":
+    def from_nodes(cls, structure: Structure, nodes: Iterable[ProcessorNode]) -> "CallOrder":
         """Find the indices of `nodes`, in the order of the text.
 
         A call with names of the user gets the first missing indices after the indices of the calls before it.

@@ -39,7 +39,7 @@ def complete_topology(
 
     `reuses_sources`: `topology.optimization` of the application has `reuse.ktable.source.topics`.
     """
-    structure = Structure.of(described.nodes)
+    structure = Structure.from_topology(described.nodes)
     internal = structure.internal_topics
     suppressions = find_suppressions(structure, described.stores)
     findings = find_stores(structure, described.stores, version, reuses_sources=reuses_sources)

@@ -50,7 +50,7 @@ def implied_groups(
         *_join_groups(structure, suppressing, windowed),
         *_cogroup_groups(structure, internal, suppressing, created_by),
     ]
-    order = CallOrder.of(structure, [node for node, _, _ in found])
+    order = CallOrder.from_nodes(structure, [node for node, _, _ in found])
     found.sort(key=lambda each: order.of_node(each[0], each[1]))
     return tuple(group for _, _, group in found)
 
@@ -59,7 +59,7 @@ def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset(
     """Warn of stores that custom processors with different sources share: they may be a join or not."""
     origins = structure.origins(frozenset())
     for store, users in structure.users.items():
-        branches = {origins.of([user.name]) for user in users}
+        branches = {origins.upstream_sources([user.name]) for user in users}
         if len(branches) > 1 and not _is_table_or_join(store, users, structure, windowed):
             names = ", ".join(user.name for user in users)
             topics = sorted({t for branch in branches for s in branch for t in _topics_of(structure, s)})
@@ -82,7 +82,7 @@ def _join_groups(
     structure: Structure, suppressing: frozenset[str], windowed: frozenset[str]
 ) -> Iterator[_Found]:
     stores = {
-        name: _Store.of(name, users, structure, suppressing, windowed)
+        name: _Store.from_users(name, users, structure, suppressing, windowed)
         for name, users in structure.users.items()
     }
     nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
@@ -94,7 +94,7 @@ def _join_groups(
     origins = structure.origins(_nodes_without_sources(structure, suppressing), further_parents)
     lost = _lost_tables(structure)
     upstream = {
-        node.name: origins.of(
+        node.name: origins.upstream_sources(
             () if node.name in lost else (*node.parents, *further_parents.get(node.name, ()))
         )
         for node in nodes
@@ -123,7 +123,7 @@ class _Store:
     is_read_by_joins: bool
 
     @classmethod
-    def of(
+    def from_users(
         cls,
         name: str,
         users: tuple[ProcessorNode, ...],
@@ -240,7 +240,7 @@ def _cogroup_groups(
         of_users: set[str] = set()
         has_own = False
         for node in nodes:
-            for source in origins.of(node.parents):
+            for source in origins.upstream_sources(node.parents):
                 written = [
                     t for t in _topics_of(structure, source) if t in internal and source in node.parents
                 ]
@@ -252,7 +252,7 @@ def _cogroup_groups(
                     or not can_be_explicit(t)
                 ]
                 sinks = [sink for topic in own for sink in structure.sinks[topic]]
-                before = origins.of(parent for sink in sinks for parent in sink.parents)
+                before = origins.upstream_sources(parent for sink in sinks for parent in sink.parents)
                 has_own = has_own or bool(own)
                 is_unclear = not own and not unclear.isdisjoint(written)
                 (of_users if is_unclear else group).update(before if own else {source})

@@ -46,7 +46,7 @@ class Structure:
     cogroup_merges: frozenset[str]
 
     @classmethod
-    def of(cls, topology: NodeTopology) -> "Structure":
+    def from_topology(cls, topology: NodeTopology) -> "Structure":
         users: dict[str, list[ProcessorNode]] = {}
         sinks: dict[str, list[SinkNode]] = {}
         readers: dict[str, SourceNode] = {}
@@ -179,11 +179,11 @@ class Structure:
 class Origins:
     """The sources upstream of nodes."""
 
-    of_node: Mapping[str, frozenset[str]]
+    by_node: Mapping[str, frozenset[str]]
 
-    def of(self, names: Iterable[str]) -> frozenset[str]:
+    def upstream_sources(self, names: Iterable[str]) -> frozenset[str]:
         """Return the sources upstream of all these nodes."""
-        return unite_sets(self.of_node.get(name, frozenset()) for name in names)
+        return unite_sets(self.by_node.get(name, frozenset()) for name in names)
 
 
 def parents_first(parents: Mapping[str, Sequence[str]]) -> Iterator[str]:

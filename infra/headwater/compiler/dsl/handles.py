@@ -79,7 +79,7 @@ class View:
     lazy_store: LazyStore | None = None
 
     @classmethod
-    def of(cls, store: str, lazy_store: LazyStore | None = None) -> "View":
+    def from_store(cls, store: str, lazy_store: LazyStore | None = None) -> "View":
         return cls((store,), StoreView(store), lazy_store)
 
     def through(self, values: TableView) -> "View":

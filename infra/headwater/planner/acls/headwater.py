@@ -136,7 +136,7 @@ def _source_topics(application: CompiledApplication | None) -> Sequence[str]:
 
 def _leaves_replicas_to_brokers(application: CompiledApplication) -> bool:
     internal = repartition_topics(application) | changelog_topics(application)
-    is_open = StreamsConfig.of(application.application).replication_factor < 1
+    is_open = StreamsConfig.from_application(application.application).replication_factor < 1
     return (bool(internal) and is_open) or any(sink.replication_factor is None for sink in application.sinks)
 
 

@@ -195,7 +195,7 @@ def _fix_of_undeclared(topic: _Topic, key: str) -> str:
     if default is None or value is None or live is None or topic.part.compiled is None:
         return _UNDECLARED
     policy = Settings(live, topic.defaults).effective_value("cleanup.policy") or ""
-    largest = StreamsConfig.of(topic.part.compiled.application).largest_request
+    largest = StreamsConfig.from_application(topic.part.compiled.application).largest_request
     if not default.is_harmful(value, largest) or not default.has_effect(policy):
         return _UNDECLARED
     return f"{_PROTECTS} the brokers' default {value} would harm the topic."

@@ -116,7 +116,7 @@ def _compare_names(
     renamed = {pair.new: pair.old for pair in find_renumberings(live_origins, origin_digests(after))}
     id_ = after.application.id
     moved_ids = {} if former.id == id_ else _with_former_id(topics, live, id_, former.id)
-    is_static = StreamsConfig.of(after.application).is_statically_partitioned
+    is_static = StreamsConfig.from_application(after.application).is_statically_partitioned
     return [
         *(
             _edit_of_former_id(topic, moved_ids[name], doubt)

@@ -47,7 +47,7 @@ class Topology:
 
     @cached_property
     def config(self) -> StreamsConfig:
-        return StreamsConfig.of(self.application)
+        return StreamsConfig.from_application(self.application)
 
     @cached_property
     def graph(self) -> Graph:
@@ -55,7 +55,7 @@ class Topology:
 
     @cached_property
     def _naming(self) -> Naming:
-        return Naming.of(self.nodes, self.config.topic_prefix or self.id)
+        return Naming.from_topology(self.nodes, self.config.topic_prefix or self.id)
 
     @cached_property
     def topics(self) -> Mapping[str, InternalTopic]:

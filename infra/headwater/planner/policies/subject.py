@@ -92,7 +92,9 @@ def planned_subject(
 
 
 def _topics_of(compiled: CompiledApplication) -> Iterator[PolicyTopic]:
-    prefix = f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
+    prefix = (
+        f"{StreamsConfig.from_application(compiled.application).topic_prefix or compiled.application.id}-"
+    )
     for topic in compiled.internal_topics:
         own_name = topic.node
         if topic.kind is not TopicKind.CHANGELOG:
@@ -170,7 +172,7 @@ def policy_violation(
 
 def existing_topic_fix(subject: Subject, topic: PolicyTopic, key: str, value: str) -> str:
     """Return how to set a value on a topic that exists, where no run does: with `manual` setup."""
-    if StreamsConfig.of(subject.application).setup_mode is not SetupMode.MANUAL:
+    if StreamsConfig.from_application(subject.application).setup_mode is not SetupMode.MANUAL:
         return ""
     return (
         " If the topic exists, also run `kafka-configs.sh --bootstrap-server BROKER --alter --topic "

@@ -50,7 +50,7 @@ class LockedFile:
     inode: int
 
     @classmethod
-    def of(cls, descriptor: int) -> "LockedFile":
+    def from_descriptor(cls, descriptor: int) -> "LockedFile":
         """Return the identity of an open file."""
         found = os.fstat(descriptor)
         return cls(found.st_dev, found.st_ino)

@@ -55,7 +55,9 @@ class InputExpansion:
         self._has_unknown(layout, until)
         if self._releases is None:
             partitions = layout.input_partitions(self._subtopology)
-            self._releases = PartitionReleases.of(self._processors, self._offsets.processors(partitions))
+            self._releases = PartitionReleases.from_processed(
+                self._processors, self._offsets.processors(partitions)
+            )
         return self._releases.released(self._end_offsets(layout), positions)
 
     def _has_unknown(self, layout: Layout, ends: Offsets) -> bool:

@@ -174,7 +174,9 @@ class PartitionReleases:
     """Partition that is not released → the end offsets of its parents when it was found."""
 
     @classmethod
-    def of(cls, processors: Processors, processed: Collection[TopicPartition]) -> "PartitionReleases":
+    def from_processed(
+        cls, processors: Processors, processed: Collection[TopicPartition]
+    ) -> "PartitionReleases":
         return cls(processors, set(processed))
 
     def released(self, ends: Offsets, positions: Offsets) -> Offsets:

@@ -102,7 +102,7 @@ class ApplicationState:
     def move(self) -> Move | None:
         """Return the move to the declared number; None = the state has it. Raises `ProblemsError`."""
         application, at = self.document.application, self.document.application.at
-        partitioner = StreamsConfig.of(application).static_partitioner
+        partitioner = StreamsConfig.from_application(application).static_partitioner
         if partitioner not in DEFAULT_PARTITIONERS:
             raise ProblemsError([problems.other_partitioner(application.id, str(partitioner), at)])
         mark, changelogs = self._mark(), self._changelogs()
@@ -136,7 +136,7 @@ class ApplicationState:
     def _added(self, program: SubtopologyProgram, before: int, after: int) -> Iterator[AddedProcessor]:
         """Yield the processors that are missing for the number `after`; none if an input is too narrow."""
         application, part = self.document.application, MovedPart(program.name, self._inputs(program), ())
-        can_move = StreamsConfig.of(application).static_partitioner in DEFAULT_PARTITIONERS
+        can_move = StreamsConfig.from_application(application).static_partitioner in DEFAULT_PARTITIONERS
         if not can_move or min(part.inputs.values(), default=0) < after:
             return
         initial = self._initial(before, [part])
@@ -165,7 +165,7 @@ class ApplicationState:
     def _check_counts(self, move: Move) -> None:
         """Check that keys are with their processors at the partition counts of the inputs."""
         application = self.document.application
-        initial, linear = move.old.initial, StreamsConfig.of(application).linear_initial
+        initial, linear = move.old.initial, StreamsConfig.from_application(application).linear_initial
         if linear is not None:
             if round_start(linear, move.before) != initial:
                 raise ProblemsError([problems.other_initial(move, initial, linear, application.at)])

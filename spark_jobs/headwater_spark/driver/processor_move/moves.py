@@ -115,12 +115,12 @@ class Move:
     @cached_property
     def old(self) -> Processors:
         """The processors before the move."""
-        return Processors.of(self.before, self.known_initial, is_recorded=self.widest > self.before)
+        return Processors.from_count(self.before, self.known_initial, is_recorded=self.widest > self.before)
 
     @cached_property
     def new(self) -> Processors:
         """The processors after the move; the initial number is the same, or what was doubled to it."""
-        return Processors.of(self.after, self.old.initial, is_recorded=self.widest > self.after)
+        return Processors.from_count(self.after, self.old.initial, is_recorded=self.widest > self.after)
 
     @property
     def is_possible(self) -> bool:

@@ -70,7 +70,7 @@ def _find_refusal(
     counts: Mapping[str, int],
 ) -> Problem | None:
     """Return why the state of topic `old` cannot be copied to `new`; None = it can be."""
-    prefix = f"{StreamsConfig.of(application).topic_prefix or application.id}-"
+    prefix = f"{StreamsConfig.from_application(application).topic_prefix or application.id}-"
     if new not in targets:
         names = ", ".join(sorted(targets))
         return copy_refused(

@@ -165,7 +165,7 @@ class _ReshardPlanner:
         application, at = self._application.id, self._application.at
         if self._application.processors is not None:
             yield problems.with_processors(application, at)
-        partitioner = StreamsConfig.of(self._application).static_partitioner
+        partitioner = StreamsConfig.from_application(self._application).static_partitioner
         if partitioner not in DEFAULT_PARTITIONERS[:2]:
             yield input_problems.other_partitioner(application, str(partitioner), at)
         if missing := sorted(self._internal.keys() - self._request.before.keys()):

@@ -51,7 +51,7 @@ class ThreadPool:
     next_serial: int = 0
 
     @classmethod
-    def of(cls, client_id: str, count: int, *, follows_slots: bool = False) -> "ThreadPool":
+    def create(cls, client_id: str, count: int, *, follows_slots: bool = False) -> "ThreadPool":
         """Return a pool with `count` new threads."""
         pool = cls(client_id=client_id, follows_slots=follows_slots)
         for _ in range(count):

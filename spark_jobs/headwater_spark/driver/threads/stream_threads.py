@@ -59,7 +59,7 @@ class StreamThreads:
         """Whether Spark had an executor when the number of slots was last read."""
         self._slots = self._read_slots()
         self._slots_read_at = time.monotonic()
-        self._pool = ThreadPool.of(
+        self._pool = ThreadPool.create(
             client_id, self._slots if count is None else count, follows_slots=count is None
         )
         self._changed = threading.Condition()

@@ -62,7 +62,7 @@ class ApplicationTopics:
         self._reader = RenewedClient(partial(KafkaClusterReader, connection), settle)
         self._watching = RenewedClient(partial(KafkaClusterReader, connection, _WATCH_SECONDS), settle)
         """The reader of `has_changed`, which another thread may call while this one waits for an answer."""
-        self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
+        self._is_manual = StreamsConfig.from_application(document.application).setup_mode is SetupMode.MANUAL
         self._ids: Mapping[str, str] = {}
         self._partition_counts: Mapping[str, int] = {}
         self.counts: Mapping[str, int] = {}

@@ -69,7 +69,9 @@ class _Records:
     joinable: Numbers
 
     @classmethod
-    def of(cls, rows: Rows, codes: Numbers, different: Sequence[bytes], store: WindowBytes) -> "_Records":
+    def from_rows(
+        cls, rows: Rows, codes: Numbers, different: Sequence[bytes], store: WindowBytes
+    ) -> "_Records":
         if NULL_KEY in codes:
             has_key = codes != NULL_KEY
             rows, codes = rows.where(has_key.tolist()), codes[has_key]
@@ -215,7 +217,7 @@ class StreamJoin:
         for side in self._sides:
             if side.node in numbered:
                 rows, codes = self._rows[side.node], numbered[side.node]
-                self._records[side.node] = _Records.of(rows, codes, different, side.store)
+                self._records[side.node] = _Records.from_rows(rows, codes, different, side.store)
         return different
 
 

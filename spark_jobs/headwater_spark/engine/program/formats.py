@@ -40,7 +40,7 @@ class Defaults:
     value: str = "string"
 
     @classmethod
-    def of(cls, config: Mapping[str, str]) -> "Defaults":
+    def from_config(cls, config: Mapping[str, str]) -> "Defaults":
         """Read `default.key.serde` and `default.value.serde`: names of formats, or classes of `Serdes`."""
         return cls(_named(config.get(_KEYS["key"])), _named(config.get(_KEYS["value"])))
 
@@ -114,7 +114,7 @@ def registered_formats(topology: NodeTopology, config: Mapping[str, str]) -> tup
 
 
 def _format_names(topology: NodeTopology, config: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(each.format.name for each in used_formats(topology, Defaults.of(config)))
+    return frozenset(each.format.name for each in used_formats(topology, Defaults.from_config(config)))
 
 
 @attrs.frozen

@@ -197,11 +197,11 @@ class _ProgramBuilder:
         schema_of: SchemaOf,
     ) -> None:
         self._application = document.application
-        config = StreamsConfig.of(document.application)
-        self._naming = Naming.of(nodes, config.topic_prefix or document.application.id)
+        config = StreamsConfig.from_application(document.application)
+        self._naming = Naming.from_topology(nodes, config.topic_prefix or document.application.id)
         self._stores = {store.name: store for store in nodes.stores}
         self._settings = engine_settings(document.application.config)
-        self._defaults = Defaults.of(document.application.config)
+        self._defaults = Defaults.from_config(document.application.config)
         self._tasks = {part.id: part.tasks for part in compiled.subtopologies}
         self._processors = {
             part.id: processors_of(compiled.application, part.source_partitions.values())

@@ -118,7 +118,7 @@ def purge_interval_ms(config: Mapping[str, str]) -> int:
 def setting_problems(application: Application) -> Iterator[Problem]:
     """Yield a problem for each value that Kafka Streams accepts, but the runtime does not support."""
     config = application.config
-    guarantee = StreamsConfig.of(application).guarantee
+    guarantee = StreamsConfig.from_application(application).guarantee
     yield from refused_configs(application, exactly_once=guarantee.is_exactly_once)
     for key in (_EMIT, _OUTER):
         if _number(config, key) < 0:

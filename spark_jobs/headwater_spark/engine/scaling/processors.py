@@ -28,7 +28,7 @@ class Processors:
     is_recorded: bool = False
 
     @classmethod
-    def of(cls, count: int, known: int | None, *, is_recorded: bool = False) -> "Processors":
+    def from_count(cls, count: int, known: int | None, *, is_recorded: bool = False) -> "Processors":
         """Return `count` processors; `known` is the initial number, or one that it was doubled to.
 
         None: `count` is such a number itself.
@@ -76,11 +76,11 @@ def processors_of(application: Application, partition_counts: Iterable[int]) -> 
     inputs: ordinary producers keep keys with their state at counts that it was doubled to.
     """
     count = application.processors or 1
-    config = StreamsConfig.of(application)
+    config = StreamsConfig.from_application(application)
     if config.static_partitioner not in DEFAULT_PARTITIONERS:
         return Processors(count, count)  # more processors are refused, so the number is the initial one
     known = application.initial_processors or config.linear_initial
     if known is None:
         followed = (round_start(partitions, count) for partitions in partition_counts if partitions >= count)
         known = next((each for each in followed if each is not None), None)
-    return Processors.of(count, known)
+    return Processors.from_count(count, known)

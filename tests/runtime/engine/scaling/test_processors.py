@@ -50,13 +50,13 @@ def test_the_owner_of_the_partition_of_a_key_is_the_processor_of_the_key(
         doubled *= 2
     doubled *= 2**doublings
     assert owners.owner(default_partition(key, doubled)) == owners.owner_of_key(key)
-    assert Processors.of(count, doubled).owner_of_key(key) == owners.owner_of_key(key)
+    assert Processors.from_count(count, doubled).owner_of_key(key) == owners.owner_of_key(key)
 
 
 @given(st.binary(), st.integers(1, 12), st.integers(0, 40), st.integers(1, 40))
 def test_keys_move_to_added_processors_only(key: bytes, initial: int, processors: int, added: int) -> None:
     before = Processors(initial, initial + processors)
-    after = Processors.of(before.count + added, before.initial)
+    after = Processors.from_count(before.count + added, before.initial)
     assert after.owner_of_key(key) in {before.owner_of_key(key), *range(before.count, after.count)}
 
 

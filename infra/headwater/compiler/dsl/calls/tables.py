@@ -45,7 +45,7 @@ class _Result:
     old_values: OldValues
 
     @classmethod
-    def of(cls, builder: Builder, on: Table, call: op.Transform | op.TransformValues) -> "_Result":
+    def from_call(cls, builder: Builder, on: Table, call: op.Transform | op.TransformValues) -> "_Result":
         """Return the result; only a `Materialized` with a name gives a store, another only takes an index."""
         check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
         record = with_serdes(with_store_serdes(on.record, call.materialized), call.serdes)
@@ -69,7 +69,7 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
     prefix = _PREFIXES[call.kind]
     if call.materialized is not None and call.materialized.store_name is None:
         builder.names.skip_index()
-    made = _Result.of(builder, on, call)
+    made = _Result.from_call(builder, on, call)
     name = builder.named(call.name, prefix)
     parent = on.view.values
     behavior: does.Behavior
@@ -89,7 +89,7 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
 
 def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> Handle:
     """`KTable#transformValues`: connects stores by name; the stores of the supplier are ignored."""
-    made = _Result.of(builder, on, call)
+    made = _Result.from_call(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
         builder.reject(_ignored_option(name, call))
@@ -125,7 +125,7 @@ def _derive_table(  # noqa: PLR0917 - one caller a kind, each has all of them
 ) -> Table:
     versioned = is_versioned(call.materialized) if call.materialized is not None else None
     node = builder.add(declares.name, declares, on.node, versioned=versioned)
-    view = on.view.through(values) if made.store is None else View.of(made.store.name)
+    view = on.view.through(values) if made.store is None else View.from_store(made.store.name)
     return Table(declares.name, on.sources, node, view, made.old_values, made.record)
 
 
