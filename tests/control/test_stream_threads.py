@@ -127,7 +127,7 @@ def test_removal_without_a_thread_is_a_conflict(client: HttpClient, application:
 def test_removal_that_takes_too_long_is_an_error_and_continues(
     client: HttpClient, application: _Application
 ) -> None:
-    with application.stream_threads.taken("0", 2, threading.Event()):
+    with application.stream_threads.take_threads("0", 2, threading.Event()):
         status, answer = _post(client, {"action": "remove", "timeoutMs": 50})
         assert (status, answer["thread"]) == (504, "shop-StreamThread-1")
         assert [thread.state for thread in application.threads()] == ["PENDING_SHUTDOWN", "RUNNING"]

@@ -123,7 +123,7 @@ def test_a_record_that_is_taken_over_is_no_other_claim(first: Stack, second: Sta
     assert planned.ownership is not None
     change = change_before(planned, planned.ownership)
     assert not find_race(change, planned.ownership, planned.ownership)
-    [conflict] = planned.ownership.conflicts("orders", [])
+    [conflict] = planned.ownership.find_conflicts("orders", [])
     assert conflict_problem(conflict, planned.ownership).fix.startswith("Declare it in one stack only.")
 
 

@@ -130,7 +130,7 @@ class _Bar:
             refresh=True,
         )
 
-    def note(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         self._progress.console.print(line, soft_wrap=True, markup=False)
 
 
@@ -152,7 +152,7 @@ class _Lines:
                 f"{self._application}: {printable(phase.name)}: {_remaining_text(phase)}{duration}", err=True
             )
 
-    def note(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         print_line(line, err=True)
 
 
@@ -281,7 +281,7 @@ class _Waiting:
         """Print the lines that were not current at the poll before."""
         current = frozenset(lines)
         for line in sorted(current - self._noted):
-            progress.note(line)
+            progress.write_line(line)
         self._noted = current
 
     def _outcome_of(self, found: Mapping[str, Any]) -> _Outcome | None:

@@ -281,7 +281,7 @@ class Admin:
 
     def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
         """Yield the answers in the order of the requests."""
-        for key, future in pending.take():
+        for key, future in pending.take_answers():
             answer: V | KafkaError = self._answer(future, pending.what)
             yield key, answer
         self._messages.clear()  # errors of this request must not explain a later one

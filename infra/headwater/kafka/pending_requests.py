@@ -29,7 +29,7 @@ class PendingRequests(Generic[K, V]):
         for _ in range(in_flight):
             self._send()
 
-    def take(self) -> Iterator[tuple[K, Future[V]]]:
+    def take_answers(self) -> Iterator[tuple[K, Future[V]]]:
         """Yield key and answer, and release each: thousands of answers take much memory."""
         while self._sent:
             chunk = self._sent.popleft()

@@ -49,7 +49,7 @@ def topic_configs(names: Collection[str], reader: ResponseReader) -> TopicConfig
     reader.skip(4)  # throttle time
     entries = _Entries(reader)
     found: dict[str, TopicConfig | KafkaError] = {}
-    count = reader.unsigned() - 1
+    count = reader.unsigned_varint() - 1
     for _ in range(count):
         code, text = reader.number(2), reader.compact_text()
         reader.skip(1)  # type
@@ -77,7 +77,7 @@ class _Entries:
         return self._read_once(self._topics, self._topic)
 
     def _topic(self) -> TopicConfig:
-        count = self._reader.unsigned() - 1
+        count = self._reader.unsigned_varint() - 1
         entries = (self._read_once(self._known[position], self._entry) for position in range(count))
         return {entry.name: entry for entry in entries}
 

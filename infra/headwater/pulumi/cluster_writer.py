@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class ClusterWriter(Protocol):
     """Changes topics and ACLs."""
 
-    def refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
+    def find_refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         """Return a problem for each planned change that the brokers refuse, or that the user may not make."""
         ...
 
@@ -67,7 +67,7 @@ class KafkaClusterWriter:
 
     connection: Connection
 
-    def refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
+    def find_refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         if not plan.has_changes:
             return ()
         return tuple(find_refusals(self.connection, plan, with_permissions=with_permissions))

@@ -160,7 +160,7 @@ class TopicRecheck:
     state: StackState
     actions: Iterable[TopicAction]
 
-    def current(self, topic: TopicResource) -> TopicResource:
+    def reread_topic(self, topic: TopicResource) -> TopicResource:
         """Return how `topic` is registered now. If it was expanded, make its other changes as repairs.
 
         Blocks on requests to the cluster. Raises `pulumi.RunError` if a repair failed.

@@ -53,7 +53,7 @@ class DeletionCheck:
     owners: Mapping[str, str]
     reader: ClusterReader
 
-    def obstacles(self) -> Mapping[str, Sequence[str]]:
+    def obstacles_by_topic(self) -> Mapping[str, Sequence[str]]:
         """Return topic → phrases for the reasons not to delete it; raises `ProblemsError`."""
         planned = self.run.snapshot
         request = EvidenceRequest(
@@ -107,7 +107,7 @@ def deletion_guard(
 
 def _find_obstacles(check: DeletionCheck) -> Mapping[str, Sequence[str]]:
     try:
-        return check.obstacles()
+        return check.obstacles_by_topic()
     except ProblemsError as error:
         return dict.fromkeys(check.owners, (f"not readable: {error}",))
 
@@ -163,7 +163,7 @@ def delete_retired_topics(
     if not ids:
         return
     try:
-        found = _deletion_check(planned, ids, new_reader).obstacles()
+        found = _deletion_check(planned, ids, new_reader).obstacles_by_topic()
     except ProblemsError as error:
         raise pulumi.RunError(f"no topic is deleted: the evidence cannot be read ({error})") from None
     if reasons := [f"{name}: {'; '.join(each)}" for name, each in sorted(found.items()) if each]:

@@ -51,7 +51,7 @@ class _Pending:
     def _current(self) -> TopicResource | AclResource:
         resource = self.resource
         if isinstance(resource, TopicResource) and resource.expands and not pulumi.runtime.is_dry_run():
-            return self.recheck.current(resource)
+            return self.recheck.reread_topic(resource)
         return resource
 
 

@@ -114,7 +114,9 @@ async def deploy(
     reader, writer = reader_for(connection), writer_for(connection)
     # A preview needs no permissions: the user who reviews a change may have none to make it.
     is_preview = pulumi.runtime.is_dry_run()
-    _raise_if_any(await asyncio.to_thread(writer.refusals, planned.plan, with_permissions=not is_preview))
+    _raise_if_any(
+        await asyncio.to_thread(writer.find_refusals, planned.plan, with_permissions=not is_preview)
+    )
     if not is_preview:
         unprotected = await asyncio.to_thread(protect_records, planned.plan, writer)
         _log_problems(unprotected)

@@ -103,7 +103,7 @@ class Handles:
 
     _taken: set[str] = attrs.field(factory=set)
 
-    def take(self, name: str) -> None:
+    def reserve(self, name: str) -> None:
         """Use a name that the user has chosen.
 
         Raises:
@@ -149,7 +149,7 @@ class Calls:
             )
         given = _document_options(options)
         if "as" in given:
-            self.handles.take(given["as"])
+            self.handles.reserve(given["as"])
         if source is not None and not self._is_preceding(source):
             given = {"from": source.handle(), **given}
         call = Call(operator, given)

@@ -72,7 +72,7 @@ def test_thread_that_is_being_removed_is_not_replaced() -> None:
 def test_failed_thread_that_runs_another_batch_takes_no_new_one() -> None:
     pool, _ = ThreadPool.create("a", 2).take("0", 1, 2)
     pool, _ = pool.fail("a-StreamThread-1", replace=False)
-    pool, taken = pool.take("1", 2, 2)
+    pool, taken = pool.take_threads("1", 2, 2)
     assert [thread.index for thread in taken] == [2]
     assert _indices(pool.give_back("0")) == [2]
 
@@ -104,9 +104,9 @@ def test_handler_removes_the_failed_thread_only_if_no_other_is_alive() -> None:
 def test_batch_takes_as_many_idle_threads_as_it_has_tasks() -> None:
     pool, first = ThreadPool.create("a", 3).take("0", 2, _SLOTS)
     assert [thread.index for thread in first] == [1, 2]
-    pool, second = pool.take("1", 2, _SLOTS)
+    pool, second = pool.take_threads("1", 2, _SLOTS)
     assert [thread.index for thread in second] == [3]
-    pool, third = pool.take("2", 2, _SLOTS)
+    pool, third = pool.take_threads("2", 2, _SLOTS)
     assert third == ()
     _, third = pool.give_back("0").take("2", 5, _SLOTS)
     assert [thread.index for thread in third] == [1, 2]
@@ -116,7 +116,7 @@ def test_threads_are_shared_when_spark_has_no_more_slots_than_threads() -> None:
     """The slots limit what runs at the same time, so a batch never waits for another one."""
     pool, first = ThreadPool.create("a", 2).take("0", 4, 2)
     assert len(first) == 2
-    _, second = pool.take("1", 1, 2)
+    _, second = pool.take_threads("1", 1, 2)
     assert len(second) == 1
 
 
@@ -135,7 +135,7 @@ def test_new_thread_is_created_until_batches_can_take_it() -> None:
     pool = ThreadPool.create("a", 2)
     assert {thread.state for thread in pool.threads} == {ThreadState.CREATED}
     assert {thread.state for thread in pool.start().threads} == {ThreadState.RUNNING}
-    taken, _ = pool.take("0", 1, _SLOTS)
+    taken, _ = pool.take_threads("0", 1, _SLOTS)
     assert [thread.state for thread in taken.threads] == [ThreadState.RUNNING, ThreadState.CREATED]
 
 
@@ -207,7 +207,7 @@ class ThreadPoolMachine(RuleBasedStateMachine):
             return
         is_shared = len(self.alive) >= slots
         idle = [index for index in self.alive if is_shared or not self._is_busy(index)]
-        self.pool, taken = self.pool.take(batch, tasks, slots)
+        self.pool, taken = self.pool.take_threads(batch, tasks, slots)
         indices = frozenset(thread.index for thread in taken)
         assert len(indices) == min(tasks, len(idle))
         assert indices <= set(idle)

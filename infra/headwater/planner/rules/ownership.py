@@ -36,7 +36,7 @@ def _conflict_problems(run: Run, ownership: Ownership, id_: str, topics: list[st
     setups = {c.application.id: c.application.setup for c in run.compiled}
     takes_over = id_ in setups and setups[id_].take_over
     switch = setups[id_].in_stack.get("takeOver") if takes_over else None
-    conflicts = tuple(ownership.conflicts(id_, topics))
+    conflicts = tuple(ownership.find_conflicts(id_, topics))
     for conflict in conflicts:
         if takes_over:
             yield messages.taken_over(conflict, switch)

@@ -92,7 +92,7 @@ class QueryBatches:
         Enter it after the batch has waited for its round: a reader and its writer never wait for each other.
         """
         self.progress.record_wait(self.subtopology, for_thread=True)
-        with self._services.threads.taken(self.subtopology, tasks, stopping) as taken:
+        with self._services.threads.take_threads(self.subtopology, tasks, stopping) as taken:
             self.progress.record_wait(self.subtopology, for_thread=False)
             yield taken
 

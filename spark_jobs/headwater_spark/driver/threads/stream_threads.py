@@ -101,7 +101,9 @@ class StreamThreads:
         )
 
     @contextmanager
-    def taken(self, batch: str, tasks: int, stopping: threading.Event) -> Iterator[TakenThreads | None]:
+    def take_threads(
+        self, batch: str, tasks: int, stopping: threading.Event
+    ) -> Iterator[TakenThreads | None]:
         """Wait for idle threads, at least one, and let `batch` run on them inside the block.
 
         Batches get threads in the order in which they began to wait. Yields None if `stopping` is set first.
@@ -209,7 +211,7 @@ class StreamThreads:
                     if self._waiting[0] is ticket:
                         slots = self._slots
                         is_exclusive = self._pool.are_exclusive(slots)
-                        self._pool, taken = self._pool.take(batch, tasks, slots)
+                        self._pool, taken = self._pool.take_threads(batch, tasks, slots)
                         if taken:
                             return taken, is_exclusive
                     self._changed.wait(_POLL_SECONDS)

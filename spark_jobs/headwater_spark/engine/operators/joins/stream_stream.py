@@ -112,7 +112,7 @@ class _Waiting:
     times: _Times
     is_left: bool
     forward: Process
-    joined: Join
+    join_values: Join
     current: CurrentRecord
     wall_clock: Callable[[], int]
     interval_ms: int
@@ -132,7 +132,7 @@ class _Waiting:
             times=_Times.from_context(name, context),
             is_left=behavior.is_left,
             forward=context.forward,
-            joined=context.expression(behavior.value, "left", "right", "key"),
+            join_values=context.expression(behavior.value, "left", "right", "key"),
             current=context.task.current,
             wall_clock=context.task.wall_clock,
             interval_ms=context.settings.outer_join_interval_ms,
@@ -197,7 +197,7 @@ class _Waiting:
                     break
                 open_sides.add(is_left)
                 continue
-            joined = self.joined(value, None, key) if is_left else self.joined(None, value, key)
+            joined = self.join_values(value, None, key) if is_left else self.join_values(None, value, key)
             self.forward(key, joined, time, headers)
             emitted.append(entry_key)
         return emitted
