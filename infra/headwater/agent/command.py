@@ -39,11 +39,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MILLISECONDS = click.IntRange(min=1)
 
 
-def _default_client_id() -> str:
-    """Return a client id that names this host."""
-    return f"headwater-agent-{socket.gethostname()}"
-
-
 def agent_options(log_format: LogFormat) -> Callable[[F], F]:
     """Return a decorator that adds the arguments and options that `run_agent` takes."""
     return all_of(
@@ -125,7 +120,7 @@ def run_agent(options: Mapping[str, Any]) -> int:
         stop_timeout_ms=options["stop_timeout_ms"],
         policy_files=options["policy_files"],
     )
-    client_id = options["client_id"] or _default_client_id()
+    client_id = options["client_id"] or f"headwater-agent-{socket.gethostname()}"
     job.configure_log()
     port = gateway_port_of(os.environ)
     gateway = GatewayWatch(port) if port is not None else None

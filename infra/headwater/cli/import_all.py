@@ -176,7 +176,8 @@ def _summary_lines(
             if unknown is None:
                 yield f"  {'':{width}}  complete it from its code: {_from_code(application, outcome)}"
             else:
-                yield f"  {'':{width}}  its topology was read from the brokers{_open_text(unknown)}"
+                open_ = "; the document lists what is unknown" if unknown else ""
+                yield f"  {'':{width}}  its topology was read from the brokers{open_}"
     for id_ in found.stateless:
         yield f"  {id_} has no internal topics and needs no document."
     by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
@@ -188,10 +189,6 @@ def _summary_lines(
         yield "To import an application without a group, use --application-id."
     if SkipReason.OTHER_SETTINGS in reasons:
         yield "To include a topic that Kafka Streams created before version 2.5, use --topic."
-
-
-def _open_text(unknown: UnknownDetails) -> str:
-    return "; the document lists what is unknown" if unknown else ""
 
 
 def _from_code(application: FoundApplication, outcome: Outcome | None) -> str:

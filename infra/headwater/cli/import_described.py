@@ -69,7 +69,7 @@ def import_described(
     """Write the document of a description; `imported` has the details of the command line."""
     options.check_output()
     text = _read_description(description)
-    file = "standard input" if _is_stdin(description) else str(description)
+    file = "standard input" if str(description) == STANDARD_INPUT else str(description)
     nodes, problems = read_description(text, file, topology)
     if errors(problems):
         return tuple(problems)
@@ -136,10 +136,6 @@ def _write_document(imported: DescribedApplication, options: ImportOptions) -> t
     if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
         write_text(imported.document(missing_details(found)), options.output)
     return found
-
-
-def _is_stdin(description: Path) -> bool:
-    return str(description) == STANDARD_INPUT
 
 
 def _read_description(description: Path) -> str:

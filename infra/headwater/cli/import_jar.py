@@ -94,7 +94,7 @@ def framework_problems(properties: Path, config: Collection[str] = ()) -> tuple[
             code=ProblemCode.CONFIG_HAS_NO_EFFECT,
             summary=f"{properties} has keys of a framework, which the export does not read.",
             expected=f"`{shorten_text(name)}`",
-            found=_list_keys(sorted(passed)),
+            found=first_names([f"`{shorten_text(key)}`" for key in sorted(passed)], _MOST_KEYS),
             why="The framework passes them to Kafka Streams when it starts; the export does not start it.",
             fix=f"Set what decides topics by Kafka's keys: `--config {shorten_text(name)}=VALUE`. "
             "Or export the topology in a test that starts the framework.",
@@ -106,10 +106,6 @@ def framework_problems(properties: Path, config: Collection[str] = ()) -> tuple[
 _MOST_KEYS = 5
 _OF_CONNECTIONS = ("bootstrap.servers", "sasl.", "security.", "ssl.")
 """The export connects to no broker, and passwords do not belong on a command line."""
-
-
-def _list_keys(keys: Sequence[str]) -> str:
-    return first_names([f"`{shorten_text(key)}`" for key in keys], _MOST_KEYS)
 
 
 def _check_document(text: str, arguments: JarImport) -> tuple[Problem, ...]:

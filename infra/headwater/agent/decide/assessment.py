@@ -130,7 +130,7 @@ def _shortfalls_of(
     for topic in application.topics:
         is_short = topic.missing_partitions and (is_enabled or topic.is_internal)
         if is_short and not has_own_count(application, topic):
-            yield _shortfall_of(compiled, topic)
+            yield Shortfall(compiled.application.id, topic.name, topic.live_partitions or 0, topic.partitions)
 
 
 def _count_application(
@@ -175,10 +175,6 @@ def _initial_processors(
         topic: round_start(count, processors) for topic, count in counts.items() if count >= processors
     }
     return {topic: initial for topic, initial in followed.items() if initial is not None}
-
-
-def _shortfall_of(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:
-    return Shortfall(compiled.application.id, topic.name, topic.live_partitions or 0, topic.partitions)
 
 
 def _current_tasks(part: SubTopology, short: TopicCounts) -> int:

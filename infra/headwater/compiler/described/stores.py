@@ -4,7 +4,7 @@ The buffer of a suppression `X` is `X-store` if `X` is a user's name. Other proc
 this name, too, so the processor before it decides: a suppression follows a table.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import attrs
 
@@ -217,8 +217,9 @@ def find_stores(
     # Once for each processor, not for each of its stores: it may have thousands.
     buffering = frozenset(
         user.name
-        for user in _processors_of(structure)
-        if any(is_grace_buffer(user.name, s, user.stores) for s in user.stores)
+        for user in structure.nodes.values()
+        if isinstance(user, ProcessorNode)
+        and any(is_grace_buffer(user.name, s, user.stores) for s in user.stores)
     )
     return tuple(
         StoreFinding(
@@ -267,10 +268,6 @@ def _table_topic(name: str, users: tuple[ProcessorNode, ...], structure: Structu
 
 def _has_own_changelog(detail: StoreDetail | None) -> bool:
     return detail is not None and detail.has_own_changelog
-
-
-def _processors_of(structure: Structure) -> Iterator[ProcessorNode]:
-    return (node for node in structure.nodes.values() if isinstance(node, ProcessorNode))
 
 
 def _kind_of(

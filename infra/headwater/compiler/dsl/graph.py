@@ -85,7 +85,7 @@ class Graph:
             self._next += 1
         if node.first_priority < 0:
             node.first_priority = node.priority
-        node.key_changer = self._search_up(node, _changes_key, attrgetter("key_changer"))
+        node.key_changer = self._search_up(node, attrgetter("changes_key"), attrgetter("key_changer"))
         node.changer = self._search_up(node, _changes_key_or_value, attrgetter("changer"))
         node.window_grace_ms = _grace_of(node)
         inherits = all(parent.is_versioned for parent in node.parents)
@@ -118,10 +118,6 @@ def _search_to_last_parent(
             return parent
         answer = answer_of(parent)
     return answer
-
-
-def _changes_key(node: GraphNode) -> bool:
-    return node.changes_key
 
 
 def _changes_key_or_value(node: GraphNode) -> bool:

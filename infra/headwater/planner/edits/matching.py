@@ -156,7 +156,7 @@ def match_items(old: TopologyItems, new: TopologyItems) -> Mapping[tuple[bool, s
             item.is_store,
             item.operators,
             item.inputs,
-            _mask_index(item),
+            INDEX.sub("#", item.name),
             None if item.is_store else item.layout,  # records in flight are read by their new reader, or not
         )
     )
@@ -167,10 +167,6 @@ def match_items(old: TopologyItems, new: TopologyItems) -> Mapping[tuple[bool, s
 def _given_name(item: Item) -> Hashable:
     """Return a key of a name that users gave; a generated name is no identity."""
     return (item.is_store, item.name) if not item.is_generated else None
-
-
-def _mask_index(item: Item) -> str:
-    return INDEX.sub("#", item.name)
 
 
 def _pair_similar(

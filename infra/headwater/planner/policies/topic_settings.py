@@ -9,7 +9,6 @@ from headwater.compiler.internal_topics import repartition_config
 from headwater.compiler.java.config_values import parse_whole
 from headwater.model.compiled import InternalTopic
 from headwater.model.policies import (
-    Bounds,
     DriftTolerance,
     MinInsyncReplicas,
     Policy,
@@ -111,10 +110,11 @@ def check_retention(rule: Retention, policy: Policy, subject: Subject) -> Iterat
     for topic in subject.topics:
         kept = _kept_ms(topic)
         if topic.topic_class in rule.classes and kept is not None and not rule.bounds.holds(kept):
+            is_too_long = rule.bounds.most is not None and kept > rule.bounds.most
             yield policy_violation(
                 policy,
                 subject,
-                f"{topic.title} keeps its records {_too_long_or_short(rule.bounds, kept)}.",
+                f"{topic.title} keeps its records too {'long' if is_too_long else 'short'}.",
                 topic=topic,
                 expected=f"retention.ms {bounds_text(rule.bounds, lambda ms: explain_milliseconds(str(ms)))}",
                 found=f"retention.ms {explain_milliseconds(topic.effective_value('retention.ms') or '')}",
@@ -137,10 +137,6 @@ def _kept_ms(topic: PolicyTopic) -> float | None:
     if number is None:
         return None
     return math.inf if number < 0 else number
-
-
-def _too_long_or_short(bounds: Bounds, kept: float) -> str:
-    return "too long" if bounds.most is not None and kept > bounds.most else "too short"
 
 
 _PURGED = (
