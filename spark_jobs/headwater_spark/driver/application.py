@@ -264,7 +264,7 @@ class StreamsApplication:
 
     def wait_until_idle(self) -> None:
         """Wait until all records are processed, or the application has reached a final state."""
-        with self._parts.input_watch.suspended():
+        with self._parts.input_watch.suspend_signals():
             wait_until_idle(
                 self._parts.queries,
                 state=lambda: self.state,

@@ -183,7 +183,7 @@ class TopicWatch:
             self._purger.forget(check.lost)
             if check.lost or check.partition_counts != before.partition_counts:
                 self._specs.update(check)
-            self._topics.remember(check)
+            self._topics.remember_topics(check)
         finally:
             for query in readers:
                 query.resume()

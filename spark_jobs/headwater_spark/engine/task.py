@@ -146,7 +146,7 @@ class Task:
             if columns is not None:
                 return OutputColumns(columns, self._end_batch(wall_clock_ms)), rest
         if plan is not None and not head_readers:
-            records = plan.interleaved(first)
+            records = plan.interleave_records(first)
             if records is not None:
                 self._process_records(records, self._process_of)
                 return self._end_batch(wall_clock_ms), rest

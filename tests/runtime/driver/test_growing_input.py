@@ -138,7 +138,7 @@ class GrowingInput(RuleBasedStateMachine):
         ends = self.expansion.readable_ends({}, self.planner.positions)
         self.topic.due = []
         ranges = self.planner.next_ranges(ends, 0)
-        awaited = self.planner.awaited(ranges, ends)
+        awaited = self.planner.find_awaited(ranges, ends)
         held_back: dict[TopicPartition, int] = {}
         for task in range(2):
             records = [

@@ -348,8 +348,8 @@ def test_steps_follow_from_what_is_committed() -> None:
     partitions = move.partitions
     nothing = dict.fromkeys([*partitions, *move.announcements], Committed())
     announced = {**nothing, (CHANGELOG, 0): Committed(7, move.announcement)}
-    copying = {each: Committed(0, move.marked(each[1], "")) for each in partitions}
-    clearing = {each: Committed(0, text) for each, text in move.assigned(copying).items()}
+    copying = {each: Committed(0, move.marked_metadata(each[1], "")) for each in partitions}
+    clearing = {each: Committed(0, text) for each, text in move.assigned_metadata(copying).items()}
     done = {each: Committed(0, text) for each, text in move.completed({**announced, **clearing}).items()}
     partly = {**nothing, partitions[0]: copying[partitions[0]]}
     steps = [

@@ -108,7 +108,7 @@ class TopologyItems:
             min((graph.order[each] for each in used_by), default=len(graph.order)),
         )
 
-    def surroundings(self, item: Item) -> Counter[str]:
+    def surrounding_operations(self, item: Item) -> Counter[str]:
         """Return what the nodes before and after an item do, to compare how similar two items are."""
         start = [
             node.name
@@ -183,8 +183,8 @@ def _pair_similar(
 
     for olds, news in group_pairs(waiting_old, waiting_new, key, key):
         around = {
-            **{id(item): old.surroundings(item) for item in olds},
-            **{id(item): new.surroundings(item) for item in news},
+            **{id(item): old.surrounding_operations(item) for item in olds},
+            **{id(item): new.surrounding_operations(item) for item in news},
         }
         ranked = sorted(
             ((first, second) for first in olds for second in news),

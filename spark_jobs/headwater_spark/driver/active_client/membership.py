@@ -247,7 +247,7 @@ class ActiveClient:
             if self._consumer is None:
                 return False
             self._write(self._consumer, own)
-        self._term = candidate.claimed(own, boot_seconds())
+        self._term = candidate.begin_term(own, boot_seconds())
         if candidate.record is not None and not candidate.record.has_ended and candidate.record.spark:
             self.lost_spark.put(candidate.record.spark)
         if candidate.record is not None and not candidate.has_no_rival:

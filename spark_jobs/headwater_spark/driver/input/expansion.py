@@ -58,7 +58,7 @@ class InputExpansion:
             self._releases = PartitionReleases.from_processed(
                 self._processors, self._offsets.processors(partitions)
             )
-        return self._releases.released(self._end_offsets(layout), positions)
+        return self._releases.released_ends(self._end_offsets(layout), positions)
 
     def _has_unknown(self, layout: Layout, ends: Offsets) -> bool:
         if ends.keys() <= set(layout.input_partitions(self._subtopology)):

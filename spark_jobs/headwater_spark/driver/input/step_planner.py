@@ -92,7 +92,7 @@ class StepPlanner:
             ranges[each] = position, position + (available[each] if is_rest_small else share)
         return ranges
 
-    def awaited(self, ranges: OffsetRanges, ends: Offsets) -> frozenset[TopicPartition]:
+    def find_awaited(self, ranges: OffsetRanges, ends: Offsets) -> frozenset[TopicPartition]:
         """Return the partitions that hold back the others of their task when their range is processed.
 
         These have more records than the range. With `max.task.idle.ms` above 0 these are all: a task waits
@@ -179,7 +179,7 @@ class PartitionReleases:
     ) -> "PartitionReleases":
         return cls(processors, set(processed))
 
-    def released(self, ends: Offsets, positions: Offsets) -> Offsets:
+    def released_ends(self, ends: Offsets, positions: Offsets) -> Offsets:
         """Return the end offsets of the partitions that may be read now.
 
         Args:

@@ -164,7 +164,7 @@ class InputWatch:
                     self._let_all_poll()
 
     @contextmanager
-    def suspended(self) -> Iterator[None]:
+    def suspend_signals(self) -> Iterator[None]:
         """Return a context in which all queries poll: what waits for a query does not wait for a signal."""
         with self._lock:
             self._suspensions += 1

@@ -334,7 +334,7 @@ class ProcessorExpansion:
             committed = cluster.committed(move.partitions)
             check = self._topics.check()
             self._specs.update(check)
-            self._topics.remember(check)
+            self._topics.remember_topics(check)
             return {each: (found.offset or 0, found.text) for each, found in committed.items()}
 
         return self._repeat(use, move)

@@ -45,7 +45,7 @@ def check_entries(
         ProblemsError: Entries are with another one; a problem for each store.
         KafkaException: A changelog topic cannot be read.
     """
-    undeleted = move.undeleted(committed)
+    undeleted = move.undeleted_partitions(committed)
     sources = [
         (store, processor)
         for store, processor in move.sources

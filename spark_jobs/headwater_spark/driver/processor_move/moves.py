@@ -163,7 +163,9 @@ class Move:
                 for processor in range(self.before):
                     yield store, processor
 
-    def undeleted(self, committed: Mapping[TopicPartition, Committed]) -> frozenset[TopicPartition]:
+    def undeleted_partitions(
+        self, committed: Mapping[TopicPartition, Committed]
+    ) -> frozenset[TopicPartition]:
         """Return the changelog partitions that may have entries of keys that moved before this move."""
         return frozenset(
             (store.changelog, processor)
@@ -208,13 +210,15 @@ class Move:
             return MoveStep.MARK
         return MoveStep.COPY if is_expanded else MoveStep.EXPAND
 
-    def marked(self, partition: int, text: str) -> str:
+    def marked_metadata(self, partition: int, text: str) -> str:
         """Return the metadata of an input partition from MARK on; otherwise it stays as it is."""
         metadata = decode_metadata(text) or OffsetMetadata()
         mark = MoveMark(MovePhase.COPY, self.before, self.after)
         return _encode_metadata(metadata, partition, text, self.old, mark)
 
-    def assigned(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
+    def assigned_metadata(
+        self, committed: Mapping[TopicPartition, Committed]
+    ) -> Mapping[TopicPartition, str]:
         """Return the metadata with which the input partitions belong to their new processors.
 
         An added processor starts with the times of its source. A processor that gets the keys of removed

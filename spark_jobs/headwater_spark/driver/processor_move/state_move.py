@@ -71,11 +71,13 @@ class StateMove:
                     case MoveStep.EXPAND:
                         self._cluster.expand(dict.fromkeys(self._move.changelogs, self._move.after))
                     case MoveStep.COPY:
-                        if not self._move.is_live and (undeleted := self._move.undeleted(committed)):
+                        if not self._move.is_live and (
+                            undeleted := self._move.undeleted_partitions(committed)
+                        ):
                             self.copy.delete_misplaced(producer, undeleted)
                         self.copy.advance(producer, is_last=True)
                         self.copy.rewrite_outdated(producer)
-                        self._commit(producer, committed, self._move.assigned(committed))
+                        self._commit(producer, committed, self._move.assigned_metadata(committed))
                     case MoveStep.CLEAR:
                         self.copy.clear(producer)
                         self._commit(producer, committed, self._move.completed(committed))
@@ -102,7 +104,7 @@ class StateMove:
                     raise ProblemsError([client_runs(self._move.application)])
                 # Without a committed offset it had no record when the input was checked (`check_input`).
                 offset = self._first_offset(topic, partition) if each.offset is None else each.offset
-                commits[topic, partition] = offset, self._move.marked(partition, each.text)
+                commits[topic, partition] = offset, self._move.marked_metadata(partition, each.text)
             producer.commit(commits)
 
     def _first_offset(self, topic: str, partition: int) -> int:

@@ -99,7 +99,9 @@ class RowDistribution:
             evaluation = Evaluation(ROW_SCHEMA, partial(select_task_rows, spec=spec))
         self._packing = RecordPacking(SCHEMA, evaluation)
 
-    def distribute(self, rows: InputRows, run: TaskRun, *, records: int, size: float = 0) -> DistributedRows:
+    def distribute_rows(
+        self, rows: InputRows, run: TaskRun, *, records: int, size: float = 0
+    ) -> DistributedRows:
         """Return `rows` in as many Spark partitions as `run` allows, all rows of a task in one of them.
 
         `records` is about how many rows there are, `size` how many bytes: a small batch is not worth packing.

@@ -175,7 +175,7 @@ class EntryMove:
             self._moved[partition] = times
             self._noted += len(times)
         if self._left is not None:
-            self._left[partition] = last.leaving(partition)
+            self._left[partition] = last.leaving_keys(partition)
             if sum(map(len, self._left.values())) > _MAX_HASHES_IN_MEMORY:
                 self._left = None
 
@@ -191,7 +191,7 @@ class EntryMove:
         for chunk in self._cluster.read_range(topic, partition, self._ends[partition], end):
             entries = entry_columns(chunk)
             old, new = self._transfer.partition_arrays(entries.keys, partition)
-            self._add(last, entries.chosen((old == partition) & (new == partition)), partition)
+            self._add(last, entries.select_records((old == partition) & (new == partition)), partition)
 
     def last_records(self) -> Sequence[LastRecords]:
         """Read all partitions of the target, and return the last records of each."""
@@ -272,7 +272,7 @@ class EntryMove:
             for chunk in chunks:
                 entries = entry_columns(chunk)
                 old, new = self._transfer.partition_arrays(entries.keys, partition)
-                left = entries.chosen((old == partition) & (new != partition))
+                left = entries.select_records((old == partition) & (new != partition))
                 for key, value, timestamp in zip(left.keys, left.values, left.times.tolist(), strict=True):
                     if value is not None:
                         times[key] = max(timestamp, times.get(key, timestamp))
@@ -298,12 +298,12 @@ class EntryMove:
         is_written = left if transfer.is_in_place and transfer.left is None else owned
         topics = []
         for target in np.unique(after[is_written]).tolist():
-            chosen = moved.chosen(is_written & (after == target))
+            chosen = moved.select_records(is_written & (after == target))
             self.written += len(chosen.keys)
             topics.append(TopicColumns(transfer.target, [chosen.columns], target))
         is_noted = transfer.is_in_place and self._executes_all
         if is_noted and self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
-            _note_times(times, entries.chosen(left))
+            _note_times(times, entries.select_records(left))
         return OutputColumns(topics)
 
     def _add(self, last: LastRecords, entries: EntryColumns, owners: NDArray[np.int64] | int) -> None:
@@ -345,7 +345,7 @@ class EntryMove:
             return entries
         old, _ = self._transfer.partition_arrays(entries.keys, partition)
         is_copy = old != partition  # the others were replaced in their partition
-        return entries.chosen(is_copy if sources is None else is_copy & np.isin(old, list(sources)))
+        return entries.select_records(is_copy if sources is None else is_copy & np.isin(old, list(sources)))
 
     def _delete_keys(
         self, records: Transactions, topic: str, partition: int, times: Mapping[bytes, int]

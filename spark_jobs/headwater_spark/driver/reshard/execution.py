@@ -311,7 +311,7 @@ class ReshardExecution:
         self._cluster.expand(self._reshard.rewritten_topics)
         self._report("committing offsets", 0, 1)
         records = self._unprocessed_records()
-        producer.send(records.rewritten())
+        producer.send(records.rewritten_records())
         self._journal = attrs.evolve(journal, has_offsets=True)
         producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})
         self._commit_texts_again(producer)

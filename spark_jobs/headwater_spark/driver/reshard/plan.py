@@ -135,7 +135,7 @@ def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tu
     """Return the reshard for `request.compiled`, which has the new counts, and all that prevents it."""
     planner = _ReshardPlanner(request, find_layout)
     found = tuple(planner.problems())
-    parts = [] if found else [planner.part(part) for part in planner.stateful()]
+    parts = [] if found else [planner.part(part) for part in planner.stateful_subtopologies()]
     wrong = [problem for _, _, each in parts for problem in each]
     transfers = tuple(transfer for each, _, _ in parts for transfer in each)
     inputs = [change for _, each, _ in parts for change in each]
@@ -186,7 +186,7 @@ class _ReshardPlanner:
         for store in sorted(self._request.layouts.keys() - set(unknown)):
             yield problems.needless_layout(application, store, unknown)
 
-    def stateful(self) -> Sequence[SubTopology]:
+    def stateful_subtopologies(self) -> Sequence[SubTopology]:
         return [part for part in self._request.compiled.subtopologies if part.is_stateful]
 
     def source_counts(self) -> Mapping[str, int]:

@@ -67,7 +67,7 @@ class UnprocessedRecords:
             found.append(input_problems.many_unprocessed(self._reshard.application, total, _MAX_RECORDS))
         return found[:_MAX_PROBLEMS]
 
-    def rewritten(self) -> Iterator[OutputRecord]:
+    def rewritten_records(self) -> Iterator[OutputRecord]:
         """Yield the records of topics that are rewritten, for their new partitions, in the order of time."""
         for change in self._reshard.inputs:
             if change.is_rewritten:

@@ -96,7 +96,7 @@ class ApplicationTopics:
         if wrong := errors(check.problems):
             raise ProblemsError(wrong)
         check = self.apply_changes(check)
-        self.remember(check)
+        self.remember_topics(check)
         return check
 
     def check(self) -> TopicCheck:
@@ -162,7 +162,7 @@ class ApplicationTopics:
         ids = {**after.topic_ids, **lost_later}
         return attrs.evolve(after, problems=check.problems, lost=check.lost, topic_ids=ids)
 
-    def remember(self, check: TopicCheck) -> None:
+    def remember_topics(self, check: TopicCheck) -> None:
         """Compare later checks with the topics of `check`."""
         before = self._partition_counts
         self._ids = check.topic_ids

@@ -281,7 +281,7 @@ class Cached:
         if key in entries.sizes:
             entries.sizes.move_to_end(key)
         elif self._keeps_reads and value is not None:
-            entries.enter(key, ENTRY_BYTES + len(key) + len(value))
+            entries.add_entry(key, ENTRY_BYTES + len(key) + len(value))
         return value
 
     def _read_below(self, key: bytes) -> bytes | None:

@@ -107,7 +107,7 @@ class _StoreOpening:
 
         return log
 
-    def layered(self, *, prefix: int = 0, timestamped: bool = False) -> tuple[Logged, Logged | Cached]:
+    def layered_store(self, *, prefix: int = 0, timestamped: bool = False) -> tuple[Logged, Logged | Cached]:
         """Return the changelog layer, and the layer below the typed store."""
         logged = Logged(
             self.overlay,
@@ -123,7 +123,7 @@ class _StoreOpening:
         fail, keeps_reads = services.flush_failed, prefix == 0  # not in `CachingWindowStore`
         return logged, Cached(logged, services.current, services.record_cache, fail, keeps_reads=keeps_reads)
 
-    def opened(
+    def opened_store(
         self,
         typed: Value,
         restore: Restore,
@@ -139,9 +139,9 @@ def _log_nothing(key: bytes, value: bytes | None, headers: Headers) -> None:
 
 
 def _key_value(opening: _StoreOpening) -> OpenStore:
-    _, below = opening.layered()
+    _, below = opening.layered_store()
     typed = KeyValueBytes(below, *opening.serdes(), opening.services.current.write_context)
-    return opening.opened(typed, _plain(opening.overlay), below)
+    return opening.opened_store(typed, _plain(opening.overlay), below)
 
 
 def _timestamped(opening: _StoreOpening) -> OpenStore:
@@ -155,7 +155,7 @@ def _subscription(opening: _StoreOpening) -> OpenStore:
 
 
 def _timestamped_of(opening: _StoreOpening, key_serde: Serde, value_serde: Serde) -> OpenStore:
-    _, below = opening.layered(timestamped=True)
+    _, below = opening.layered_store(timestamped=True)
     typed = TimestampedKeyValueBytes(below, key_serde, value_serde, opening.services.current.write_context)
     overlay, without_timestamps = opening.overlay, opening.without_timestamps
 
@@ -163,7 +163,7 @@ def _timestamped_of(opening: _StoreOpening, key_serde: Serde, value_serde: Serde
         time = NO_TIMESTAMP if without_timestamps else timestamp
         overlay.written[key] = None if value is None else with_timestamp(value, time)
 
-    return opening.opened(typed, restore, below)
+    return opening.opened_store(typed, restore, below)
 
 
 def _versioned(opening: _StoreOpening) -> OpenStore:
@@ -182,12 +182,12 @@ def _versioned(opening: _StoreOpening) -> OpenStore:
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
         typed.put_bytes(key, value, timestamp, log=False)
 
-    return opening.opened(typed, restore, at_end=(typed.end_batch,))
+    return opening.opened_store(typed, restore, at_end=(typed.end_batch,))
 
 
 def _window(opening: _StoreOpening) -> OpenStore:
     timestamped = opening.settings.kind == "timestampedWindow"
-    _, below = opening.layered(prefix=SEGMENT, timestamped=timestamped)
+    _, below = opening.layered_store(prefix=SEGMENT, timestamped=timestamped)
     make = TimestampedWindowBytes if timestamped else WindowBytes
     typed = make(
         below,
@@ -208,11 +208,11 @@ def _window(opening: _StoreOpening) -> OpenStore:
         time = NO_TIMESTAMP if without_timestamps else timestamp
         typed.restore(key, with_timestamp(value, time) if timestamped and value is not None else value)
 
-    return opening.opened(typed, restore, below, (typed.expire,))
+    return opening.opened_store(typed, restore, below, (typed.expire,))
 
 
 def _session(opening: _StoreOpening) -> OpenStore:
-    _, below = opening.layered(prefix=SEGMENT)
+    _, below = opening.layered_store(prefix=SEGMENT)
     typed = SessionBytes(
         below,
         *opening.serdes(),
@@ -221,21 +221,21 @@ def _session(opening: _StoreOpening) -> OpenStore:
         observed=opening.clock("time"),
         emits_on_close=opening.emits_on_close,
     )
-    return opening.opened(typed, _untimed(typed.restore), below, (typed.expire,))
+    return opening.opened_store(typed, _untimed(typed.restore), below, (typed.expire,))
 
 
 def _list(opening: _StoreOpening) -> OpenStore:
-    logged, _ = opening.layered()
+    logged, _ = opening.layered_store()
     key, left = opening.serdes()
     right = opening.services.program.serde((opening.settings.right or opening.settings.format).value, "value")
     typed = ListBytes(logged, key, left, right, opening.services.current.write_context)
-    return opening.opened(typed, _plain(opening.overlay))
+    return opening.opened_store(typed, _plain(opening.overlay))
 
 
 def _suppress(opening: _StoreOpening) -> OpenStore:
     size = BufferSize(opening.clock("records"), opening.clock("bytes"))
     typed = SuppressBytes(opening.overlay, *opening.serdes(), opening.log_with_headers(), size)
-    return opening.opened(typed, _untimed(typed.restore), at_end=(typed.flush,))
+    return opening.opened_store(typed, _untimed(typed.restore), at_end=(typed.flush,))
 
 
 def _join_buffer(opening: _StoreOpening) -> OpenStore:
@@ -247,7 +247,7 @@ def _join_buffer(opening: _StoreOpening) -> OpenStore:
         observed=opening.clock("time"),
         sequence=opening.clock("sequence"),
     )
-    return opening.opened(typed, _untimed(typed.restore))
+    return opening.opened_store(typed, _untimed(typed.restore))
 
 
 def _plain(overlay: Overlay) -> Restore:

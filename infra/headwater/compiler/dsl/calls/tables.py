@@ -125,7 +125,7 @@ def _derive_table(  # noqa: PLR0917 - one caller a kind, each has all of them
 ) -> Table:
     versioned = is_versioned(call.materialized) if call.materialized is not None else None
     node = builder.add(declares.name, declares, on.node, versioned=versioned)
-    view = on.view.through(values) if made.store is None else View.from_store(made.store.name)
+    view = on.view.through_values(values) if made.store is None else View.from_store(made.store.name)
     return Table(declares.name, on.sources, node, view, made.old_values, made.record)
 
 
