@@ -129,7 +129,7 @@ class _ColumnPlanner:
         for node in self._children[source.name]:
             if isinstance(node, ProcessorNode) and isinstance(node.behavior, TableSource):
                 store = node.behavior.store
-                typed = None if store is None else self._task.stores.typed(store)
+                typed = None if store is None else self._task.stores.typed_store(store)
                 if (
                     store is None
                     or store in self._tables
@@ -213,7 +213,7 @@ class _ColumnPlanner:
                 pass
             case _:
                 raise NotInColumnsError
-        typed = self._task.stores.typed(store)
+        typed = self._task.stores.typed_store(store)
         if behavior.own_store != store or type(typed) is not WindowBytes or not typed.has_only_duplicates:
             raise NotInColumnsError
         join = self._stream_joins.get(merge.name)
@@ -264,7 +264,7 @@ class _ColumnPlanner:
 
     def _check_only_tables_are_cached(self) -> None:
         for store in self._task.program.stores:
-            cached = getattr(self._task.stores.typed(store.name), "below", None)
+            cached = getattr(self._task.stores.typed_store(store.name), "below", None)
             if isinstance(cached, Cached) and store.name not in self._tables:
                 raise NotInColumnsError
 

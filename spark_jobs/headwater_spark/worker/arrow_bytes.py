@@ -50,7 +50,7 @@ class ArrowBytes:
             return self._numbered.take(positions)
         return [value for array in self._taken(positions) for value in array.to_pylist()]
 
-    def number(self) -> NumberedBytes:
+    def number_values(self) -> NumberedBytes:
         if self._numbered is None:
             # Arrays of a batch are Python objects if an attempt has failed: then they are read again.
             arrays = self._arrays if self._list is None else [pa.array(self._list, pa.binary())]
@@ -61,7 +61,7 @@ class ArrowBytes:
             self._arrays.clear()
         return self._numbered
 
-    def longest(self) -> int:
+    def longest_length(self) -> int:
         if self._list is not None:
             return max(map(len, filter(None, self._list)), default=0)
         if self._numbered is not None:
@@ -69,7 +69,7 @@ class ArrowBytes:
         lengths = (pc.max(pc.binary_length(array)).as_py() for array in self._arrays)
         return max(filter(None, lengths), default=0)
 
-    def first(self, number: int) -> "ArrowBytes":
+    def first_rows(self, number: int) -> "ArrowBytes":
         if self._list is not None or self._numbered is not None:
             return ArrowBytes([pa.array(self.to_list()[:number], pa.binary())])
         return ArrowBytes(list(self._first(number)))

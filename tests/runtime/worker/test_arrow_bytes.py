@@ -25,7 +25,7 @@ def _column(
     if form in ("list", "both"):
         column.to_list()
     if form in ("numbers", "both"):
-        column.number()
+        column.number_values()
     return column
 
 
@@ -40,10 +40,10 @@ def test_a_column_gives_the_values_of_a_list(
     assert len(column) == len(values)
     assert list(column.take(np.array(positions, np.int64))) == [values[at] for at in positions]
     assert [column[at] for at in positions] == [values[at] for at in positions]
-    assert column.longest() == max(map(len, filter(None, values)), default=0)
+    assert column.longest_length() == max(map(len, filter(None, values)), default=0)
     number = data.draw(st.integers(0, len(values)))
-    assert list(column.first(number).to_list()) == values[:number]
-    numbered = column.number()
+    assert list(column.first_rows(number).to_list()) == values[:number]
+    numbered = column.number_values()
     assert numbered.to_list() == values
     assert sorted(numbered.different) == sorted({value for value in values if value is not None})
     assert (numbered.codes == NULL_KEY).sum() == values.count(None)
@@ -66,8 +66,8 @@ def test_columns_are_merged_in_an_order(parts: list[list[bytes | None]], data: s
     merged = MergedBytes([_column(part, "arrays") for part in parts], np.array(order, np.int64))
     expected = [every[at] for at in order]
     assert len(merged) == len(expected)
-    assert merged.number().to_list() == expected
-    assert merged.longest() == max(map(len, filter(None, expected)), default=0)
+    assert merged.number_values().to_list() == expected
+    assert merged.longest_length() == max(map(len, filter(None, expected)), default=0)
     assert list(merged.to_list()) == expected
     assert list(merged.take(np.arange(len(expected)))) == expected
 
@@ -86,5 +86,5 @@ def test_numbers_release_the_arrays() -> None:
     before = pa.total_allocated_bytes()
     column = _column([b"%d" % at for at in range(10_000)], "arrays", at_once=1_000)
     assert pa.total_allocated_bytes() > before
-    column.number()
+    column.number_values()
     assert pa.total_allocated_bytes() == before

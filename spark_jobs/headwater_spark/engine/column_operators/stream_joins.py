@@ -95,7 +95,7 @@ class _Entries:
     order: Numbers
     values: Sequence[bytes]
 
-    def between(self, codes: Numbers, first: Numbers, last: Numbers) -> tuple[Numbers, Numbers]:
+    def find_between(self, codes: Numbers, first: Numbers, last: Numbers) -> tuple[Numbers, Numbers]:
         """Return for each search where its entries begin and end: of a key, with a time from first to last.
 
         Raises:
@@ -235,7 +235,7 @@ def _join_side(
     first = np.maximum(np.maximum(times - min(side.before_ms, _LARGEST), oldest), 0)
     last = np.maximum(times + min(max(side.after_ms, -_LARGEST), _LARGEST), 0)
     entries = _entries(store, theirs, _stored(store, codes, first, last, different))
-    own, found = _earlier(entries, order, *entries.between(codes, first, last))
+    own, found = _earlier(entries, order, *entries.find_between(codes, first, last))
     at = joinable[own].tolist()
     keys = list(map(records.rows.keys.__getitem__, at))
     read, index = np.unique(found, return_inverse=True)

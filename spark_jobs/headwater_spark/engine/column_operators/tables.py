@@ -154,7 +154,7 @@ class TableUpdates:
             return 0
         serde = self.typed.value_serde
         if serde is self.columns.value_serde and reads_anything(serde):
-            return _BYTES_OF_INVALID_BYTE * self.columns.value_bytes.longest()
+            return _BYTES_OF_INVALID_BYTE * self.columns.value_bytes.longest_length()
         values = [value for value in self.columns.values if value is not None]
         return max(map(len, map(serde.serialize, values)), default=0)
 

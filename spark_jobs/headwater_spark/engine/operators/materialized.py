@@ -44,7 +44,7 @@ class TableStore(Protocol):
 
 def table_store(name: str, context: OperatorContext, *, sends_old: bool) -> TableStore:
     """Return the store of a table without windows, timestamped or versioned."""
-    typed = context.task.stores.typed(name)
+    typed = context.task.stores.typed_store(name)
     if isinstance(typed, VersionedBytes):
         return _VersionedTable(typed, context, sends_old=sends_old)
     return _TimestampedTable(typed, context, sends_old=sends_old)

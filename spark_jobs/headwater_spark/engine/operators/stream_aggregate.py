@@ -40,7 +40,7 @@ def counts_fast(behavior: StreamAggregate, task: TaskContext) -> bool:
     """Return whether `count_fast` counts: without windows, in a store with timestamps, longs and no cache."""
     if behavior.window is not None:
         return False
-    typed = task.stores.typed(behavior.store)
+    typed = task.stores.typed_store(behavior.store)
     return (
         type(typed) is TimestampedKeyValueBytes
         and isinstance(typed.below, Logged)

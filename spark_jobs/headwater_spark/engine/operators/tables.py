@@ -76,7 +76,7 @@ def table_filter(behavior: TableFilter, context: OperatorContext) -> Process:
     derive = _derived(compute, behavior, context)
     if not behavior.sends_old or behavior.versioned:
         return derive
-    known = context.task.stores.typed(behavior.store).get if behavior.store is not None else None
+    known = context.task.stores.typed_store(behavior.store).get if behavior.store is not None else None
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
         new, old, _ = change

@@ -29,7 +29,7 @@ def value_getter(view: TableView, context: OperatorContext) -> ValueGetter:
     """Return the getter of a view; the keys of windowed tables are `Windowed`."""
     match view:
         case StoreView():
-            return _of_store(context.task.stores.typed(view.store))
+            return _of_store(context.task.stores.typed_store(view.store))
         case FilteredView() | MappedView() | TransformedView():
             parent, compute = value_getter(view.parent, context), _COMPUTED[type(view)](view, context)
             return lambda key: compute(key, parent(key))
@@ -43,7 +43,7 @@ def as_of_getter(view: TableView, context: OperatorContext) -> AsOfGetter | None
     """Return the getter of a view of a versioned store; None if the view has no versioned store."""
     match view:
         case StoreView():
-            typed = context.task.stores.typed(view.store)
+            typed = context.task.stores.typed_store(view.store)
             if not isinstance(typed, VersionedBytes):
                 return None
             return lambda key, time: _pair(typed.get(key, time))

@@ -135,7 +135,7 @@ def _time_window_emission(
         first_start = 0 if last == -1 else max(0, last - size) + 1
         if last_start < 0 or (last != -1 and starts(last_start) == starts(first_start - 1)):
             return None
-        return ((window, *total) for window, total in store.closed(first_start, last_start))
+        return ((window, *total) for window, total in store.closed_windows(first_start, last_start))
 
     return EmissionOnClose(context, results.store_name, store.segments.retention - size, closed)
 
@@ -299,7 +299,7 @@ def _sliding_window_emission(
         if last_start < 0:
             return None
         first_start = 0 if last == -1 else max(0, last - difference)
-        return ((window, *total) for window, total in store.closed(first_start, last_start))
+        return ((window, *total) for window, total in store.closed_windows(first_start, last_start))
 
     return EmissionOnClose(context, results.store_name, store.segments.retention - difference, closed)
 

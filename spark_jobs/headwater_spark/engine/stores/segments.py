@@ -228,7 +228,7 @@ class TimeIndex:
         indexed = _TIME_INDEX + entry_key[-self._suffix :] + entry_key[SEGMENT : -self._suffix]
         self._overlay.written[indexed] = b"" if exists else None
 
-    def between(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
+    def entries_between(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield entry keys and values from time `first` to `last`, both inclusive, by suffix, then key."""
         get, suffix = self._read, self._suffix
         for indexed, _ in self._overlay.range(_indexed_time(first), _indexed_time(last + 1)):
