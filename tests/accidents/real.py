@@ -229,7 +229,7 @@ class RealMirror:
         if simulated.stack_id:
             known = self.ids.setdefault(simulated.stack_id, real.stack_id)
             assert known == real.stack_id, str(outcome)
-        log = reader.ownership()
+        log = reader.read_ownership()
         assert _described(log.records) == _described(
             map(self._real_record, self.simulated.ownership.values())
         )

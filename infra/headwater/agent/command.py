@@ -177,7 +177,7 @@ def _run_until_stopped(
         )
         if gateway is not None:
             gateway.on_end(lambda: _end_with_spark(agent, termination))
-        with termination.handling(agent.stop), agent.reading_on_sighup():
+        with termination.handle_signals(agent.stop), agent.reading_on_sighup():
             _log.info(
                 "agent started", client_id=settings.client_id, group=settings.group, endpoint=endpoint.url
             )

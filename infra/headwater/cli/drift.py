@@ -93,7 +93,7 @@ def drift(
 
 
 def _find_drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
-    observed = inputs.observe(_import_comparison, with_topologies=True)
+    observed = inputs.observe_cluster(_import_comparison, with_topologies=True)
     from headwater.planner.drift import find_drift  # noqa: PLC0415 - see `_import_comparison`
     from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - see `_import_comparison`
 

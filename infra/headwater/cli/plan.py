@@ -99,7 +99,7 @@ def plan(
 
 def _make_plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     start_ms = _now_ms()
-    observed = inputs.observe(_import_planner)
+    observed = inputs.observe_cluster(_import_planner)
     from headwater.operations.planning import plan_documents  # noqa: PLC0415 - see `_import_planner`
     from headwater.planner import PlanPolicy  # noqa: PLC0415 - see `_import_planner`
 

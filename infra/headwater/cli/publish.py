@@ -88,7 +88,7 @@ class Forge:
             "  Run this command in a pipeline of GitHub or GitLab, or set their variables."
         )
 
-    def publish(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
+    def publish_entry(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
         """Update the first entry of this user that `is_same`, or create one; return what was done.
 
         The result is `created`, `updated` or `unchanged`. Entries of others are never changed: everyone can
@@ -103,7 +103,7 @@ class Forge:
         self.request(endpoints.update_method, endpoints.entry_path.format(id=found[endpoints.id]), entry)
         return "updated"
 
-    def close(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
+    def close_entries(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
         """Update all entries of this user that are `is_same` and close them; return what was done.
 
         The result is `closed` or `nothing to close`. Raises `ForgeError`.
@@ -344,7 +344,7 @@ def _publish_comment(forge: Forge, pull_request: int, text: str) -> str:
     def is_same(entry: Entry) -> bool:
         return str(entry[endpoints.text]).splitlines()[:1] == [marker]
 
-    return f"comment {forge.publish(endpoints, {endpoints.text: text}, is_same)}"
+    return f"comment {forge.publish_entry(endpoints, {endpoints.text: text}, is_same)}"
 
 
 def _publish_issue(forge: Forge, title: str, text: str, *, close: bool) -> str:
@@ -355,5 +355,5 @@ def _publish_issue(forge: Forge, title: str, text: str, *, close: bool) -> str:
         return entry["title"] == title and "pull_request" not in entry
 
     if close:
-        return f"issue: {forge.close(endpoints, {endpoints.text: text}, is_same)}"
-    return f"issue {forge.publish(endpoints, {'title': title, endpoints.text: text}, is_same)}"
+        return f"issue: {forge.close_entries(endpoints, {endpoints.text: text}, is_same)}"
+    return f"issue {forge.publish_entry(endpoints, {'title': title, endpoints.text: text}, is_same)}"

@@ -66,7 +66,7 @@ class StackContext:
 
         return attrs.evolve(self, documents=with_recorded_versions(self.documents, records), records=records)
 
-    def observe(
+    def observe_cluster(
         self, prepare: "Callable[[], Questions | None]", *, with_topologies: bool = False
     ) -> "Observation":
         """Compile the documents for the cluster while the cluster answers the remaining requests.

@@ -74,7 +74,7 @@ class Termination:
         return kind is KeyboardInterrupt and self.signal is signal.SIGTERM
 
     @contextmanager
-    def handling(self, stop: Callable[[], None]) -> Iterator[None]:
+    def handle_signals(self, stop: Callable[[], None]) -> Iterator[None]:
         """Call `stop` in a thread when a signal arrives, inside the block; signals after it have no effect.
 
         PySpark replaces the handler of SIGINT when it starts; this installs it again.
@@ -98,7 +98,7 @@ class Termination:
             self._timer().start()
 
     @contextmanager
-    def limited(self) -> Iterator[None]:
+    def limit_time(self) -> Iterator[None]:
         """Limit the time that the block takes; without a time limit for the rest of the process."""
         timer = self._timer()
         timer.start()

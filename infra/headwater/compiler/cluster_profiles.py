@@ -87,18 +87,20 @@ def profile_problems(
     reported: set[str] = set()
     for topic in topics:
         for key, value in topic.config.items():
-            if key not in reported and (accepted := check.accepted(key, value)) is not None:
+            if key not in reported and (accepted := check.accepted_value(key, value)) is not None:
                 reported.add(key)
-                yield check.internal(topic, key, accepted)
+                yield check.internal_topic_problem(topic, key, accepted)
     declared = application.config.get("replication.factor", "")
     if declared.strip().isdecimal() and check.is_other_factor(int(declared)):
-        yield check.replicas(declared, "replication.factor", application.locate_config("replication.factor"))
+        yield check.replicas_problem(
+            declared, "replication.factor", application.locate_config("replication.factor")
+        )
     for sink in sinks:
         for key, value in sink.config.items():
-            if (accepted := check.accepted(key, value)) is not None:
-                yield check.sink(sink, key, accepted)
+            if (accepted := check.accepted_value(key, value)) is not None:
+                yield check.sink_problem(sink, key, accepted)
         if sink.replication_factor is not None and check.is_other_factor(sink.replication_factor):
-            yield check.replicas(
+            yield check.replicas_problem(
                 str(sink.replication_factor), "replicationFactor", application.at, sink.topic
             )
 
@@ -121,7 +123,7 @@ class _Check:
     profile: ClusterProfile
     declared: Mapping[str, str]
 
-    def accepted(self, key: str, value: str) -> str | None:
+    def accepted_value(self, key: str, value: str) -> str | None:
         """Return what the cluster accepts of `key` if it is not `value`, else None."""
         if self.profile.refuses(key):
             return _NOT_SET
@@ -136,7 +138,7 @@ class _Check:
     def is_other_factor(self, factor: int) -> bool:
         return factor > 0 and self.profile.replication_factor not in (None, factor)
 
-    def internal(self, topic: InternalTopic, key: str, accepted: str) -> Problem:
+    def internal_topic_problem(self, topic: InternalTopic, key: str, accepted: str) -> Problem:
         name = f"topic.{key}"
         if key in self.declared:
             fix = (
@@ -158,7 +160,7 @@ class _Check:
             )
         return f"Remove `{key}` from the `logging` of {topic.node}."
 
-    def sink(self, sink: Sink, key: str, accepted: str) -> Problem:
+    def sink_problem(self, sink: Sink, key: str, accepted: str) -> Problem:
         fix = (
             f"Remove `{key}` from the `config` of {sink.topic}."
             if accepted == _NOT_SET
@@ -167,7 +169,7 @@ class _Check:
         difference = _Difference(key, sink.config[key], accepted)
         return self._problem(sink.topic, difference, fix, self.application.at)
 
-    def replicas(self, found: str, key: str, at: Location, topic: str | None = None) -> Problem:
+    def replicas_problem(self, found: str, key: str, at: Location, topic: str | None = None) -> Problem:
         expected = str(self.profile.replication_factor)
         fix = f"Set `{key}` to {expected}, or remove it."
         return self._problem(topic, _Difference(key, found, expected), fix, at)

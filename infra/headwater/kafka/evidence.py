@@ -143,7 +143,7 @@ def _read_ownership(
     try:
         if OWNERSHIP_TOPIC not in snapshot.topics and not reader.topic_ids([OWNERSHIP_TOPIC]):
             return (), ()
-        log = reader.ownership()
+        log = reader.read_ownership()
         return log.records, _unread_records(log.unread)
     except ProblemsError as error:
         if not all(problem.code is ProblemCode.NOT_AUTHORIZED for problem in error.problems):

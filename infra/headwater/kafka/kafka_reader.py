@@ -92,7 +92,7 @@ class KafkaClusterReader:
         ids = {name: str(topic.topic_id) for name, topic in found}
         return ids, {name: len(topic.partitions) for name, topic in found}
 
-    def ownership(self) -> OwnershipLog:
+    def read_ownership(self) -> OwnershipLog:
         """Return the ownership records; raises `ProblemsError`."""
         return self._read_ownership()
 

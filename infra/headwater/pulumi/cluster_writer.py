@@ -118,7 +118,7 @@ def claim_applications(plan: Plan, reader: ClusterReader, writer: ClusterWriter)
         return ()
     try:
         writer.write_ownership(change)
-        lost = find_race(change, ownership, ownership.with_foreign_records(reader.ownership().records))
+        lost = find_race(change, ownership, ownership.with_foreign_records(reader.read_ownership().records))
         if lost:
             writer.write_ownership(retract_claims(change, ownership))
     except ProblemsError as error:

@@ -54,14 +54,14 @@ def test_the_sources_above_a_node_end_at_stops() -> None:
         ProcessorNode("last", ("merged",)),
     )
     structure = Structure.from_topology(NodeTopology(nodes))
-    assert structure.above(["merged"]) == {"a", "b", "left", "merged"}
-    assert structure.origins(frozenset()).of(["last"]) == {"a", "b"}
-    assert structure.origins(frozenset({"left"})).of(["last"]) == {"b"}
-    assert structure.origins(frozenset(), {"left": ["b"]}).of(["left"]) == {"a", "b"}
+    assert structure.upstream_nodes(["merged"]) == {"a", "b", "left", "merged"}
+    assert structure.find_origins(frozenset()).upstream_sources(["last"]) == {"a", "b"}
+    assert structure.find_origins(frozenset({"left"})).upstream_sources(["last"]) == {"b"}
+    assert structure.find_origins(frozenset(), {"left": ["b"]}).upstream_sources(["left"]) == {"a", "b"}
 
 
 def test_nodes_in_a_cycle_of_a_damaged_text_have_no_sources() -> None:
     nodes = (SourceNode("a", ("a",)), ProcessorNode("p", ("a", "q")), ProcessorNode("q", ("p",)))
     structure = Structure.from_topology(NodeTopology(nodes))
-    assert structure.above(["q"]) == {"a", "p", "q"}
-    assert structure.origins(frozenset()).of(["q"]) == frozenset()
+    assert structure.upstream_nodes(["q"]) == {"a", "p", "q"}
+    assert structure.find_origins(frozenset()).upstream_sources(["q"]) == frozenset()

@@ -57,7 +57,7 @@ def implied_groups(
 
 def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset()) -> Iterator[Problem]:
     """Warn of stores that custom processors with different sources share: they may be a join or not."""
-    origins = structure.origins(frozenset())
+    origins = structure.find_origins(frozenset())
     for store, users in structure.users.items():
         branches = {origins.upstream_sources([user.name]) for user in users}
         if len(branches) > 1 and not _is_table_or_join(store, users, structure, windowed):
@@ -87,11 +87,11 @@ def _join_groups(
     }
     nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
     further_parents = {
-        node.name: [owner for store in node.stores for owner in stores[store].owners(node.name)]
+        node.name: [owner for store in node.stores for owner in stores[store].owners_for(node.name)]
         for node in nodes
         if RESOLVER_NODE.fullmatch(node.name)
     }
-    origins = structure.origins(_nodes_without_sources(structure, suppressing), further_parents)
+    origins = structure.find_origins(_nodes_without_sources(structure, suppressing), further_parents)
     lost = _lost_tables(structure)
     upstream = {
         node.name: origins.upstream_sources(
@@ -103,7 +103,7 @@ def _join_groups(
         if node.name in suppressing or not _may_join(node, structure):
             continue
         used = _stores_of_sides(node, [stores[store] for store in node.stores], structure)
-        sides = [upstream[owner] for store in used for owner in store.owners(node.name)]
+        sides = [upstream[owner] for store in used for owner in store.owners_for(node.name)]
         if sides:
             yield node, position, upstream[node.name].union(*sides)
 
@@ -139,7 +139,7 @@ class _Store:
             is_read_by_joins=_is_table_or_join(name, users, structure, windowed),
         )
 
-    def owners(self, reader: str) -> tuple[str, ...]:
+    def owners_for(self, reader: str) -> tuple[str, ...]:
         """Return the processors that write the store that `reader` reads: by name, else all other users."""
         if self.fillers and self.fillers != (reader,):
             return tuple(filler for filler in self.fillers if filler != reader)
@@ -149,7 +149,7 @@ class _Store:
 def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Structure) -> list[_Store]:
     """Return the stores of a join's other side, except stores of a suppressed table and upstream of it."""
     suppressing = [user for store in stores for user in store.suppressing if user != node.name]
-    hidden = structure.above(suppressing) - {node.name}
+    hidden = structure.upstream_nodes(suppressing) - {node.name}
     return [
         store
         for store in stores
@@ -228,7 +228,7 @@ def _cogroup_groups(
     topic alone is omitted: it only matters to the broker, which would give the topic an explicit count of
     other topics.
     """
-    origins = structure.origins(_nodes_without_sources(structure, suppressing))
+    origins = structure.find_origins(_nodes_without_sources(structure, suppressing))
     unclear = set(unclear_groupings(structure, internal, created_by))
     by_store: dict[str, list[ProcessorNode]] = {}
     for node in structure.nodes.values():

@@ -137,7 +137,7 @@ class Structure:
             for user in self.users.get(store, ())
         )
 
-    def above(self, start: Iterable[str]) -> set[str]:
+    def upstream_nodes(self, start: Iterable[str]) -> set[str]:
         """Return the nodes `start` and all nodes upstream of them."""
         seen: set[str] = set()
         pending = list(start)
@@ -148,7 +148,7 @@ class Structure:
                 pending += self.parents(name)
         return seen
 
-    def origins(
+    def find_origins(
         self, stops: frozenset[str], further_parents: Mapping[str, Sequence[str]] = NO_PARENTS
     ) -> "Origins":
         """Return the sources upstream of each node, on paths that do not pass through `stops`.

@@ -202,14 +202,14 @@ class ApplicationRun:
 
     def _run_application(self, application: StreamsApplication) -> bool:
         self.instruments.use(application, application.stream_threads)
-        with self.termination.handling(application.stop):
+        with self.termination.handle_signals(application.stop):
             _start_application(application)
             if self.options.until_idle:
                 with progress_logged(application.id, application.records):
                     application.wait_until_idle()
             else:
                 application.wait_until_stopping()
-            with self.termination.limited():  # Spark may hang whatever the reason for the stop is
+            with self.termination.limit_time():  # Spark may hang whatever the reason for the stop is
                 application.close()
         if application.problems:
             raise ProblemsError(application.problems)
@@ -243,7 +243,7 @@ class ApplicationRun:
 
 
 def _stop_session(spark: SparkSession, gateway: GatewayWatch, termination: Termination) -> None:
-    with termination.limited():
+    with termination.limit_time():
         try:
             spark.stop()
         except Exception:

@@ -174,7 +174,7 @@ class StreamThreads:
         return name or (pool.name(pool.alive[0]) if pool.alive else "")
 
     @contextmanager
-    def handling(self, name: str) -> Iterator[None]:
+    def mark_handler(self, name: str) -> Iterator[None]:
         """Mark the calling thread as the handler of the failure of stream thread `name`."""
         thread, ident = self._pool.find(name), threading.get_ident()
         if thread is not None:
