@@ -61,7 +61,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     "readers do not matter": (topic_evidence.Evidence, "_readers", _nothing),
     "records that are not readable do not matter": (broker_evidence, "_unread_records", _nothing),
     "the evidence is not read again": (DeletionCheck, "obstacles_by_topic", _check_nothing_again),
-    "a plan does not compare the ids of retired topics": (topic_rules, "_replaced_topics", _nothing),
+    "a plan does not compare the ids of retired topics": (topic_rules, "_replaced_retired_topics", _nothing),
     "other stacks do not matter": (Ownership, "find_conflicts", _nothing),
     "a stack is recognized by its id alone": (ownership, "_is_own", _own_by_id),
     "a claim stays retired": (claims, "_claim_during", _still_retired),

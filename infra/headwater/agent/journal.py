@@ -29,7 +29,8 @@ from headwater.model.expansions import ExpansionEntry
 from headwater.model.problems import Problem, ProblemsError
 
 _WRITE_SECONDS = 15.0
-_LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' limit is on what is sent
+_LARGEST_LINE = 64 * 1024 * 1024
+"""Bytes of a line before compression; the brokers limit what is sent."""
 
 _log = structlog.get_logger(__name__)
 

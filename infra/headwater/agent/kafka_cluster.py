@@ -24,7 +24,8 @@ from headwater.model.problems import ProblemsError
 
 _METADATA = "describe the topics"
 _GRACE_SECONDS = 1.0
-_LONGEST_SOCKET_MS = 300_000  # that librdkafka accepts
+_LONGEST_SOCKET_MS = 300_000
+"""The longest `socket.timeout.ms` that librdkafka accepts."""
 _SHORTEST_SOCKET_MS = 10
 _SHORTEST_CONNECT_MS = 1_000
 _LONGEST_TEXT = 300

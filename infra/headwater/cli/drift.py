@@ -80,7 +80,7 @@ def drift(
     policies = read_policies(policy_files)
     inputs = load_context(files, cluster, options)
     with show_activity("Reading the cluster, and comparing"):
-        found = _find_drift(inputs, policies)
+        found = _compare_cluster(inputs, policies)
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)
     print_problems((*inputs.document_problems, *others))
     if form == "text" and output is None and sys.stdout.isatty():
@@ -92,7 +92,7 @@ def drift(
     context.exit(_exit_code(found))
 
 
-def _find_drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
+def _compare_cluster(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
     observed = inputs.observe_cluster(_import_comparison, with_topologies=True)
     from headwater.planner.drift import find_drift  # noqa: PLC0415 - see `_import_comparison`
     from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - see `_import_comparison`

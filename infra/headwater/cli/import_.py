@@ -184,10 +184,10 @@ def import_(context: click.Context, /, **values: Any) -> None:  # noqa: ANN401 -
     options = _Options(**values)
     if options.everything:
         _refuse_options("--all", context)
-        context.exit(_import_all(options))
+        context.exit(_import_applications(options))
     if options.jar is not None:
         _refuse_options("--jar", context)
-        problems = _import_jar(options.jar, options)
+        problems = _import_from_jar(options.jar, options)
     elif options.group is not None:
         _refuse_options("--group", context)
         problems = import_group(options.group, options.import_options)
@@ -239,7 +239,7 @@ class _Options:
         )
 
 
-def _import_all(options: _Options) -> ExitCode:
+def _import_applications(options: _Options) -> ExitCode:
     if options.strimzi and options.cluster.is_named:
         raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
     folder = None if options.output is None or str(options.output) == "-" else options.output
@@ -258,7 +258,7 @@ def _import_all(options: _Options) -> ExitCode:
     return ExitCode.DONE if import_all(request) else ExitCode.PROBLEMS
 
 
-def _import_jar(jar: Path, options: _Options) -> Sequence[Problem]:
+def _import_from_jar(jar: Path, options: _Options) -> Sequence[Problem]:
     """Import from code; raise `click.UsageError` if no method is named, or several ids."""
     method, ids = options.topology, options.ids
     if method is None or not re.fullmatch(r"[\w.$]+::[\w$]+", method) or len(ids) > 1:

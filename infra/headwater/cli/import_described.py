@@ -68,7 +68,7 @@ def import_described(
 ) -> tuple[Problem, ...]:
     """Write the document of a description; `imported` has the details of the command line."""
     options.check_output()
-    text = _read_description(description)
+    text = _read_description_text(description)
     file = "standard input" if str(description) == STANDARD_INPUT else str(description)
     nodes, problems = read_description(text, file, topology)
     if errors(problems):
@@ -138,7 +138,7 @@ def _write_document(imported: DescribedApplication, options: ImportOptions) -> t
     return found
 
 
-def _read_description(description: Path) -> str:
+def _read_description_text(description: Path) -> str:
     """Return the text; bytes that are not UTF-8 are in log lines, not in the description.
 
     PowerShell writes UTF-16.

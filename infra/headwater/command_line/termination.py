@@ -22,7 +22,8 @@ RESTART: Final = 75
 """The exit code of a job that may work when it is started again (EX_TEMPFAIL of sysexits.h)."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _REPORT_SECONDS = 5.0
-_FORWARD_SECONDS = 0.2  # with `--live`, a thread of this process forwards standard error to the terminal
+_FORWARD_SECONDS = 0.2
+"""With `--live`, a thread of this process forwards standard error to the terminal."""
 
 _log = structlog.get_logger(__name__)
 
@@ -30,7 +31,7 @@ _log = structlog.get_logger(__name__)
 class Termination:
     """A context in which SIGTERM and SIGINT stop the job, and end the process `seconds` later at the latest.
 
-    Before `handling`, a signal raises `KeyboardInterrupt` in the main thread; the context ends it if the
+    Before `handle_signals`, a signal raises `KeyboardInterrupt` in the main thread; the context ends it if the
     signal was SIGTERM. The time limit does not depend on the main thread, which may wait for an answer that
     never arrives: Python writes the number of a signal to a socket at once, and a thread reads it. Only the
     main thread gets signals; in another one the context has no effect.

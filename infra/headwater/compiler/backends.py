@@ -89,11 +89,11 @@ def _written_kinds(node: Node) -> _Kinds | None:
 
 
 def _kinds_of(format_: RecordFormat) -> _Kinds | None:
-    key, value = _kind_of(format_.key), _kind_of(format_.value)
+    key, value = _kind_of_format(format_.key), _kind_of_format(format_.value)
     return None if key is None or value is None else _Kinds(key, value)
 
 
-def _kind_of(format_: Format | None) -> Kind | None:
+def _kind_of_format(format_: Format | None) -> Kind | None:
     if format_ is None:
         return Kind.TEXT
     return None if format_.window is not None else _KINDS.get(format_.name)

@@ -64,7 +64,7 @@ def _empty_topologies(compilation: Compilation) -> list[Problem]:
 
 def _missing_sources(compilation: Compilation) -> list[Problem]:
     missing = sorted(compilation.topic_graph.missing)
-    return _missing_topics(compilation, missing, _reason_of_missing(compilation))
+    return _missing_topic_problems(compilation, missing, _reason_of_missing(compilation))
 
 
 def _reason_of_missing(compilation: Compilation) -> str:
@@ -75,10 +75,10 @@ def _reason_of_missing(compilation: Compilation) -> str:
 
 def _missing_global(compilation: Compilation) -> list[Problem]:
     why = "Kafka Streams throws StreamsException in start(): the global store's topic has no partitions."
-    return _missing_topics(compilation, sorted(_absent_global(compilation)), why)
+    return _missing_topic_problems(compilation, sorted(_absent_global(compilation)), why)
 
 
-def _missing_topics(compilation: Compilation, topics: Iterable[str], why: str) -> list[Problem]:
+def _missing_topic_problems(compilation: Compilation, topics: Iterable[str], why: str) -> list[Problem]:
     readers = _readers_of(compilation)
     return [
         missing_topic(

@@ -158,7 +158,7 @@ class GroupClient:
         found: dict[str, TopicConfig | KafkaError] = {}
         with self._session() as session:
             for names in chunks:
-                answer = _topic_configs(session, names, at)
+                answer = _request_topic_configs(session, names, at)
                 if isinstance(answer, KafkaError):
                     return answer
                 found |= answer
@@ -168,7 +168,7 @@ class GroupClient:
         return BrokerSession(self._settings, self._login, self._timeout)
 
 
-def _topic_configs(
+def _request_topic_configs(
     session: BrokerSession, names: Sequence[str], at: Sequence[str]
 ) -> TopicConfigs | KafkaError:
     body, read = describe_topic_configs(names), partial(topic_configs, names)

@@ -26,7 +26,7 @@ def bucket_of(number: int, initial: int, count: int) -> int:
 def bucket_table(initial: int, count: int) -> Sequence[int]:
     """Return the buckets of many numbers: the bucket of number n is `table[n % len(table)]`.
 
-    Raises `ValueError` as `bucket` does.
+    Raises `ValueError` as `bucket_of` does.
     """
     size = initial
     while 0 < size < count:
@@ -39,7 +39,7 @@ def round_start(size: int, count: int) -> int | None:
 
     `size` is any number of the series `initial`, 2 x `initial`, 4 x `initial`, ...: the initial number, or
     the partition count of a topic whose initial count was doubled. With the result as initial number,
-    `bucket` returns the same as with `initial`.
+    `bucket_of` returns the same as with `initial`.
 
     None: `size` is greater than `count`, and no number of at most `count` can be doubled to it.
     """

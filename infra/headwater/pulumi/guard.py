@@ -84,7 +84,7 @@ def deletion_guard(
     async def check_evidence(name: str) -> None:
         async with reading:
             if check is not None and name not in found:
-                found.update(await asyncio.to_thread(_find_obstacles, check))
+                found.update(await asyncio.to_thread(_obstacles_or_unreadable, check))
         if found.get(name):
             raise pulumi.RunError(_TOPIC_IN_USE.format(name, "; ".join(found[name])))
 
@@ -105,7 +105,7 @@ def deletion_guard(
     return pulumi.ResourceHook(_NAME, refuse, options)
 
 
-def _find_obstacles(check: DeletionCheck) -> Mapping[str, Sequence[str]]:
+def _obstacles_or_unreadable(check: DeletionCheck) -> Mapping[str, Sequence[str]]:
     try:
         return check.obstacles_by_topic()
     except ProblemsError as error:

@@ -113,7 +113,9 @@ class PackageProvider(Provider):
             raise _refusal(_SECOND.format(self._constructed, name))
         self._constructed = name
         component = Applications(name, options)
-        return ConstructResult(component.urn, {"partitions": pulumi.Output.from_input(_deploy(name, inputs))})
+        return ConstructResult(
+            component.urn, {"partitions": pulumi.Output.from_input(_deploy_inputs(name, inputs))}
+        )
 
 
 _SECOND = (
@@ -122,7 +124,7 @@ _SECOND = (
 )
 
 
-async def _deploy(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str, int]] | str:
+async def _deploy_inputs(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str, int]] | str:
     """Deploy the stack; return application id → topic → partition count, or UNKNOWN.
 
     Raises:

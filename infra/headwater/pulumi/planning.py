@@ -91,7 +91,7 @@ def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
     if approved is None:
         return None
     try:
-        expected = _read_approved(approved)
+        expected = _read_approved_plan(approved)
     except (OSError, ValueError) as error:
         return _not_approved(
             f"The approved plan cannot be read: {getattr(error, 'strerror', None) or error}.",
@@ -108,7 +108,7 @@ def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
     )
 
 
-def _read_approved(approved: str) -> ApprovedPlan:
+def _read_approved_plan(approved: str) -> ApprovedPlan:
     if not approved:
         raise ValueError(f"{APPROVED_PLAN} is empty")
     if approved.startswith("sha256:"):

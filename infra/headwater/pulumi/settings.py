@@ -171,7 +171,7 @@ def with_switches(
     for id_ in sorted(switches.keys() - ids) if are_all else ():
         config.problems.append(config.unknown(f"setup.{id_}", ids, what="an application of this stack"))
     return tuple(
-        _with_switches(document, switches.get(document.application.id), config) for document in documents
+        _apply_switches(document, switches.get(document.application.id), config) for document in documents
     )
 
 
@@ -222,7 +222,7 @@ def _read_text(config: StackConfig, key: str) -> str | None:
     return (",".join(config.texts(key)) or None) if key in _LISTS else config.text(key)
 
 
-def _with_switches(document: TopologyDocument, switches: object, config: StackConfig) -> TopologyDocument:
+def _apply_switches(document: TopologyDocument, switches: object, config: StackConfig) -> TopologyDocument:
     if switches is None:
         return document
     application = document.application

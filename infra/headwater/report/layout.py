@@ -11,8 +11,10 @@ import attrs
 
 from headwater.report.graph import Graph, PartBox, StoreBox, TopicBox
 
-_MONO = 7.25  # width of a character of 12 px monospace
-_SMALL = 5.5  # average width of a character of 11 px text
+_MONO = 7.25
+"""Width of a character of 12 px monospace."""
+_SMALL = 5.5
+"""Average width of a character of 11 px text."""
 _MOST_CHARACTERS = 44
 _TOPIC_HEIGHT = 46
 _HEAD = 50

@@ -231,11 +231,13 @@ def _reshard_options(options: _Options, partitioners: "Mapping[str, UserPartitio
         policies=read_policies(options.policy_files),
         checks_only=options.checks_only,
         processes=options.processes,
-        open_executor=_open_spark(options.master, options.conf, options.tasks) if options.on_spark else None,
+        open_executor=_spark_opener(options.master, options.conf, options.tasks)
+        if options.on_spark
+        else None,
     )
 
 
-def _open_spark(master: str | None, conf: Sequence[str], tasks: int | None) -> "OpenExecutor":
+def _spark_opener(master: str | None, conf: Sequence[str], tasks: int | None) -> "OpenExecutor":
     """Return what opens Spark; `SUBMITTED` as master: as spark-submit says."""
     from headwater_spark.driver.reshard.spark_job import SparkSettings, open_spark  # noqa: PLC0415 - slow
 

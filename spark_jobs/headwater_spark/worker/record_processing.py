@@ -87,7 +87,7 @@ def planned_columns(fresh: TaskInput, shared_topics: frozenset[str]) -> ColumnIn
     return None if topics & shared_topics else fresh
 
 
-def _count_keys(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:
+def _process_key_counts(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:
     if task.key_counter is None:
         return None
     counts = count_keys(columns)
@@ -110,7 +110,7 @@ def _count_records(task: Task, columns: ColumnInput, now: int) -> _Outputs | Non
     return task.process_columns(parts, now) if all(map(can_count_columns, parts)) else None
 
 
-_COUNTS: tuple[_Count, ...] = (_count_keys, _count_windows, _count_records)
+_COUNTS: tuple[_Count, ...] = (_process_key_counts, _count_windows, _count_records)
 
 
 def merged_columns(input_: TaskInput, shared_topics: frozenset[str]) -> TaskInput | None:

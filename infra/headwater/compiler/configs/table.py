@@ -92,7 +92,7 @@ class Period:
 
 def find_config(owner: Owner, key: str, version: KafkaStreamsVersion) -> ConfigType | None:
     """Return the type of a config of `owner` in a version, None if the version does not have it."""
-    return _find_config(owner, key, version.major, version.minor)
+    return _find_config_in_release(owner, key, version.major, version.minor)
 
 
 def read_config(config: Mapping[str, str], key: str, version: KafkaStreamsVersion) -> Value | None:
@@ -177,7 +177,7 @@ def client_rules(release: str) -> ClientRules:
 
 
 @lru_cache(maxsize=4096)  # documents may contain any key
-def _find_config(owner: Owner, key: str, major: int, minor: int) -> ConfigType | None:
+def _find_config_in_release(owner: Owner, key: str, major: int, minor: int) -> ConfigType | None:
     row = _in_release(_table()[owner].get(key, ()), f"{major}.{minor}")
     return _read_row(row) if row else None
 

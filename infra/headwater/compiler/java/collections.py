@@ -226,14 +226,10 @@ def _compare_hashed(one: Hashed[K], other: Hashed[K]) -> int:
     """Compare like `TreeNode`: hashes as signed ints, then comparable keys, else the order of insertion."""
     (code, key), (other_code, other_key) = one, other
     if code != other_code:
-        return -1 if _signed_int(code) < _signed_int(other_code) else 1
+        return -1 if signed_int(code) < signed_int(other_code) else 1
     if isinstance(key, str) and isinstance(other_key, str):
         return -1 if string_rank(key) < string_rank(other_key) else 1
     return 1
-
-
-def _signed_int(code: int) -> int:
-    return code - (1 << 32) if code >> 31 else code
 
 
 _MASK = 0xFFFFFFFF

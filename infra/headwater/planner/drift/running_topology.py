@@ -42,7 +42,7 @@ def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator
     if compiled is None or group is None:
         return
     if not group.is_streams:
-        yield from _other_subscription(compiled, group)
+        yield from _subscription_findings(compiled, group)
         return
     if compiled.application.protocol is not Protocol.STREAMS:
         yield _other_protocol(compiled)
@@ -57,7 +57,7 @@ def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator
     yield from _other_members(compiled, described)
 
 
-def _other_subscription(compiled: CompiledApplication, group: LiveGroup) -> Iterator[Finding]:
+def _subscription_findings(compiled: CompiledApplication, group: LiveGroup) -> Iterator[Finding]:
     """Yield a finding if the members of a classic group read other topics than the document."""
     other = other_subscription(compiled, group)
     if other is not None:

@@ -41,7 +41,7 @@ def harmful_settings(run: Run) -> Iterator[Problem]:
     """Yield a warning for each setting of a topic that harms it, and that no document declares.
 
     A user has set it on this topic: a run keeps it. Settings that Kafka Streams requires are reported
-    by `misconfigured`. Settings that the cluster refuses cannot be changed.
+    by `misconfigured_topics`. Settings that the cluster refuses cannot be changed.
     """
     actions = {action.name: action for action in run.actions}
     for application in run.active:

@@ -121,7 +121,7 @@ def unproven_adoption(run: Run) -> Iterator[Problem]:
                 yield from _adoption_problems(run, application, state, state.live, actions[state.name])
             elif state.is_replaced and state.live.is_empty is False and not application.caller.is_running:
                 # Another client created it: it has only the name of the topic that was set up.
-                yield from _removing_changes(application, state, actions[state.name])
+                yield from _removing_change_problems(application, state, actions[state.name])
 
 
 def _adoption_problems(
@@ -136,7 +136,7 @@ def _adoption_problems(
     elif state.is_internal and not _is_adoptable(evidence):
         yield messages.unproven_owner(application, state, live, evidence)
     else:
-        yield from _removing_changes(application, state, action)
+        yield from _removing_change_problems(application, state, action)
 
 
 def _is_adoptable(evidence: TopicEvidence) -> bool:
@@ -150,7 +150,7 @@ def _is_adoptable(evidence: TopicEvidence) -> bool:
     return evidence.is_proven or (has_origin and not evidence.rivals)
 
 
-def _removing_changes(
+def _removing_change_problems(
     application: ActiveApplication, state: TopicState, action: TopicAction
 ) -> Iterator[Problem]:
     live = action.live

@@ -115,15 +115,15 @@ def retired_topics(run: Run) -> Iterator[Problem]:
     deletes only topics with these ids.
     """
     for record in run.retiring:
-        for recorded, live in _replaced_topics(record, run):
+        for recorded, live in _replaced_retired_topics(record, run):
             if recorded.topic_id:
                 yield messages.replaced_retired_topic(record, recorded, live, _FIRST_STEP, Severity.WARNING)
     for record in run.deleted:
-        for recorded, live in _replaced_topics(record, run):
+        for recorded, live in _replaced_retired_topics(record, run):
             yield messages.replaced_retired_topic(record, recorded, live, _SECOND_STEP, Severity.ERROR)
 
 
-def _replaced_topics(record: SetupRecord, run: Run) -> Iterator[tuple[RecordedTopic, LiveTopic]]:
+def _replaced_retired_topics(record: SetupRecord, run: Run) -> Iterator[tuple[RecordedTopic, LiveTopic]]:
     for name, recorded in sorted(record.topics.items()):
         live = run.snapshot.topics.get(name)
         if live is not None and not recorded.is_sink and live.topic_id != recorded.topic_id:
@@ -202,7 +202,7 @@ def removing_settings(run: Run) -> Iterator[Problem]:
     """Yield a warning for each topic of an earlier run that will keep less: sinks and internal topics.
 
     A setting that Kafka Streams requires, and that another client has changed, is reset without it
-    (`misconfigured`). Topics of other clients are reported by `unproven_adoption`.
+    (`misconfigured_topics`). Topics of other clients are reported by `unproven_adoption`.
     """
     actions = {action.name: action for action in run.actions}
     for application in run.active:

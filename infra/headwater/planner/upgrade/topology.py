@@ -122,7 +122,7 @@ def _renamed_topic(versions: Versions, old: InternalTopic, new: InternalTopic) -
         before=old.name,
         after=new.name,
         why=_why_lost(old, exists=exists),
-        first=_keep_name(versions, old) if exists else _NOTHING,
+        first=_keep_name_advice(versions, old) if exists else _NOTHING,
         state=_lost_state(exists=exists) if is_state else None,
         location=new.at or old.at,
     )
@@ -209,7 +209,7 @@ def _lost_state(*, exists: bool) -> State:
     return State.LOST if exists else State.KEPT
 
 
-def _keep_name(versions: Versions, old: InternalTopic) -> str:
+def _keep_name_advice(versions: Versions, old: InternalTopic) -> str:
     named = keep_name(old.name.removeprefix(f"{versions.id}-"), old.kind)
     if old.kind is TopicKind.CHANGELOG:
         return f"{named or _NO_NAME} {RESET}"

@@ -238,7 +238,7 @@ def launch_broker(
     log: Path,
     inherited: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
-    """Return the broker's process, which waits for `begin`; `inherited` files stay open.
+    """Return the broker's process, which waits for `let_start`; `inherited` files stay open.
 
     It has a session of its own, so Ctrl-C reaches this process only.
     """

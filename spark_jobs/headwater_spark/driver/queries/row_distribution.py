@@ -129,7 +129,7 @@ class RowDistribution:
 
     @staticmethod
     def distribute_ticks(spark: SparkSession, tasks: Iterable[int], run: TaskRun) -> DistributedRows:
-        """Return a tick for each of `tasks`, where `distribute` has their shuffled rows."""
+        """Return a tick for each of `tasks`, where `distribute_rows` has their shuffled rows."""
         of_groups: list[list[int]] = [[] for _ in range(run.limit)]
         found = tuple(tasks)
         for task, group in zip(found, run.group_tasks(found), strict=True):

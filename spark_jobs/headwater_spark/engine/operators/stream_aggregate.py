@@ -119,10 +119,8 @@ def _update_per_record(behavior: StreamAggregate, context: OperatorContext) -> P
             return
         known = get(key)
         if known is None:
-            old, time = (
-                init(),
-                timestamp,
-            )  # the initial value is the first change's old one, as in Kafka Streams
+            # The initial value is the old value of the first change, as in Kafka Streams.
+            old, time = init(), timestamp
         else:
             old, time = known
             time = max(time, timestamp)
