@@ -102,26 +102,10 @@ async def deploy(
     _log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
-    if (differs := approval_problem(planned.plan, settings.approved_plan)) is not None:
-        _raise_if_any([differs])
-    registrations = {
-        part.application_id: registration_of(part, state)
-        for part in planned.plan.applications
-        if not _is_deleted(part)
-    }
-    _raise_if_any(tuple(registered_twice(registrations)))
+    registrations = _decide_registrations(planned.plan, settings.approved_plan, state)
     connection = settings.connection
     reader, writer = reader_for(connection), writer_for(connection)
-    # A preview needs no permissions: the user who reviews a change may have none to make it.
-    is_preview = pulumi.runtime.is_dry_run()
-    _raise_if_any(
-        await asyncio.to_thread(writer.find_refusals, planned.plan, with_permissions=not is_preview)
-    )
-    if not is_preview:
-        unprotected = await asyncio.to_thread(protect_records, planned.plan, writer)
-        _log_problems(unprotected)
-        _raise_if_any(errors(unprotected), is_logged=True)
-        _raise_if_any(await asyncio.to_thread(claim_applications, planned.plan, reader, writer))
+    await _check_and_claim(planned.plan, reader, writer)
     target = Target(
         provider=kafka_provider(connection, settings.secret_variables),
         reader=reader,
@@ -134,11 +118,47 @@ async def deploy(
     guard = plan_guard(planned, target, lambda: reader_for(connection))
     components = _register_components(planned.plan, registrations, target, guard, opts)
     recorded = await _register_and_watch(planned.plan, components, writer)
-    if not is_preview:
+    if not pulumi.runtime.is_dry_run():
         await asyncio.to_thread(_record_ownership_or_fail, planned.plan, recorded, writer)
         await asyncio.to_thread(delete_retired_topics, planned, writer, lambda: reader_for(connection))
     await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
+
+
+def _decide_registrations(
+    plan: Plan, approved_plan: str | None, state: StackState
+) -> Mapping[str, Registration]:
+    """Return application id → how to register its resources.
+
+    Raises:
+        pulumi.RunError: The plan is not the approved one, or a resource would be registered twice.
+    """
+    if (differs := approval_problem(plan, approved_plan)) is not None:
+        _raise_if_any([differs])
+    registrations = {
+        part.application_id: registration_of(part, state)
+        for part in plan.applications
+        if not _is_deleted(part)
+    }
+    _raise_if_any(tuple(registered_twice(registrations)))
+    return registrations
+
+
+async def _check_and_claim(plan: Plan, reader: ClusterReader, writer: ClusterWriter) -> None:
+    """Check that the brokers accept the changes; unless it is a preview, claim the applications.
+
+    Raises:
+        pulumi.RunError: The brokers refuse a change, or another stack manages an application.
+    """
+    # A preview needs no permissions: the user who reviews a change may have none to make it.
+    is_preview = pulumi.runtime.is_dry_run()
+    _raise_if_any(await asyncio.to_thread(writer.find_refusals, plan, with_permissions=not is_preview))
+    if is_preview:
+        return
+    unprotected = await asyncio.to_thread(protect_records, plan, writer)
+    _log_problems(unprotected)
+    _raise_if_any(errors(unprotected), is_logged=True)
+    _raise_if_any(await asyncio.to_thread(claim_applications, plan, reader, writer))
 
 
 async def _register_and_watch(
