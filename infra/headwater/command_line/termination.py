@@ -33,8 +33,8 @@ class Termination:
 
     Before `handle_signals`, a signal raises `KeyboardInterrupt` in the main thread; the context ends it if
     the signal was SIGTERM. The time limit does not depend on the main thread, which may wait for an answer
-    that never arrives: Python writes the number of a signal to a socket at once, and a thread reads it. Only the
-    main thread gets signals; in another one the context has no effect.
+    that never arrives: Python writes the number of a signal to a socket at once, and a thread reads it. Only
+    the main thread gets signals; in another one the context has no effect.
 
     Args:
         name: of the job, for the error text.
