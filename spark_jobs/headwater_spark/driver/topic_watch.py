@@ -180,7 +180,7 @@ class TopicWatch:
             self._restart_from_beginning(
                 check, {topic for name in self._queries for topic in before.topics(name)}
             )
-            self._purger.forget(check.lost)
+            self._purger.forget_topics(check.lost)
             if check.lost or check.partition_counts != before.partition_counts:
                 self._specs.update(check)
             self._topics.remember_topics(check)
@@ -222,7 +222,7 @@ class TopicWatch:
         if self._cluster_watch.problem:
             return None  # each request would wait for its timeout, and the next topic check for it
         try:
-            return dict(self._offsets.backlogs(partitions, self._read_by_spark()))
+            return dict(self._offsets.read_backlogs(partitions, self._read_by_spark()))
         except KafkaException:
             return None
 
@@ -230,7 +230,7 @@ class TopicWatch:
         layout = self._specs.layout
         try:
             partitions = layout.topic_partitions(layout.repartition_topics)
-            self._purger.purge(
+            self._purger.purge_records(
                 processed_offsets(self._offsets.last_committed(partitions), self._read_by_spark())
             )
         except KafkaException as error:

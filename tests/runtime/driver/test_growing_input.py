@@ -81,7 +81,7 @@ class Committed:
     def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return self.topic.end_offsets(partitions)
 
-    def processors(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def committed_processors(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {each: _TWO.owner(each[1]) for each in partitions if each in self.offsets}
 
 

@@ -56,7 +56,7 @@ class InputExpansion:
         if self._releases is None:
             partitions = layout.input_partitions(self._subtopology)
             self._releases = PartitionReleases.from_processed(
-                self._processors, self._offsets.processors(partitions)
+                self._processors, self._offsets.committed_processors(partitions)
             )
         return self._releases.released_ends(self._end_offsets(layout), positions)
 

@@ -99,7 +99,7 @@ class QueryInput:
         offsets.commit_again(replaced)
         found = {each: commit for each, commit in {**found, **replaced}.items() if each in resets}
         check_no_move(application, offsets.move_mark(self._marked_partitions(layout)))
-        processed_by = offsets.processors(layout.input_partitions(self.subtopology))
+        processed_by = offsets.committed_processors(layout.input_partitions(self.subtopology))
         check_processors(application, layout, self.subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
         settings, input_ = self.services.settings, layout.inputs[self.subtopology]
@@ -190,7 +190,7 @@ class QueryInput:
         """
         if self.subtopology not in self.current_layout().processors:
             return partitions
-        return partitions & self.services.offsets.processors(partitions).keys()
+        return partitions & self.services.offsets.committed_processors(partitions).keys()
 
     def create_record_sizes(self) -> RecordSizes:
         """Return the sizes of the records that the query reads, as far as they are known: none are yet."""

@@ -181,7 +181,7 @@ class ApplicationTopics:
         try:
             announced = offsets.move_mark(announcement_partitions(changelogs)) if changelogs else None
             partitions = [(topic, each) for topic, count in inputs.items() for each in range(count)]
-            texts = offsets.metadata(partitions) if partitions else []
+            texts = offsets.committed_metadata(partitions) if partitions else []
         except KafkaException as error:
             raise ProblemsError([client_failed(application, str(error.args[0]))]) from error
         finally:
