@@ -53,7 +53,7 @@ class KafkaCluster:
             # Metadata is requested explicitly; librdkafka need not refresh it.
             "topic.metadata.refresh.interval.ms": -1,
         }
-        self._renewed = RenewedClient(partial(_connect, settings, messages))
+        self._renewed = RenewedClient(partial(_create_client, settings, messages))
 
     def partition_counts(self) -> TopicCounts:
         """See `ports.Cluster`."""
@@ -103,7 +103,7 @@ class KafkaCluster:
         return (_result_of(item, _error_of(futures[item.topic])) for item in shortfalls)
 
 
-def _connect(settings: Mapping[str, Any], messages: deque[ClientMessage]) -> AdminClient:
+def _create_client(settings: Mapping[str, Any], messages: deque[ClientMessage]) -> AdminClient:
     return AdminClient(dict(settings), logger=client_log(lambda line: messages.append(ClientMessage(line))))
 
 

@@ -72,7 +72,7 @@ class GroupAdmin(Admin):
         listing = self._list()
         classic = [group.id for group in listing if group.type is GroupType.CLASSIC]
         described = self.groups(classic) if classic else {}
-        return [_listed(group, described.get(group.id)) for group in listing]
+        return [_listed_group(group, described.get(group.id)) for group in listing]
 
     def group_state(self, id_: str) -> str:
         """Return the state of one group, of any protocol: `Stable`, `Empty`, …; `Dead` = there is none."""
@@ -99,7 +99,7 @@ def _describe_groups(groups: Sequence[str]) -> str:
     return f"describe group {groups[0]}" if len(groups) == 1 else f"describe {len(groups)} groups"
 
 
-def _listed(group: GroupListing, described: GroupDescription | KafkaError | None) -> ListedGroup:
+def _listed_group(group: GroupListing, described: GroupDescription | KafkaError | None) -> ListedGroup:
     """Combine the list with the description; a group may have ended since it was listed."""
     if not isinstance(described, GroupDescription) or described.state == DEAD:
         described = GroupDescription(id=group.id, state=group.state, protocol_type=group.protocol_type)

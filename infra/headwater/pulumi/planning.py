@@ -196,7 +196,7 @@ def other_resources(
             if other.topic is not None:
                 yield _topic_problem(other, is_only_program=is_only_program)
             else:
-                yield _unregistered(other) if is_only_program else _second_acl(other)
+                yield _unregistered_problem(other) if is_only_program else _second_acl(other)
 
 
 _ONLY_OWN = "only resources that Headwater has registered"
@@ -225,7 +225,7 @@ def _topic_problem(other: OtherResource, *, is_only_program: bool) -> Problem:
     )
 
 
-def _unregistered(other: OtherResource) -> Problem:
+def _unregistered_problem(other: OtherResource) -> Problem:
     return Problem(
         code=ProblemCode.DELETION_REFUSED,
         summary=f"The state of the stack has a resource of type {other.type} that Headwater has not "

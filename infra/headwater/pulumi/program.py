@@ -239,7 +239,9 @@ async def read_stack_state() -> StackState:
     # A file backend has no state before the engine has registered the stack.
     if stack := pulumi.runtime.get_root_resource():
         await stack.urn.future()
-    read = retry(stop=stop_after_attempt(4), wait=wait_exponential(multiplier=0.1), reraise=True)(_invoke)
+    read = retry(stop=stop_after_attempt(4), wait=wait_exponential(multiplier=0.1), reraise=True)(
+        _invoke_function
+    )
     answer = await read("pulumi:pulumi:readStackResourceOutputs", {"stackName": _qualified_name()})
     return StackState.from_outputs(answer["outputs"])
 
@@ -266,7 +268,7 @@ def export_stack_state() -> Mapping[str, Properties] | None:
         return None
 
 
-async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
+async def _invoke_function(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
     answer: Mapping[str, Any] = await pulumi.runtime.invoke_async(token, dict(arguments))
     return answer
 

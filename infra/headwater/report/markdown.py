@@ -132,12 +132,12 @@ def shorten_markdown(
         text = text if rows is None else write(rows)
         in_tables = [] if rows is None else [f"tables have at most {rows} rows"]
         if len(text) <= available and (omitted or in_tables):
-            return f"{text.rstrip()}\n\n{_sentence(limit, command, [*left_out, *in_tables])}"
+            return f"{text.rstrip()}\n\n{_shortened_sentence(limit, command, [*left_out, *in_tables])}"
     left_out += [f"tables have at most {_MOST_ROWS[-1]} rows", "the end is left out"]
-    return f"{_cut_lines(text, available).rstrip()}\n\n{_sentence(limit, command, left_out)}"
+    return f"{_cut_lines(text, available).rstrip()}\n\n{_shortened_sentence(limit, command, left_out)}"
 
 
-def _sentence(limit: int, command: str, left_out: Sequence[str]) -> str:
+def _shortened_sentence(limit: int, command: str, left_out: Sequence[str]) -> str:
     shortened = ", ".join(left_out)
     return (
         f"*This report is shortened: {shortened}, because comments and issues on GitHub have at most "

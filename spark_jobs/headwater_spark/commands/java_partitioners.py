@@ -245,7 +245,7 @@ def java_partitioners(
                 command = [str(java), "-cp", class_path, _MAIN, *used, properties]
                 program = PartitionerProgram(command, folder, name, code.seconds_to_answer)
                 programs[used] = stack.enter_context(closing(program))
-            found[topic] = _partitioner(programs[used], *used, topic)
+            found[topic] = _java_partitioner(programs[used], *used, topic)
         yield found
 
 
@@ -255,7 +255,7 @@ def _require_stream(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-def _partitioner(program: PartitionerProgram, name: str, serde: str, topic: str) -> UserPartitioner:
+def _java_partitioner(program: PartitionerProgram, name: str, serde: str, topic: str) -> UserPartitioner:
     many = partial(program.partitions, topic)
 
     def one(key: bytes, partitions: int) -> int:

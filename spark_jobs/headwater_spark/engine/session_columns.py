@@ -116,7 +116,7 @@ def follow_sessions(
     ).any():
         return None
     ends = _largest_so_far(
-        is_first, _replaced(time, firsts[connects], np.maximum(time[firsts], known_end)[connects])
+        is_first, _replace_values(time, firsts[connects], np.maximum(time[firsts], known_end)[connects])
     )
     if ends is None:
         return None
@@ -125,7 +125,7 @@ def follow_sessions(
     begins = time - clock.gap > before
     begins[firsts] = ~connects
     heads = np.maximum.accumulate(np.where(begins | is_first, np.arange(len(code)), 0))
-    starts = _replaced(time, firsts[connects], known_start[connects])[heads]
+    starts = _replace_values(time, firsts[connects], known_start[connects])[heads]
     is_next = ~begins & ~is_first
     if (
         (time < starts).any()
@@ -133,7 +133,7 @@ def follow_sessions(
         or (before[is_next] < now_before[is_next] - clock.visible).any()
     ):
         return None
-    counted = _replaced(np.zeros_like(time), firsts[connects], stored.counts[found][connects])
+    counted = _replace_values(np.zeros_like(time), firsts[connects], stored.counts[found][connects])
     previous = np.concatenate(([NONE], order[:-1]))
     previous[firsts] = NONE
     columns = (starts, ends, np.arange(1, len(code) + 1) - heads + counted[heads], before, previous)
@@ -219,7 +219,7 @@ def _largest_so_far(is_first: NDArray[np.bool_], times: Numbers) -> Numbers | No
     return largest
 
 
-def _replaced(column: Numbers, at: Numbers, values: Numbers) -> Numbers:
+def _replace_values(column: Numbers, at: Numbers, values: Numbers) -> Numbers:
     changed = column.copy()
     changed[at] = values
     return changed

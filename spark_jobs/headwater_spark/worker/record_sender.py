@@ -157,7 +157,7 @@ class DeliveryReports:
         self._refusals: list[Refusal] = []
 
     def record_delivery(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and (self._failure is None or _explains(error.code(), self._failure.code())):
+        if error is not None and (self._failure is None or _says_more(error.code(), self._failure.code())):
             self._failure = KafkaError(error.code(), f"{message.topic()}: {error.str()}")
 
     def record_single_delivery(
@@ -182,7 +182,7 @@ class DeliveryReports:
         raise RecordsRefusedError(self._failure, self._refusals)
 
 
-def _explains(code: int, known: int) -> bool:
+def _says_more(code: int, known: int) -> bool:
     """Return whether an error says more than the known one: records are purged because another one failed."""
     if known in REFUSALS:
         return False

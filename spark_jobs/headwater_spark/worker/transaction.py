@@ -194,7 +194,7 @@ class AtLeastOnceProducer:
         single: bool = False,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.before_commit: Callable[[], None] = _nothing
+        self.before_commit: Callable[[], None] = _do_nothing
         """Called when all records are delivered, before offsets are committed."""
         self._reader = reader
         self._reports = DeliveryReports()
@@ -235,7 +235,7 @@ class AtLeastOnceProducer:
         self._producer.purge()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 

@@ -226,7 +226,7 @@ def start_environment(
         environment = Environment(
             folder / "work", broker, project, admin, KafkaClusterReader(connection), jars
         )
-        _configure(environment)
+        _configure_stack(environment)
         environment.create(source_topics, {})
         yield environment
 
@@ -243,7 +243,7 @@ def _copy_project(folder: Path) -> None:
             )
 
 
-def _configure(environment: Environment) -> None:
+def _configure_stack(environment: Environment) -> None:
     (environment.folder.parent / "state").mkdir()
     created = environment.project.run("stack", "init", STACK)
     if created.code:

@@ -139,13 +139,13 @@ def _pairs_of_one_kind(
         _does_and_stores,
         _written_stores,
         _path_key,
-        _surroundings,
+        _surrounding_kinds,
         _declared_values,
         _same_kind,
     ):
         groups = group_pairs(waiting_old, waiting_new, partial(key, before), partial(key, after))
         for olds, news in groups:
-            is_certain = key not in (_surroundings, _same_kind) and len(olds) == len(news) == 1
+            is_certain = key not in (_surrounding_kinds, _same_kind) and len(olds) == len(news) == 1
             for first, second in zip(olds, news, strict=False):
                 waiting_old.remove(first)
                 waiting_new.remove(second)
@@ -175,7 +175,7 @@ def _path_key(topology: Topology, node: Node) -> Hashable:
     return _declared_values(topology, node), topology.graph.path_digests[node.name]
 
 
-def _surroundings(topology: Topology, node: Node) -> Hashable:
+def _surrounding_kinds(topology: Topology, node: Node) -> Hashable:
     graph = topology.graph
     around = (
         tuple(sorted(INDEX.sub("#", each) for each in following.get(node.name, ())))

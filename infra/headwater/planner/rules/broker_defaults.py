@@ -109,7 +109,7 @@ def _fix_of(
     harmed: Sequence[TopicState],
 ) -> str:
     """Return how the topics get a value of their own. A run with `manual` setup changes no topic."""
-    where, of_brokers = _declaration(application, default.key, harmless, harmed), default.broker_key
+    where, of_brokers = _declaration_text(application, default.key, harmless, harmed), default.broker_key
     existing = [state.name for state in harmed if state.live is not None]
     if existing and application.compiled.application.protocol is Protocol.STREAMS:
         return (
@@ -133,7 +133,7 @@ def _fix_of(
     )
 
 
-def _declaration(
+def _declaration_text(
     application: ActiveApplication, key: str, harmless: str, harmed: Sequence[TopicState]
 ) -> str:
     """Return how the document declares the harmless value for these topics."""

@@ -216,7 +216,7 @@ def edit_text(edit: Edit) -> str:
 
 def edit_rich(edit: Edit) -> Text:
     """Return the lines of `edit_text` with colors for a terminal."""
-    parts = [Text(edit_summary(edit), "bold"), *map(_line, report_remarks(edit))]
+    parts = [Text(edit_summary(edit), "bold"), *map(_text_line, report_remarks(edit))]
     for application in edit.applications:
         parts += _terminal_parts(application)
     if edit.problems:
@@ -234,7 +234,7 @@ def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
     for topic in changed_topics(part):
         yield entry_rich(topic.severity, topic.verdict, topic.what, tuple(_topic_details(topic)))
     if names := kept_topics(part):
-        yield _line(f"kept: {listed(names)}")
+        yield _text_line(f"kept: {listed(names)}")
     if part.operators:
         yield Text("\n").join([Text(EDITED_OPERATORS, "bold"), *_operator_lines(part)])
     if part.settings:
@@ -245,7 +245,7 @@ def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
         )
     if part.steps:
         numbered = (f"  {number}. {step}" for number, step in enumerate(part.steps, 1))
-        yield Text("\n").join([Text("Steps:", "bold"), *map(_line, numbered)])
+        yield Text("\n").join([Text("Steps:", "bold"), *map(_text_line, numbered)])
 
 
 def _topic_details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
@@ -259,22 +259,22 @@ def _topic_details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
 def _operator_lines(part: ApplicationEdit) -> Iterator[Text]:
     for operator in part.operators:
         at = f"{operator.location}: " if operator.location is not None else ""
-        yield _line(f"  {at}{operator.operator}  {operator_values(operator)}")
-        yield _line(f"    {operator_consequence(operator)}")
+        yield _text_line(f"  {at}{operator.operator}  {operator_values(operator)}")
+        yield _text_line(f"    {operator_consequence(operator)}")
 
 
 def _setting_lines(part: ApplicationEdit) -> Iterator[Text]:
     for setting in part.settings:
-        yield _line(f"  {setting.key}  {setting_values(setting)}")
-        yield _line(f"    {setting.why}")
+        yield _text_line(f"  {setting.key}  {setting_values(setting)}")
+        yield _text_line(f"    {setting.why}")
 
 
 def _name_lines(part: ApplicationEdit) -> Iterator[Text]:
     for line in part.lines:
-        yield _line(f"  {line.location}: {line.document}    in Java: {line.code}")
+        yield _text_line(f"  {line.location}: {line.document}    in Java: {line.code}")
     if part.still_lost:
-        yield _line(f"  No name keeps {listed(part.still_lost)}.")
+        yield _text_line(f"  No name keeps {listed(part.still_lost)}.")
 
 
-def _line(text: str) -> Text:
+def _text_line(text: str) -> Text:
     return Text(printable(text))

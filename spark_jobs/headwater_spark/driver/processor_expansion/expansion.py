@@ -66,7 +66,7 @@ class _InputGrownError(Exception):
     """Partitions were added to the input, or topics that match a pattern: the move does not have them."""
 
 
-def _nothing() -> int:
+def _no_records() -> int:
     return 0
 
 
@@ -86,7 +86,7 @@ class ProcessorExpansion:
     _layout_changes: Lock
     _on_errors: Callable[[Sequence[Problem]], None]
     _warm_up_jobs: WarmUpJobs
-    _awaiting: Callable[[], int] = attrs.field(default=_nothing, init=False)
+    _awaiting: Callable[[], int] = attrs.field(default=_no_records, init=False)
     """Returns how many copied records the added processors have still to restore."""
     _known_before: frozenset[TopicPartition] = attrs.field(default=frozenset(), init=False)
     """The input partitions that the application knew before the move was read from the cluster."""
@@ -373,7 +373,7 @@ class ProcessorExpansion:
             try:
                 yield move, cluster, state.programs
             finally:
-                self._awaiting = _nothing  # it has the copy, which has the keys that moved
+                self._awaiting = _no_records  # it has the copy, which has the keys that moved
 
     def _note_copied(self, _: str, done: int, total: int) -> None:
         if self._stopping.is_set():

@@ -143,7 +143,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         return None
     if not set(_OF_ROOT) <= root.keys():
         raise ValueError("parts of the journal are missing")
-    befores = _named(root, _BEFORE)
+    befores = _clocks_with_prefix(root, _BEFORE)
     counts = {name: (before, root.get(f"{_AFTER}{name}", 0)) for name, before in befores.items()}
     if any(not 1 <= before <= after <= _MOST_PARTITIONS for before, after in counts.values()):
         raise ValueError("the journal has impossible partition counts")
@@ -175,7 +175,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         has_offsets=bool(root[_OFFSETS]),
         started_ms=root[_STARTED],
         is_locked=bool(root.get(_LOCKED, 1)),  # earlier versions did not lock
-        partitioners=_named(root, _PARTITIONER),
+        partitioners=_clocks_with_prefix(root, _PARTITIONER),
         versions={topic: clocks[topic, 0].get(_VERSION, 0) for topic in copied},
         writers=writers,
         round=root.get(_ROUND, 0),
@@ -199,7 +199,7 @@ def _is_of_reshard(text: str) -> bool:
     return mark is not None and mark.before != mark.after
 
 
-def _named(root: Mapping[str, int], prefix: str) -> Mapping[str, int]:
+def _clocks_with_prefix(root: Mapping[str, int], prefix: str) -> Mapping[str, int]:
     """Return name → number of the clocks whose name begins with `prefix`."""
     return {name.removeprefix(prefix): number for name, number in root.items() if name.startswith(prefix)}
 

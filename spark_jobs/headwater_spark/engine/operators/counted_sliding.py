@@ -169,7 +169,11 @@ class SlidingCounts:
                     previous = latest
             else:
                 self._touch_segment(known, max(0, time - 2 * difference), time + 1)
-            if previous != _NONE and previous + 1 + difference >= time and not _contains(found, previous + 1):
+            if (
+                previous != _NONE
+                and previous + 1 + difference >= time
+                and not _contains_window(found, previous + 1)
+            ):
                 closed += create(known, previous + 1, (1, time), close_time, row)
             if not left_exists:
                 follows = left is not None and time - difference <= previous
@@ -269,7 +273,7 @@ class SlidingCounts:
         current.record, current.context = before
 
 
-def _contains(windows: Sequence[CountedWindow], start: int) -> bool:
+def _contains_window(windows: Sequence[CountedWindow], start: int) -> bool:
     """Return whether one of the windows, the latest first, starts at `start`."""
     for window in windows:
         if window.start <= start:

@@ -47,8 +47,10 @@ class Buffered(NamedTuple):
 
     def serialize(self) -> bytes:
         same = self.old is not None and self.old == self.prior
-        old = _INT.pack(_SAME) if same else _nullable(self.old)
-        return b"".join((serialize_context(self.context), _nullable(self.prior), old, _nullable(self.new)))
+        old = _INT.pack(_SAME) if same else _pack_nullable(self.old)
+        return b"".join(
+            (serialize_context(self.context), _pack_nullable(self.prior), old, _pack_nullable(self.new))
+        )
 
     @property
     def estimated_bytes(self) -> int:
@@ -71,7 +73,7 @@ def serialize_context(context: BufferedContext) -> bytes:
     name = topic.encode()
     parts = [_FIXED.pack(timestamp, offset, len(name)), name, _INT.pack(partition), _INT.pack(len(headers))]
     for header, value in headers:
-        parts += (_nullable(header.encode()), _nullable(value))
+        parts += (_pack_nullable(header.encode()), _pack_nullable(value))
     return b"".join(parts)
 
 
@@ -84,23 +86,23 @@ def deserialize_change(stored: bytes) -> Buffered:
     at += 2 * _INT.size
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        name, at = _read(stored, at)
-        value, at = _read(stored, at)
+        name, at = _read_nullable(stored, at)
+        value, at = _read_nullable(stored, at)
         headers.append(((name or b"").decode(), value))
-    prior, at = _read(stored, at)
+    prior, at = _read_nullable(stored, at)
     if _INT.unpack_from(stored, at)[0] == _SAME:
         old, at = prior, at + _INT.size
     else:
-        old, at = _read(stored, at)
-    new, at = _read(stored, at)
+        old, at = _read_nullable(stored, at)
+    new, at = _read_nullable(stored, at)
     return Buffered((timestamp, offset, topic, partition, tuple(headers)), prior, old, new)
 
 
-def _nullable(value: bytes | None) -> bytes:
+def _pack_nullable(value: bytes | None) -> bytes:
     return _INT.pack(_NULL) if value is None else _INT.pack(len(value)) + value
 
 
-def _read(stored: bytes, at: int) -> tuple[bytes | None, int]:
+def _read_nullable(stored: bytes, at: int) -> tuple[bytes | None, int]:
     (length,) = _INT.unpack_from(stored, at)
     at += _INT.size
     return (None, at) if length == _NULL else (stored[at : at + length], at + length)
@@ -229,12 +231,12 @@ class SuppressBytes:
         if index is None:
             entry_key = _ENTRY + time.to_bytes(_TIME, "big") + key_bytes
             entry = Buffered(context, old, old, new)
-            self._count(1, _estimate(key_bytes, entry))
+            self._count(1, _estimate_size(key_bytes, entry))
         else:
             entry_key = _ENTRY + index + key_bytes
             before = self._at(entry_key)
             entry = Buffered(context, before.prior, old, new)
-            self._count(0, _estimate(key_bytes, entry) - _estimate(key_bytes, before))
+            self._count(0, _estimate_size(key_bytes, entry) - _estimate_size(key_bytes, before))
         self._keep(entry_key, key_bytes, entry)
         self._changed[key_bytes] = None
 
@@ -292,7 +294,7 @@ class SuppressBytes:
         if value is not None:
             entry = deserialize_change(value)
             entry_key = _ENTRY + value[-_TIME:] + key
-            self._count(1, _estimate(key, entry))
+            self._count(1, _estimate_size(key, entry))
             self._keep(entry_key, key, entry)
             self._overlay.put(entry_key, self._entries.pop(entry_key).serialize())
 
@@ -308,7 +310,7 @@ class SuppressBytes:
         self._entries.pop(entry_key, None)
         self._overlay.delete(entry_key)
         self._overlay.delete(_TIME_OF_KEY + key_bytes)
-        self._count(-1, -_estimate(key_bytes, entry))
+        self._count(-1, -_estimate_size(key_bytes, entry))
         if entry_key == self._first:
             self._first = None
 
@@ -325,7 +327,7 @@ class SuppressBytes:
         self._bytes.now = max(self._bytes.now, 0) + size
 
 
-def _estimate(key: bytes, entry: Buffered) -> int:
+def _estimate_size(key: bytes, entry: Buffered) -> int:
     return _TIME + len(key) + entry.estimated_bytes
 
 

@@ -135,8 +135,8 @@ class ListBytes:
         entry = side + self._serdes[is_left].serialize(value)
         entry_key = self._entry_key(timestamp, is_left, key)
         stored = self.below.overlay.get(entry_key)
-        entries = [*_entries(stored), entry] if stored is not None else [entry]
-        self.below.put(entry_key, _joined(entries), self._context())
+        entries = [*_split_entries(stored), entry] if stored is not None else [entry]
+        self.below.put(entry_key, _join_entries(entries), self._context())
         self._from = min(self._from, entry_key)
 
     def clear(self, timestamp: int, is_left: bool, key: Value) -> None:  # noqa: FBT001
@@ -153,7 +153,7 @@ class ListBytes:
             timestamp = int.from_bytes(entry_key[:_TIME], "big")
             is_left = entry_key[_TIME : _TIME + _SIDE] == _LEFT
             key = self._key.deserialize(entry_key[_TIME + _SIDE :])
-            for entry in _entries(stored):
+            for entry in _split_entries(stored):
                 yield entry_key, timestamp, is_left, key, self._serdes[is_left].deserialize(entry[_SIDE:])
 
     def holds(self, timestamp: int, is_left: bool, key: Value) -> bool:  # noqa: FBT001
@@ -173,12 +173,12 @@ class ListBytes:
         return timestamp.to_bytes(_TIME, "big") + side + self._key.serialize(key)
 
 
-def _joined(entries: list[bytes]) -> bytes:
+def _join_entries(entries: list[bytes]) -> bytes:
     head = _VARIABLE_SIZE + len(entries).to_bytes(_INT, "big")
     return head + b"".join(len(entry).to_bytes(_INT, "big") + entry for entry in entries)
 
 
-def _entries(stored: bytes) -> Iterator[bytes]:
+def _split_entries(stored: bytes) -> Iterator[bytes]:
     at = 1 + _INT
     while at < len(stored):
         end = at + _INT + int.from_bytes(stored[at : at + _INT], "big")

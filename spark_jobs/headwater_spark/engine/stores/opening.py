@@ -141,14 +141,14 @@ def _log_nothing(key: bytes, value: bytes | None, headers: Headers) -> None:
 def _key_value(opening: _StoreOpening) -> OpenStore:
     _, below = opening.layered_store()
     typed = KeyValueBytes(below, *opening.serdes(), opening.services.current.write_context)
-    return opening.opened_store(typed, _plain(opening.overlay), below)
+    return opening.opened_store(typed, _plain_restore(opening.overlay), below)
 
 
-def _timestamped(opening: _StoreOpening) -> OpenStore:
+def _open_timestamped(opening: _StoreOpening) -> OpenStore:
     return _timestamped_of(opening, *opening.serdes())
 
 
-def _subscription(opening: _StoreOpening) -> OpenStore:
+def _open_subscription(opening: _StoreOpening) -> OpenStore:
     """Open a store of bytes: keys and values contain more than the formats describe."""
     serde = opening.services.program.serde
     return _timestamped_of(opening, serde(_BYTES, "key"), serde(_BYTES, "value"))
@@ -166,7 +166,7 @@ def _timestamped_of(opening: _StoreOpening, key_serde: Serde, value_serde: Serde
     return opening.opened_store(typed, restore, below)
 
 
-def _versioned(opening: _StoreOpening) -> OpenStore:
+def _open_versioned(opening: _StoreOpening) -> OpenStore:
     changelog = opening.changelog()
     retention = opening.settings.retention_ms or 0
 
@@ -185,7 +185,7 @@ def _versioned(opening: _StoreOpening) -> OpenStore:
     return opening.opened_store(typed, restore, at_end=(typed.end_batch,))
 
 
-def _window(opening: _StoreOpening) -> OpenStore:
+def _open_window(opening: _StoreOpening) -> OpenStore:
     timestamped = opening.settings.kind == "timestampedWindow"
     _, below = opening.layered_store(prefix=SEGMENT, timestamped=timestamped)
     make = TimestampedWindowBytes if timestamped else WindowBytes
@@ -211,7 +211,7 @@ def _window(opening: _StoreOpening) -> OpenStore:
     return opening.opened_store(typed, restore, below, (typed.expire,))
 
 
-def _session(opening: _StoreOpening) -> OpenStore:
+def _open_session(opening: _StoreOpening) -> OpenStore:
     _, below = opening.layered_store(prefix=SEGMENT)
     typed = SessionBytes(
         below,
@@ -221,21 +221,21 @@ def _session(opening: _StoreOpening) -> OpenStore:
         observed=opening.clock("time"),
         emits_on_close=opening.emits_on_close,
     )
-    return opening.opened_store(typed, _untimed(typed.restore), below, (typed.expire,))
+    return opening.opened_store(typed, _untimed_restore(typed.restore), below, (typed.expire,))
 
 
-def _list(opening: _StoreOpening) -> OpenStore:
+def _open_list(opening: _StoreOpening) -> OpenStore:
     logged, _ = opening.layered_store()
     key, left = opening.serdes()
     right = opening.services.program.serde((opening.settings.right or opening.settings.format).value, "value")
     typed = ListBytes(logged, key, left, right, opening.services.current.write_context)
-    return opening.opened_store(typed, _plain(opening.overlay))
+    return opening.opened_store(typed, _plain_restore(opening.overlay))
 
 
-def _suppress(opening: _StoreOpening) -> OpenStore:
+def _open_suppress(opening: _StoreOpening) -> OpenStore:
     size = BufferSize(opening.clock("records"), opening.clock("bytes"))
     typed = SuppressBytes(opening.overlay, *opening.serdes(), opening.log_with_headers(), size)
-    return opening.opened_store(typed, _untimed(typed.restore), at_end=(typed.flush,))
+    return opening.opened_store(typed, _untimed_restore(typed.restore), at_end=(typed.flush,))
 
 
 def _join_buffer(opening: _StoreOpening) -> OpenStore:
@@ -247,10 +247,10 @@ def _join_buffer(opening: _StoreOpening) -> OpenStore:
         observed=opening.clock("time"),
         sequence=opening.clock("sequence"),
     )
-    return opening.opened_store(typed, _untimed(typed.restore))
+    return opening.opened_store(typed, _untimed_restore(typed.restore))
 
 
-def _plain(overlay: Overlay) -> Restore:
+def _plain_restore(overlay: Overlay) -> Restore:
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
         del timestamp
         overlay.written[key] = value
@@ -258,19 +258,19 @@ def _plain(overlay: Overlay) -> Restore:
     return restore
 
 
-def _untimed(restore: Callable[[bytes, bytes | None], None]) -> Restore:
+def _untimed_restore(restore: Callable[[bytes, bytes | None], None]) -> Restore:
     return lambda key, value, timestamp: restore(key, value)  # noqa: ARG005 - the signature of all kinds
 
 
 _OPENERS: dict[str, Callable[[_StoreOpening], OpenStore]] = {
     "keyValue": _key_value,
-    "timestampedKeyValue": _timestamped,
-    "versionedKeyValue": _versioned,
-    "window": _window,
-    "timestampedWindow": _window,
-    "session": _session,
-    "list": _list,
-    "suppress": _suppress,
-    "subscription": _subscription,
+    "timestampedKeyValue": _open_timestamped,
+    "versionedKeyValue": _open_versioned,
+    "window": _open_window,
+    "timestampedWindow": _open_window,
+    "session": _open_session,
+    "list": _open_list,
+    "suppress": _open_suppress,
+    "subscription": _open_subscription,
     "joinBuffer": _join_buffer,
 }
