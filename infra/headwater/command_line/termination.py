@@ -59,7 +59,7 @@ class Termination:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-            self._install()
+            self._install_handlers()
             self._writer.settimeout(0)  # `set_wakeup_fd` requires it
             self._wakeup_before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
             threading.Thread(target=self._watch, name="termination", daemon=True).start()
@@ -82,7 +82,7 @@ class Termination:
         """
         self._stop = stop
         if self._handlers:
-            self._install()
+            self._install_handlers()
         try:
             yield
         finally:
@@ -96,12 +96,12 @@ class Termination:
         """Start the time limit, after which the process ends with an error; it cannot be stopped."""
         if not self._has_begun.is_set():
             self._has_begun.set()
-            self._timer().start()
+            self._start_timer().start()
 
     @contextmanager
     def limit_time(self) -> Iterator[None]:
         """Limit the time that the block takes; without a time limit for the rest of the process."""
-        timer = self._timer()
+        timer = self._start_timer()
         timer.start()
         try:
             yield
@@ -109,7 +109,7 @@ class Termination:
             timer.cancel()
             self._end_if_expired()
 
-    def _install(self) -> None:
+    def _install_handlers(self) -> None:
         for number in _SIGNALS:
             signal.signal(number, self._handle)
 
@@ -135,12 +135,12 @@ class Termination:
             _log.info("stopping", signal=number.name)
             stop()
 
-    def _timer(self) -> threading.Timer:
-        timer = threading.Timer(self._seconds, self._expire)
+    def _start_timer(self) -> threading.Timer:
+        timer = threading.Timer(self._seconds, self._end_process)
         timer.daemon = True
         return timer
 
-    def _expire(self) -> None:
+    def _end_process(self) -> None:
         """End the process. The report is limited, too: another thread may keep a lock that it needs."""
         if not self._expiry.acquire(blocking=False):
             return
@@ -151,7 +151,7 @@ class Termination:
         os._exit(RESTART)
 
     def _end_if_expired(self) -> None:
-        """Leave the end of the process to `_expire`: ending what the job waits for has released the job."""
+        """Leave the end of the process to `_end_process`: ending what the job waits for has released the job."""
         if self._has_expired.is_set():
             threading.Event().wait()
 

@@ -148,11 +148,11 @@ class _Check:
             )
             at = self.application.locate_config(name)
         else:
-            fix = self._instead(topic, key)
+            fix = self._alternative_text(topic, key)
             at = topic.at or self.application.at
-        return self._problem(topic.name, _Difference(key, topic.config[key], accepted), fix, at)
+        return self._profile_problem(topic.name, _Difference(key, topic.config[key], accepted), fix, at)
 
-    def _instead(self, topic: InternalTopic, key: str) -> str:
+    def _alternative_text(self, topic: InternalTopic, key: str) -> str:
         if key in RELIED_ON:
             return (
                 f"Kafka Streams relies on it for {topic.node}: use a store that needs no `{key}`, or run the "
@@ -167,14 +167,16 @@ class _Check:
             else f"Set `{key}` of {sink.topic} to {accepted}."
         )
         difference = _Difference(key, sink.config[key], accepted)
-        return self._problem(sink.topic, difference, fix, self.application.at)
+        return self._profile_problem(sink.topic, difference, fix, self.application.at)
 
     def replicas_problem(self, found: str, key: str, at: Location, topic: str | None = None) -> Problem:
         expected = str(self.profile.replication_factor)
         fix = f"Set `{key}` to {expected}, or remove it."
-        return self._problem(topic, _Difference(key, found, expected), fix, at)
+        return self._profile_problem(topic, _Difference(key, found, expected), fix, at)
 
-    def _problem(self, topic: str | None, difference: "_Difference", fix: str, at: Location) -> Problem:
+    def _profile_problem(
+        self, topic: str | None, difference: "_Difference", fix: str, at: Location
+    ) -> Problem:
         title = self.profile.title
         return Problem(
             code=ProblemCode.NOT_ON_CLUSTER,

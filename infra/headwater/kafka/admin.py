@@ -134,7 +134,7 @@ class Admin:
             self.settle()
             self._connect()
         self.requests += 1
-        return FirstRequest(in_background(partial(self._metadata, self._client)))
+        return FirstRequest(in_background(partial(self._read_metadata, self._client)))
 
     def metadata(self, first: FirstRequest) -> ClusterMetadata:
         """Return the id of the cluster, brokers, and partitions and replicas of all topics.
@@ -144,10 +144,10 @@ class Admin:
         moment after it was paused.
         """
         try:
-            metadata = self._awaited(first.metadata, _METADATA)
+            metadata = self._await_answer(first.metadata, _METADATA)
         except KafkaException:
             self._client.poll(0)
-            raise ProblemsError([self._unreachable(_METADATA)]) from None
+            raise ProblemsError([self._unreachable_problem(_METADATA)]) from None
         self._messages.clear()
         offsets = metadata.topics.get(_OFFSETS)
         self.has_all_coordinators = offsets is None or all(
@@ -159,7 +159,7 @@ class Admin:
         )
         return metadata
 
-    def _metadata(self, client: AdminClient) -> ClusterMetadata:
+    def _read_metadata(self, client: AdminClient) -> ClusterMetadata:
         """Return the metadata; waits while the answers have neither brokers nor topics."""
         deadline = time.monotonic() + self._timeout
         while True:
@@ -251,7 +251,7 @@ class Admin:
         return self._client.describe_acls(filter_for(only), request_timeout=self._timeout)
 
     def acls(self, pending: "Future[list[AclBinding]]") -> list[AclBinding]:
-        answer = self._answer(pending, "list the ACLs")
+        answer = self._read_answer(pending, "list the ACLs")
         if isinstance(answer, KafkaError):
             raise ProblemsError([unexpected_error(answer, "list the ACLs of", "the cluster")])
         return answer
@@ -282,7 +282,7 @@ class Admin:
     def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
         """Yield the answers in the order of the requests."""
         for key, future in pending.take_answers():
-            answer: V | KafkaError = self._answer(future, pending.what)
+            answer: V | KafkaError = self._read_answer(future, pending.what)
             yield key, answer
         self._messages.clear()  # errors of this request must not explain a later one
 
@@ -334,16 +334,16 @@ class Admin:
             (partial(counted, items[start : start + CHUNK]) for start in starts), in_flight, what
         )
 
-    def _answer(self, future: Future[V], what: str) -> V | KafkaError:
+    def _read_answer(self, future: Future[V], what: str) -> V | KafkaError:
         try:
-            return self._awaited(future, what)
+            return self._await_answer(future, what)
         except KafkaException as error:
             reason: KafkaError = error.args[0]
         if reason.code() in NO_ANSWER:
-            raise ProblemsError([self._unreachable(what)])
+            raise ProblemsError([self._unreachable_problem(what)])
         return reason
 
-    def _awaited(self, future: Future[V], what: str) -> V:
+    def _await_answer(self, future: Future[V], what: str) -> V:
         """Wait for the answer to the request `what`, and poll the client: it reports errors in callbacks."""
         start = time.monotonic()
         while True:
@@ -360,9 +360,9 @@ class Admin:
         is_down = any(item.code == ALL_BROKERS_DOWN for item in messages)
         is_late = waited > self._timeout + _GRACE_SECONDS
         if is_refused or is_late or (is_down and waited > _CONNECT_SECONDS):
-            raise ProblemsError([self._unreachable(what)])
+            raise ProblemsError([self._unreachable_problem(what)])
 
-    def _unreachable(self, what: str) -> Problem:
+    def _unreachable_problem(self, what: str) -> Problem:
         """Report the messages of the client library, which say more than the timeout."""
         self._is_lost = True
         return self._no_answer(what, tuple(self._messages))

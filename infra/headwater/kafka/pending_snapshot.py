@@ -99,7 +99,7 @@ class PendingSnapshot:
         configs = self._admin.topic_configs(self._configs)
         requested = {name: config for name, config in configs.items() if name in self._configured}
         _add_settings(settings, requested, denied, self._request.purpose)
-        described = self._described(settings, denied)
+        described = self._described_topics(settings, denied)
         groups = self._live_groups(denied)
         of_streams, streams_groups = self._streams_groups(groups, denied)
         defaults = self._broker_config()
@@ -116,13 +116,15 @@ class PendingSnapshot:
             name: attrs.evolve(topic, config=settings.own.get(name, {})) for name, topic in described.items()
         }
         registered = self._registered.result() if self._registered is not None else None
-        topics |= {name: self._placed(topics[name], registered) for name in described.keys() & self._replicas}
+        topics |= {
+            name: self._with_brokers(topics[name], registered) for name in described.keys() & self._replicas
+        }
         return ClusterSnapshot(
             cluster_id=self._cluster_id,
             brokers=self._brokers,
             hosts=self._hosts,
             registered=registered,
-            topics=topics | self._emptiness(topics),
+            topics=topics | self._check_emptiness(topics),
             groups=groups | of_streams,
             streams_groups=streams_groups,
             described=frozenset(described),
@@ -136,7 +138,7 @@ class PendingSnapshot:
             ownership_topic=self._ownership_of(ownership, configs.get(OWNERSHIP_TOPIC)),
         )
 
-    def _described(self, settings: TopicSettings, denied: list[Problem]) -> dict[str, LiveTopic]:
+    def _described_topics(self, settings: TopicSettings, denied: list[Problem]) -> dict[str, LiveTopic]:
         """Return the topics that exist; those whose ids were not requested as in the metadata.
 
         A topic may be created between the requests. Its settings are requested again then: without them it
@@ -155,7 +157,7 @@ class PendingSnapshot:
         present = settings.own.keys() | sources
         return {name: topic for name, topic in (listed | found).items() if name in present}
 
-    def _placed(self, topic: LiveTopic, registered: RegisteredBrokers | None) -> LiveTopic:
+    def _with_brokers(self, topic: LiveTopic, registered: RegisteredBrokers | None) -> LiveTopic:
         """Return the topic with what is known about the brokers of its replicas."""
         replicas = self._replicas[topic.name]
         known = registered.by_id if registered is not None else {}
@@ -265,7 +267,7 @@ class PendingSnapshot:
         settings = {key: str(entry.value) for key, entry in known.items() if entry.value is not None}
         return OwnershipTopic(settings, self._ownership_replicas, log.unread, log.more_unread)
 
-    def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
+    def _check_emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
         """Check whether anything was ever written to topics whose ids differ from the recorded ones."""
         replaced = [
             topics[name]

@@ -250,7 +250,7 @@ class Run:
     def released(self) -> tuple[SetupRecord, ...]:
         """Records of applications that are released, or that have a new id."""
         former = self._former_ids - {compiled.application.id for compiled in self.compiled}
-        return self._recorded(former | self._ids(Lifecycle.RELEASED))
+        return self._records_of(former | self._ids_with(Lifecycle.RELEASED))
 
     @cached_property
     def retired(self) -> tuple[SetupRecord, ...]:
@@ -260,7 +260,7 @@ class Run:
     @cached_property
     def retiring(self) -> tuple[SetupRecord, ...]:
         """First step of deletion: the document says `retired`."""
-        return self._recorded(self._ids(Lifecycle.RETIRED))
+        return self._records_of(self._ids_with(Lifecycle.RETIRED))
 
     @cached_property
     def deleted(self) -> tuple[SetupRecord, ...]:
@@ -271,14 +271,14 @@ class Run:
     def removed(self) -> tuple[SetupRecord, ...]:
         """Records without a document."""
         documents = {compiled.application.id for compiled in self.compiled}
-        return self._recorded(self.records.keys() - documents - self._former_ids)
+        return self._records_of(self.records.keys() - documents - self._former_ids)
 
     @property
     def _former_ids(self) -> set[str]:
         return {c.application.renamed_from for c in self.compiled if c.application.renamed_from is not None}
 
-    def _ids(self, lifecycle: Lifecycle) -> set[str]:
+    def _ids_with(self, lifecycle: Lifecycle) -> set[str]:
         return {c.application.id for c in self.compiled if c.application.lifecycle is lifecycle}
 
-    def _recorded(self, ids: set[str]) -> tuple[SetupRecord, ...]:
+    def _records_of(self, ids: set[str]) -> tuple[SetupRecord, ...]:
         return tuple(self.records[id_] for id_ in sorted(ids) if id_ in self.records)

@@ -43,12 +43,12 @@ class _Pending:
 
         Raises `pulumi.RunError` if the registration failed.
         """
-        if not self.parent.register(self._current()):
+        if not self.parent.register(self._current_resource()):
             raise pulumi.RunError(
                 f"{self.resource.name} could not be set up; resources after it are unchanged"
             )
 
-    def _current(self) -> TopicResource | AclResource:
+    def _current_resource(self) -> TopicResource | AclResource:
         resource = self.resource
         if isinstance(resource, TopicResource) and resource.expands and not pulumi.runtime.is_dry_run():
             return self.recheck.reread_topic(resource)

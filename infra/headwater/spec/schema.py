@@ -171,10 +171,10 @@ class _Inlining:
         if not isinstance(part, dict):
             return part
         if "$ref" in part:
-            return self._referred(part["$ref"].removeprefix("#/$defs/"), part)
+            return self._inlined_definition(part["$ref"].removeprefix("#/$defs/"), part)
         return {key: inner if key == "examples" else self.part(inner) for key, inner in part.items()}
 
-    def _referred(self, name: str, part: Schema) -> Schema:
+    def _inlined_definition(self, name: str, part: Schema) -> Schema:
         if name not in self._made:
             self._made[name] = {}
             self._made[name].update(self.part(self._definitions[name]))

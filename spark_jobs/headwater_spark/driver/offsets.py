@@ -50,14 +50,14 @@ class GroupOffsets:
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Return the committed offsets; partitions without one are missing. Wait for open transactions."""
-        return self._committed(self._consumer, partitions)
+        return self._read_committed(self._consumer, partitions)
 
     def last_committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Return the offsets that were committed last, without offsets of open transactions.
 
         The transaction of a killed client stays open for up to a minute, or until its tasks run again.
         """
-        return self._committed(self._uncommitted_reader, partitions)
+        return self._read_committed(self._uncommitted_reader, partitions)
 
     def committed_processors(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return partition → the processor that has processed it; unprocessed partitions are missing."""
@@ -205,7 +205,7 @@ class GroupOffsets:
         return {partition: max(offset, first[partition]) for partition, offset in offsets.items()}
 
     @staticmethod
-    def _committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> Offsets:
+    def _read_committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> Offsets:
         found = clients.read_committed(reader, partitions)
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 

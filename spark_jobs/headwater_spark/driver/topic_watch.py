@@ -149,7 +149,7 @@ class TopicWatch:
             check = self._topics.check()
             wrong = errors(check.problems)
             if not wrong:
-                self._follow(check)
+                self._use_topics(check)
         except (ProblemsError, KafkaException) as error:
             # The cluster may be unavailable for a while; the queries have their own limit for that.
             _log.warning("topic check failed", reason=failure_reason(error))
@@ -163,7 +163,7 @@ class TopicWatch:
             self._on_errors(wrong)
         return True
 
-    def _follow(self, check: TopicCheck) -> None:
+    def _use_topics(self, check: TopicCheck) -> None:
         """Use the topics of `check`. Queries of lost topics are paused until the topics exist again."""
         before = self._specs.layout
         readers = [
@@ -206,11 +206,11 @@ class TopicWatch:
     def _observe_progress(self) -> None:
         layout, progress = self._specs.layout, self._specs.progress
         partitions = {name: layout.input_partitions(name) for name in self._queries}
-        backlogs = self._backlogs(partitions)
+        backlogs = self._read_backlogs(partitions)
         if backlogs is None:  # one partition may be missing: the others are known
             backlogs = {}
             for name, some in partitions.items():
-                backlogs |= self._backlogs({name: some}) or {}
+                backlogs |= self._read_backlogs({name: some}) or {}
         has_threads = self._specs.has_threads
         for name in self._queries:
             backlog = backlogs.get(name)
@@ -218,7 +218,7 @@ class TopicWatch:
             if may_have_unread(backlog, layout.topics(name), layout.partition_counts, self._topics.counts):
                 self._input_watch.request_signal(name)
 
-    def _backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
+    def _read_backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
         if self._cluster_watch.problem:
             return None  # each request would wait for its timeout, and the next topic check for it
         try:

@@ -195,24 +195,24 @@ class _Table(Generic[K]):
         bucket.add(key)
         if bucket.tree is None and len(bucket.keys) > _LONGEST_LIST:
             if self._size < _SMALLEST_WITH_TREES:
-                self._double()
+                self._double_buckets()
             else:
                 bucket.make_tree()
         self._count += 1
         if self._count > self._size * 3 // 4:
-            self._double()
+            self._double_buckets()
 
-    def _double(self) -> None:
+    def _double_buckets(self) -> None:
         old, self._buckets = self._buckets, {}
         for index, bucket in old.items():
             low = [key for key in bucket.keys if not key[0] & self._size]
             high = [key for key in bucket.keys if key[0] & self._size]
             for position, keys, others in ((index, low, high), (index + self._size, high, low)):
                 if keys:
-                    self._buckets[position] = self._moved(bucket, keys, is_whole=not others)
+                    self._buckets[position] = self._move_keys(bucket, keys, is_whole=not others)
         self._size *= 2
 
-    def _moved(self, bucket: _Bucket[K], keys: list[Hashed[K]], *, is_whole: bool) -> _Bucket[K]:
+    def _move_keys(self, bucket: _Bucket[K], keys: list[Hashed[K]], *, is_whole: bool) -> _Bucket[K]:
         if bucket.tree is None or len(keys) < _SMALLEST_TREE:
             return _Bucket(keys)
         if is_whole:

@@ -129,9 +129,9 @@ class _Topic:
         for changes, fix in ((self.action.changes, _RECONFIGURED), (self.action.drift, _STAYS)):
             for change in changes:
                 if change.key not in reported:
-                    yield self._setting(change, fix)
+                    yield self._setting_finding(change, fix)
 
-    def _setting(self, change: ConfigChange, fix: str) -> Finding:
+    def _setting_finding(self, change: ConfigChange, fix: str) -> Finding:
         is_declared = change.declared is not None
         return self.new_finding(
             FindingKind.CONFIG,

@@ -147,7 +147,7 @@ class Graph:
     @cached_property
     def path_digests(self) -> Mapping[str, str]:
         """Node → digest of it and of all nodes before it."""
-        return self._digests(self.parents)
+        return self._digest_nodes(self.parents)
 
     @cached_property
     def path_digests_with_stores(self) -> Mapping[str, str]:
@@ -155,7 +155,7 @@ class Graph:
         more = {
             name: [*self._paths_of_unknown_writers(name), *self._read_stores(name)] for name in self.nodes
         }
-        return self._digests(self.parents_and_writers, more)
+        return self._digest_nodes(self.parents_and_writers, more)
 
     def _paths_of_unknown_writers(self, name: str) -> list[str]:
         return sorted(
@@ -188,7 +188,7 @@ class Graph:
         writer = self._store_writers.get(store)
         return self.path_digests[writer] if writer is not None else INDEX.sub("#", store)
 
-    def _digests(
+    def _digest_nodes(
         self, parents: Following, more: Mapping[str, Iterable[str]] | None = None
     ) -> Mapping[str, str]:
         try:

@@ -49,7 +49,7 @@ class TopologyItems:
         self._graph = topology.graph
         self._nodes = self._graph.nodes
 
-    def _operator(self, node: Node) -> str:
+    def _operator_text(self, node: Node) -> str:
         if isinstance(node, ProcessorNode) and node.behavior is not None:
             return type(node.behavior).__name__
         return self._graph.operation_text(node) if isinstance(node, ProcessorNode) else type(node).__name__
@@ -67,11 +67,11 @@ class TopologyItems:
                 readers[topic].append(node.name)
         generated = topology.nodes.generated_names
         stores = (
-            self._item(name, users[name], layout, is_generated=name in generated, is_store=True)
+            self._build_item(name, users[name], layout, is_generated=name in generated, is_store=True)
             for name, layout in topology.store_layouts.items()
         )
         topics = (
-            self._item(
+            self._build_item(
                 name,
                 readers[name],
                 topology.repartition_layouts.get(name),
@@ -82,7 +82,7 @@ class TopologyItems:
         )
         return tuple(sorted((*stores, *topics), key=lambda item: item.order))
 
-    def _item(
+    def _build_item(
         self,
         name: str,
         nodes: Iterable[str],
@@ -102,7 +102,7 @@ class TopologyItems:
             # Sorted: a document from code has the nodes in another order than a text of the same topology.
             digest_texts(sorted(graph.path_digests[each] for each in used_by)),
             digest_texts(sorted(graph.path_digests_with_stores[each] for each in writers)),
-            tuple(self._operator(self._nodes[each]) for each in used_by),
+            tuple(self._operator_text(self._nodes[each]) for each in used_by),
             graph.input_topics(used_by, graph.parents),
             graph.input_topics(writers, graph.parents_and_writers),
             min((graph.order[each] for each in used_by), default=len(graph.order)),
@@ -234,14 +234,14 @@ class Sides:
             {(item.is_store, item.name): item for item in side.items} for side in self._items_of_sides
         )
 
-    def _items(self, name: str, *, is_store: bool) -> tuple[Item | None, Item | None]:
+    def _items_of(self, name: str, *, is_store: bool) -> tuple[Item | None, Item | None]:
         """Return the store or topic of this name on both sides."""
         old, new = (items.get((is_store, name)) for items in self._items_by_name)
         return old, new
 
     def has_same_path(self, name: str, *, is_store: bool) -> bool:
         """Return whether the same operators and stores are before a store or topic on both sides."""
-        old, new = self._items(name, is_store=is_store)
+        old, new = self._items_of(name, is_store=is_store)
         return old is not None and new is not None and old.path_with_stores == new.path_with_stores
 
     @cached_property
@@ -251,7 +251,7 @@ class Sides:
 
     def input_topics(self, name: str, *, is_store: bool) -> tuple[frozenset[str], frozenset[str]]:
         """Return the user topics before a store or topic, also of joined tables, on both sides."""
-        old, new = self._items(name, is_store=is_store)
+        old, new = self._items_of(name, is_store=is_store)
         return (old.all_inputs if old else frozenset()), (new.all_inputs if new else frozenset())
 
     def partition_count(self, topic: InternalTopic) -> int:

@@ -84,7 +84,7 @@ class StepPlanner:
             if not any(self._is_waited_for(each, now_ms) for each in inputs):
                 available |= {each: ends[each] - self.position(each) for each in inputs}
         available = {each: number for each, number in available.items() if number > 0}
-        shares = divide_records(available, self._weights(available, limit), limit)
+        shares = divide_records(available, self._partition_weights(available, limit), limit)
         small_rest = _SMALL_REST if most is None else min(_SMALL_REST, most // _SMALL_REST)
         ranges: dict[TopicPartition, tuple[int, int]] = {}
         for each, share in shares.items():
@@ -138,7 +138,9 @@ class StepPlanner:
         since = self._empty_since.get(partition)
         return since is not None and now_ms < since + self._max_idle_ms
 
-    def _weights(self, available: Mapping[TopicPartition, int], limit: int) -> Mapping[TopicPartition, int]:
+    def _partition_weights(
+        self, available: Mapping[TopicPartition, int], limit: int
+    ) -> Mapping[TopicPartition, int]:
         """Return the weights of the partitions: what the tasks could process of them in the last step."""
         least = max(1, limit // (_LEAST_SHARE * max(1, len(available))))
         return {each: max(least, self._advanced.get(each, 0)) for each in available}

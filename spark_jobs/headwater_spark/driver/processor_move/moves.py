@@ -171,7 +171,7 @@ class Move:
             (store.changelog, processor)
             for part in self.parts
             for processor in range(self.before)
-            if DELETING_KEY in self._state(part, committed, processor).clocks
+            if DELETING_KEY in self._old_metadata(part, committed, processor).clocks
             for store in part.stores
         )
 
@@ -235,22 +235,24 @@ class Move:
         else:
             mark = MoveMark(MovePhase.CLEAR, self.before, self.after)
         for part in self.parts:
-            states = [self._state(part, committed, each) for each in range(self.before)]
+            states = [self._old_metadata(part, committed, each) for each in range(self.before)]
             for processor in range(self.after):
-                metadata = self._metadata(part, states, processor)
+                metadata = self._merge_metadata(part, states, processor)
                 for topic, partition in part.partitions_of(processor, self.new):
                     text = committed[topic, partition].text
                     found[topic, partition] = _encode_metadata(metadata, partition, text, self.new, mark)
         return found
 
-    def _state(
+    def _old_metadata(
         self, part: MovedPart, committed: Mapping[TopicPartition, Committed], processor: int
     ) -> OffsetMetadata:
         """Return the metadata of an old processor."""
         partitions = part.partitions_of(processor, self.old)
         return latest_metadata(committed[each].text for each in partitions) or OffsetMetadata()
 
-    def _metadata(self, part: MovedPart, states: Sequence[OffsetMetadata], processor: int) -> OffsetMetadata:
+    def _merge_metadata(
+        self, part: MovedPart, states: Sequence[OffsetMetadata], processor: int
+    ) -> OffsetMetadata:
         """Return the metadata of a new processor, merged from the metadata of the old processors."""
         sources = [states[each] for each in self.sources_of(processor)]
         counts = {name for store in part.stores for name in store.counts}
@@ -259,12 +261,12 @@ class Move:
         if len(sources) == 1 and processor < self.before:
             lineage = sources[0].clocks.get(LINEAGE_KEY)
         own = {} if lineage is None else {LINEAGE_KEY: lineage}
-        deleting = {DELETING_KEY: 1} if self._deletes(states, processor) else {}
+        deleting = {DELETING_KEY: 1} if self._has_moved_entries(states, processor) else {}
         restores = not self.deletes_later or processor >= self.before
         version = max(each.version for each in sources) + (_VERSIONS if restores else 0)
         return OffsetMetadata(version, {**times, **own, **deleting})
 
-    def _deletes(self, states: Sequence[OffsetMetadata], processor: int) -> bool:
+    def _has_moved_entries(self, states: Sequence[OffsetMetadata], processor: int) -> bool:
         """Return whether a new processor has entries of keys that moved, in this move or an earlier one."""
         if not self.is_live or processor >= self.before:
             return False

@@ -65,7 +65,7 @@ class StateMove:
                 counts = self._cluster.counts(self._move.changelogs)
                 unstable = self._cluster.committed(partitions, stable=False)
                 if self._move.next_step(unstable, counts) is MoveStep.MARK:
-                    self._mark()
+                    self._commit_mark()
                 committed = self._cluster.committed(partitions)
                 match self._move.next_step(committed, counts):
                     case MoveStep.EXPAND:
@@ -86,7 +86,7 @@ class StateMove:
                     case MoveStep.MARK:
                         pass  # a partition was added to the input meanwhile
 
-    def _mark(self) -> None:
+    def _commit_mark(self) -> None:
         tasks = [(part, each) for part in self._move.parts for each in range(self._move.before)]
         # Most of a mark is waiting for brokers, and an application that runs processes nothing meanwhile.
         self._cluster.at_once([partial(self._mark_task, *task) for task in tasks])

@@ -152,24 +152,24 @@ class EntryMove:
         self._left = {} if transfer.is_in_place and self._executes_all else None
         records = Transactions(producer)
         totals = []
-        for partition, chunks in self._parts(transfer.source, self._ends, "copying entries"):
+        for partition, chunks in self._read_partitions(transfer.source, self._ends, "copying entries"):
             last, times = LastRecords(), dict[bytes, int]()
             for chunk in chunks:
-                records.send(self._copies(partition, entry_columns(chunk), last, times))
+                records.send(self._moved_columns(partition, entry_columns(chunk), last, times))
                 records.commit_if_due()
             if transfer.left is not None and transfer.is_in_place:
                 records.commit()
                 self._add_replaced(partition, last)
             found = last.totals()
             self.skipped += found.get(NO_OWNER, EntryTotals()).count
-            self._keep(partition, last, times)
+            self._keep_left(partition, last, times)
             if transfer.left is None:
                 self._staying[partition] = found.get(partition, EntryTotals())
             totals.append(found)
         records.commit()
         return summed_totals(totals, transfer.after)
 
-    def _keep(self, partition: int, last: LastRecords, times: dict[bytes, int]) -> None:
+    def _keep_left(self, partition: int, last: LastRecords, times: dict[bytes, int]) -> None:
         """Keep what left a partition, if it is not too much."""
         if self._executes_all and self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
             self._moved[partition] = times
@@ -196,7 +196,9 @@ class EntryMove:
     def last_records(self) -> Sequence[LastRecords]:
         """Read all partitions of the target, and return the last records of each."""
         found = []
-        for partition, chunks in self._parts(self._transfer.target, self._target_ends(), "checking entries"):
+        for partition, chunks in self._read_partitions(
+            self._transfer.target, self._target_ends(), "checking entries"
+        ):
             last = LastRecords()
             for chunk in chunks:
                 self._add(last, entry_columns(chunk), partition)
@@ -226,7 +228,9 @@ class EntryMove:
         """Read the partitions of the target from `starts` on; what is before has the `known` totals."""
         after = self._transfer.after
         totals, misplaced = [EntryTotals()] * after, [0] * after
-        for partition, chunks in self._parts(self._transfer.target, ends, "checking entries", starts):
+        for partition, chunks in self._read_partitions(
+            self._transfer.target, ends, "checking entries", starts
+        ):
             last = LastRecords()
             for chunk in chunks:
                 entries = entry_columns(chunk)
@@ -244,7 +248,9 @@ class EntryMove:
         if any(compared.misplaced):
             return False
         ends = self._target_ends()
-        for partition, chunks in self._parts(self._transfer.target, ends, "checking deletions", starts):
+        for partition, chunks in self._read_partitions(
+            self._transfer.target, ends, "checking deletions", starts
+        ):
             deleted: list[Hashes] = []
             for chunk in chunks:
                 entries = entry_columns(chunk)
@@ -267,7 +273,7 @@ class EntryMove:
         for partition, times in self._moved.items():
             self._delete_keys(records, topic, partition, times)
         remaining = {each: end for each, end in self._ends.items() if each not in self._moved}
-        for partition, chunks in self._parts(topic, remaining, "deleting copied entries"):
+        for partition, chunks in self._read_partitions(topic, remaining, "deleting copied entries"):
             times = {}
             for chunk in chunks:
                 entries = entry_columns(chunk)
@@ -281,7 +287,7 @@ class EntryMove:
             self._delete_keys(records, topic, partition, times)
         records.commit()
 
-    def _copies(
+    def _moved_columns(
         self, partition: int, entries: EntryColumns, last: LastRecords, times: dict[bytes, int]
     ) -> OutputColumns:
         """Return what to write of the records of a chunk, and add what they change to `last` and `times`."""
@@ -325,7 +331,7 @@ class EntryMove:
             if max(first, old_end) >= end:
                 continue
             for chunk in self._cluster.read_range(topic, partition, old_end, end):
-                entries = self._leftovers(entry_columns(chunk), partition, sources)
+                entries = self._find_leftovers(entry_columns(chunk), partition, sources)
                 for key, value, at in zip(entries.keys, entries.values, entries.times.tolist(), strict=True):
                     if value is not None:
                         times[key] = at
@@ -337,7 +343,7 @@ class EntryMove:
             self._delete_keys(records, topic, partition, times)
         records.commit()
 
-    def _leftovers(
+    def _find_leftovers(
         self, entries: EntryColumns, partition: int, sources: Collection[int] | None
     ) -> EntryColumns:
         """Return the entries that a `copy` has written to a partition, from others."""
@@ -366,7 +372,7 @@ class EntryMove:
         bounds = self._cluster.bounds(self._target_partitions())
         return {partition: end for (_, partition), (_, end) in bounds.items()}
 
-    def _parts(
+    def _read_partitions(
         self, topic: str, ends: Mapping[int, int], what: str, starts: Mapping[int, int] | None = None
     ) -> Iterator[tuple[int, Iterator[RecordChunk]]]:
         """Yield each partition with its chunks up to its end, which have to be read before the next one."""

@@ -85,7 +85,7 @@ class Journal:
         return {
             (topic, partition): (
                 self.ends.get((topic, partition), 0),
-                self._text(topic, partition, before, after, totals[partition] if totals else None),
+                self._commit_text(topic, partition, before, after, totals[partition] if totals else None),
             )
             for partition in range(number)
         }
@@ -109,7 +109,9 @@ class Journal:
         before = self.counts[topic][0]
         return {partition: self.ends[topic, partition] for partition in range(before)}
 
-    def _text(self, topic: str, partition: int, before: int, after: int, totals: EntryTotals | None) -> str:
+    def _commit_text(
+        self, topic: str, partition: int, before: int, after: int, totals: EntryTotals | None
+    ) -> str:
         clocks: dict[str, int] = {_PHASE: self.phases[topic].value}
         if partition == 0 and topic in self.layouts:
             clocks[_LAYOUT] = _LAYOUTS.index(self.layouts[topic])

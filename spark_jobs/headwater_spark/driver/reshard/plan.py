@@ -213,16 +213,16 @@ class _ReshardPlanner:
             # A client has expanded the changelog topics, or another source topic is wider: the entries are in
             # the tasks of the present counts of the inputs, so they would have to move.
             present = {topic: self._request.present.get(topic, 0) for topic in inputs}
-            return (), (), [self._different(part, {**changelogs, **internal, **present}, "now")]
+            return (), (), [self._different_counts(part, {**changelogs, **internal, **present}, "now")]
         wrong: list[Problem] = list(left_problems)
         if len({*changelogs.values(), *internal.values()}) > 1:
-            wrong.append(self._different(part, {**changelogs, **internal}, "now"))
+            wrong.append(self._different_counts(part, {**changelogs, **internal}, "now"))
         if len(set(inputs.values())) > 1:
-            wrong.append(self._different(part, inputs, "at the new counts"))
+            wrong.append(self._different_counts(part, inputs, "at the new counts"))
         if wrong:
             return (), (), wrong
-        partitioner = self._partitioner(part)
-        stores, store_problems = self._stores(part, before)
+        partitioner = self._partitioner_of(part)
+        stores, store_problems = self._moved_stores(part, before)
         transfers = [
             Transfer(
                 store.changelog,
@@ -237,7 +237,7 @@ class _ReshardPlanner:
             if before != part.tasks or store.has_subscriptions
         ]
         moved = MovedPart(str(part.id), inputs, tuple(stores))
-        changes = [self._input(topic, before, moved, left) for topic in sorted(inputs)]
+        changes = [self._input_change(topic, before, moved, left) for topic in sorted(inputs)]
         return transfers, changes, store_problems
 
     def stateless_inputs(self) -> Sequence[InputChange]:
@@ -251,10 +251,10 @@ class _ReshardPlanner:
                 before = self._request.before.get(topic, after)
                 if before != after:
                     moved = MovedPart(str(part.id), {topic: after}, ())
-                    found.append(self._input(topic, before, moved, left))
+                    found.append(self._input_change(topic, before, moved, left))
         return found
 
-    def _input(self, topic: str, before: int, part: MovedPart, left: LeftCounts | None) -> InputChange:
+    def _input_change(self, topic: str, before: int, part: MovedPart, left: LeftCounts | None) -> InputChange:
         is_internal = topic in self._internal
         partitioner = self._request.partitioners.get(topic)
         return InputChange(
@@ -269,7 +269,7 @@ class _ReshardPlanner:
             partitioner=partitioner,
         )
 
-    def _stores(self, part: SubTopology, before: int) -> tuple[Sequence[MovedStore], Sequence[Problem]]:
+    def _moved_stores(self, part: SubTopology, before: int) -> tuple[Sequence[MovedStore], Sequence[Problem]]:
         program = self._programs[str(part.id)]
         movable, refused = moved_stores(program)
         known = {store.name: store for store in movable}
@@ -296,7 +296,7 @@ class _ReshardPlanner:
                     )
                 )
             else:
-                layouts = self._find_layout(store, changelog, before, self._partitioner(part))
+                layouts = self._find_layout(store, changelog, before, self._partitioner_of(part))
                 if len(layouts) == 1:
                     found.append(layouts[0].moved_store(store.name, changelog))
                 else:
@@ -357,7 +357,7 @@ class _ReshardPlanner:
                     what = f"sink {sink} writes {topic} by {chosen}"
                     yield input_problems.other_partitioner(self._application.id, what, self._application.at)
 
-    def _partitioner(self, part: SubTopology) -> UserPartitioner | None:
+    def _partitioner_of(self, part: SubTopology) -> UserPartitioner | None:
         """Return the partitioner of the inputs of a sub-topology; all have the same one."""
         return next(map(self._request.partitioners.get, sorted(part.source_partitions)), None)
 
@@ -377,7 +377,7 @@ class _ReshardPlanner:
             what = "foreign-key joins cannot move with --partitioner"
             yield input_problems.other_partitioner(application, what, self._application.at)
 
-    def _different(self, part: SubTopology, counts: Mapping[str, int], when: str) -> Problem:
+    def _different_counts(self, part: SubTopology, counts: Mapping[str, int], when: str) -> Problem:
         return problems.different_counts(self._application.id, str(part.id), counts, when)
 
 

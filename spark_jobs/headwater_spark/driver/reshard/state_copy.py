@@ -170,7 +170,7 @@ class CopyExecution:
                     check_totals(self._application, copy.transfer, expected, move.find_totals())
                     self.written += move.written
             self._check_unchanged(journal)
-            self._finish(producer, journal)
+            self._copy_unprocessed(producer, journal)
 
     def _begin(self, producer: MoveProducer) -> Journal:
         """Commit that the copy is not complete."""
@@ -196,7 +196,7 @@ class CopyExecution:
             if any(end != journal.ends[copy.target.name, each] for (_, each), (_, end) in bounds.items()):
                 raise ProblemsError([copy_plan.has_run(self._application, copy.source)])
 
-    def _finish(self, producer: MoveProducer, journal: Journal) -> None:
+    def _copy_unprocessed(self, producer: MoveProducer, journal: Journal) -> None:
         """Copy unprocessed records, and commit with them that the copy is complete.
 
         The offsets of repartition topics are committed before, behind all that they have: without the

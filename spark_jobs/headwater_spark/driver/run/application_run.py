@@ -164,7 +164,7 @@ class ApplicationRun:
             cluster = KafkaClusterReader(options.connection)
             warn_missing_outputs(runnable.nodes, document.application, cluster)
             warn_standby_copies(document.application)
-            client = new_client(document.application, self._settings(), lock)
+            client = new_client(document.application, self._run_settings(), lock)
             try:
                 client.start_observing(set(compiled.external_sources) - set(compiled.global_topics))
                 return self._run_on_spark(runnable, handler, client)
@@ -186,7 +186,7 @@ class ApplicationRun:
                     ship_packages(spark)
                     check_user_classes(spark, runnable)
                 application = StreamsApplication(
-                    spark, self.document, runnable.programs, self._settings(), handler, client=client
+                    spark, self.document, runnable.programs, self._run_settings(), handler, client=client
                 )
                 gateway.on_end(lambda: _end_with_spark(application, self.termination))
                 return self._run_application(application)
@@ -229,7 +229,7 @@ class ApplicationRun:
     def _policies(self) -> tuple[Policy, ...]:
         return read_policies(self.options.policy_files)
 
-    def _settings(self) -> RunSettings:
+    def _run_settings(self) -> RunSettings:
         options = self.options
         return RunSettings(
             connection=options.connection,

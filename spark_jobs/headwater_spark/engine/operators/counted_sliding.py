@@ -115,7 +115,7 @@ class SlidingCounts:
 
     def _count(self, codes: Sequence[int], times: Sequence[int], rows: Sequence[int]) -> int:
         """Count the rows, return how many of them, or of their windows, are closed."""
-        difference, grace, keys, add = self._difference, self._grace, self._keys, self._adder()
+        difference, grace, keys, add = self._difference, self._grace, self._keys, self._make_adder()
         now, closed = self._observed.now, 0
         for code, time, row in zip(codes, times, rows, strict=True):
             now = max(now, time)
@@ -126,7 +126,7 @@ class SlidingCounts:
         self._observed.now = now
         return closed
 
-    def _adder(self) -> _Add:
+    def _make_adder(self) -> _Add:
         difference, entries, updates = self._difference, self._entries, self._updates
         find, put, create = self._find, self._put, self._create
         touch, forget = entries.move_to_end, updates.pop

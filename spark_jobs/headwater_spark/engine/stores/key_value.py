@@ -64,10 +64,10 @@ class KeyValueBytes:
         return previous
 
     def range(self, first: Value = None, last: Value = None) -> Iterator[tuple[Value, Value]]:
-        return self._typed(self.below.range(*self._bounds(first, last)))
+        return self._decode_pairs(self.below.range(*self._key_bounds(first, last)))
 
     def reverse_range(self, first: Value = None, last: Value = None) -> Iterator[tuple[Value, Value]]:
-        return self._typed(self.below.reverse_range(*self._bounds(first, last)))
+        return self._decode_pairs(self.below.reverse_range(*self._key_bounds(first, last)))
 
     def all(self) -> Iterator[tuple[Value, Value]]:
         return self.range()
@@ -76,16 +76,16 @@ class KeyValueBytes:
         return self.reverse_range()
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Value, Value]]:
-        return self._typed(self.below.range(prefix, next_prefix(prefix)))
+        return self._decode_pairs(self.below.range(prefix, next_prefix(prefix)))
 
     def approximate_num_entries(self) -> int:
         return sum(1 for _ in self.below.overlay.range())
 
-    def _bounds(self, first: Value, last: Value) -> tuple[bytes, bytes | None]:
+    def _key_bounds(self, first: Value, last: Value) -> tuple[bytes, bytes | None]:
         start = b"" if first is None else self._serialize_key(first)
         return start, None if last is None else self._serialize_key(last) + b"\0"
 
-    def _typed(self, pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Value, Value]]:
+    def _decode_pairs(self, pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Value, Value]]:
         deserialize_key, decode = self._deserialize_key, self._decode
         return ((deserialize_key(key), decode(value)) for key, value in pairs)
 
