@@ -151,7 +151,7 @@ class Termination:
         os._exit(RESTART)
 
     def _end_if_expired(self) -> None:
-        """Leave the end of the process to `_end_process`: ending what the job waits for has released the job."""
+        """Leave the end to `_end_process`: ending what the job waits for has released the job."""
         if self._has_expired.is_set():
             threading.Event().wait()
 
