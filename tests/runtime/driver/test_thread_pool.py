@@ -45,7 +45,7 @@ def test_index_of_a_dead_thread_is_reused_before_a_new_one() -> None:
 
 
 def test_index_of_a_thread_that_still_runs_a_batch_is_not_reused() -> None:
-    pool, _ = ThreadPool.create("a", 2).take("0", 2, _SLOTS)
+    pool, _ = ThreadPool.create("a", 2).take_threads("0", 2, _SLOTS)
     pool, removed = pool.remove(_RUNNING)
     assert removed is not None
     assert pool.threads[0].state is ThreadState.PENDING_SHUTDOWN
@@ -61,7 +61,7 @@ def test_replacement_never_has_the_index_of_the_failed_thread() -> None:
 
 
 def test_thread_that_is_being_removed_is_not_replaced() -> None:
-    pool, _ = ThreadPool.create("a", 2).take("0", 2, _SLOTS)
+    pool, _ = ThreadPool.create("a", 2).take_threads("0", 2, _SLOTS)
     pool, _ = pool.remove(_RUNNING)
     pool, new = pool.fail("a-StreamThread-1", replace=True)
     assert new is None
@@ -70,7 +70,7 @@ def test_thread_that_is_being_removed_is_not_replaced() -> None:
 
 
 def test_failed_thread_that_runs_another_batch_takes_no_new_one() -> None:
-    pool, _ = ThreadPool.create("a", 2).take("0", 1, 2)
+    pool, _ = ThreadPool.create("a", 2).take_threads("0", 1, 2)
     pool, _ = pool.fail("a-StreamThread-1", replace=False)
     pool, taken = pool.take_threads("1", 2, 2)
     assert [thread.index for thread in taken] == [2]
@@ -102,19 +102,19 @@ def test_handler_removes_the_failed_thread_only_if_no_other_is_alive() -> None:
 
 
 def test_batch_takes_as_many_idle_threads_as_it_has_tasks() -> None:
-    pool, first = ThreadPool.create("a", 3).take("0", 2, _SLOTS)
+    pool, first = ThreadPool.create("a", 3).take_threads("0", 2, _SLOTS)
     assert [thread.index for thread in first] == [1, 2]
     pool, second = pool.take_threads("1", 2, _SLOTS)
     assert [thread.index for thread in second] == [3]
     pool, third = pool.take_threads("2", 2, _SLOTS)
     assert third == ()
-    _, third = pool.give_back("0").take("2", 5, _SLOTS)
+    _, third = pool.give_back("0").take_threads("2", 5, _SLOTS)
     assert [thread.index for thread in third] == [1, 2]
 
 
 def test_threads_are_shared_when_spark_has_no_more_slots_than_threads() -> None:
     """The slots limit what runs at the same time, so a batch never waits for another one."""
-    pool, first = ThreadPool.create("a", 2).take("0", 4, 2)
+    pool, first = ThreadPool.create("a", 2).take_threads("0", 4, 2)
     assert len(first) == 2
     _, second = pool.take_threads("1", 1, 2)
     assert len(second) == 1

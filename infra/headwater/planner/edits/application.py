@@ -122,7 +122,7 @@ def _have_something_in_common(sides: Sides) -> bool:
             *each.compiled.external_sources,
             *each.compiled.global_topics,
             *(store.name for store in each.nodes.stores),
-            *map(each.short, each.topics),
+            *map(each.short_name, each.topics),
         }
         for each in (sides.before, sides.after)
     ]
