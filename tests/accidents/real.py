@@ -220,14 +220,16 @@ class RealMirror:
 
     def _compare_records(self, stack: str, reader: KafkaClusterReader, outcome: Outcome) -> None:
         simulated, real = (
-            StackState.of({urn: {"type": each.type, "outputs": each.outputs} for urn, each in state.items()})
+            StackState.from_outputs(
+                {urn: {"type": each.type, "outputs": each.outputs} for urn, each in state.items()}
+            )
             for state in (self.states[stack](), self._real_state(stack))
         )
         assert bool(simulated.stack_id) == bool(real.stack_id), str(outcome)
         if simulated.stack_id:
             known = self.ids.setdefault(simulated.stack_id, real.stack_id)
             assert known == real.stack_id, str(outcome)
-        log = reader.ownership()
+        log = reader.read_ownership()
         assert _described(log.records) == _described(
             map(self._real_record, self.simulated.ownership.values())
         )

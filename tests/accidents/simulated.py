@@ -174,7 +174,7 @@ class Writer:
     clock: Clock
     users: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
 
-    def refusals(self, _: Plan, *, with_permissions: bool) -> Sequence[Problem]:
+    def find_refusals(self, _: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         assert with_permissions in (True, False)
         return ()
 

@@ -23,7 +23,7 @@ from headwater.model.acls import Acl, Operation, Permission, ResourceKind
 from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import Broker, SaslUser
-from headwater.toolchain.broker.launch import command
+from headwater.toolchain.broker.launch import broker_tool_command
 from headwater.toolchain.broker.readiness import until
 from tests.groups import delete_group
 
@@ -109,7 +109,9 @@ class SecuredCluster:
         found = re.search(r"kafka-acls\.sh --bootstrap-server BROKER (--add [^`]+)", fix)
         assert found is not None, fix
         words = shlex.split(found[1].replace("User:NAME", principal))
-        subprocess.run(command(distribution, "acls", self.broker.bootstrap_servers, words), check=True)
+        subprocess.run(
+            broker_tool_command(distribution, "acls", self.broker.bootstrap_servers, words), check=True
+        )
 
     def produce(self, topic: str, count: int = 20) -> None:
         producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})

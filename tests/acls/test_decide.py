@@ -198,7 +198,7 @@ def test_each_format_of_a_drift_report_lists_missing_acls() -> None:
 
 def state(held: Mapping[str, Acl]) -> StackState:
     """Return the state of a stack with one ACL for each application id."""
-    return StackState.of(
+    return StackState.from_outputs(
         {
             f"urn:pulumi:dev::shop::{COMPONENT_TYPE}${ACL_TYPE}::{acl_name(id_, acl)}": {
                 "type": ACL_TYPE,

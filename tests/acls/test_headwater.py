@@ -144,7 +144,7 @@ def run(
         return Outcome(planned, errors(planned.problems))
     writer = KafkaClusterWriter(connection)
     denied = (
-        writer.refusals(planned.plan, with_permissions=True)
+        writer.find_refusals(planned.plan, with_permissions=True)
         or protect_records(planned.plan, writer)
         or claim_applications(planned.plan, KafkaClusterReader(connection), writer)
     )

@@ -19,7 +19,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.planner.acls import Purpose, headwater_needs
 from headwater.spec import load_text
 from headwater.toolchain import KafkaDistribution
-from headwater.toolchain.broker.launch import command
+from headwater.toolchain.broker.launch import broker_tool_command
 from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.reshard.request_failures import denied_on_topics
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
@@ -134,7 +134,7 @@ def test_the_commands_that_the_advice_prints_grant_all_permissions(
     commands = re.findall(r"^kafka-acls\.sh --bootstrap-server BROKER (.+)$", printed.output, re.MULTILINE)
     assert commands
     for each in commands:
-        line = command(
+        line = broker_tool_command(
             kafka_distribution, "acls", secured_cluster.broker.bootstrap_servers, shlex.split(each)
         )
         subprocess.run(line, check=True)

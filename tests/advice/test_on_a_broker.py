@@ -150,7 +150,7 @@ def test_an_application_that_has_run_during_its_reshard_is_reset(
         assert (code, "does not have the entries that were written to it" in text) == (1, True), text
         assert "If it finds the same, an instance has processed records" in text
     reset = ("--application-id", stopped.id, "--input-topics", stopped.source)
-    line = launch.command(kafka_distribution, "streams-application-reset", stopped.servers, reset)
+    line = launch.broker_tool_command(kafka_distribution, "streams-application-reset", stopped.servers, reset)
     subprocess.run(line, check=True, capture_output=True)
     assert until(lambda: not {*stopped.internal.values()} & {*stopped.topics.names()}, 90)
     code, text = _run(stopped, "plan", str(file))

@@ -25,7 +25,7 @@ class _Registry:
 
     def latest(self, _subject: str, type_: str) -> str:
         found = {"id": 1, "schema": _PROTO, "schemaType": "PROTOBUF"}
-        return json.dumps({"id": 1, "schema": schema_registry._text(found, (type_,))})
+        return json.dumps({"id": 1, "schema": schema_registry._schema_text(found, (type_,))})
 
 
 @pytest.mark.parametrize("format_", ["protobuf:note.proto", "protobuf-registry:notes-value"])

@@ -35,7 +35,7 @@ from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
 from headwater.model.offset_metadata import RESHARD_KEY, MoveMark, MovePhase, OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import TopologyDocument
-from headwater.planner.waves import waves as waves_of
+from headwater.planner.waves import wave_numbers as waves_of
 from headwater.spec import load_text
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)

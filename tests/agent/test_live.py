@@ -138,8 +138,8 @@ def test_expansion_begins_within_metadata_max_age(applications: Applications) ->
 def test_each_read_is_one_request(applications: Applications, monkeypatch: pytest.MonkeyPatch) -> None:
     """librdkafka's log shows the requests; their number does not depend on the number of topics."""
     sent: list[str] = []
-    plain = Connection.confluent
-    monkeypatch.setattr(Connection, "confluent", lambda self: {**plain(self), "debug": "protocol"})
+    plain = Connection.librdkafka_settings
+    monkeypatch.setattr(Connection, "librdkafka_settings", lambda self: {**plain(self), "debug": "protocol"})
     monkeypatch.setattr(kafka_cluster, "client_log", lambda _: client_log(sent.append))
     cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
     for _ in range(2):

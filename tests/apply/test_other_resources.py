@@ -53,7 +53,7 @@ def found(
     cluster.create("orders", 4)
     planned = plan_stack(
         settings,
-        StackState.of(dict(resources)),
+        StackState.from_outputs(dict(resources)),
         lambda _: FakeClusterReader(cluster),
         is_only_program=is_only_program,
         export=lambda: exported,

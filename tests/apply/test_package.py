@@ -141,7 +141,9 @@ def _deploy_with_unknown_servers(
         return state
 
     async def run() -> object:
-        return await package._deploy("topics", {"documents": "a", "bootstrapServers": await _unknown()})
+        return await package._deploy_inputs(
+            "topics", {"documents": "a", "bootstrapServers": await _unknown()}
+        )
 
     monkeypatch.setattr(package, "read_stack_state", read)
     monkeypatch.setattr(pulumi.log, "warn", warnings.append)

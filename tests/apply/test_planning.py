@@ -85,7 +85,7 @@ def test_headwater_plan_requires_the_replication_factor_too(
     """It prints the plan of a preview."""
     loaded = load_documents([documents]).documents
     observed = observe_cluster(NoDefaultsReader(cluster()), loaded, None, with_ownership=False)
-    monkeypatch.setattr(StackContext, "observe", lambda *_: observed)
+    monkeypatch.setattr(StackContext, "observe_cluster", lambda *_: observed)
     reader = KafkaClusterReader(Connection(bootstrap_servers=("b:9092",)))  # it connects when it reads
     context = StackContext(documents=loaded, reader=reader, document_problems=())
     monkeypatch.setattr("headwater.cli.plan.load_context", lambda *_, **__: context)

@@ -82,7 +82,7 @@ class Writer:
         self.write_ownership = cluster.write_ownership
         self.configured: list[Mapping[str, str]] = []
 
-    def refusals(self, _: Plan, *, with_permissions: bool) -> Sequence[Problem]:
+    def find_refusals(self, _: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         self.asked_for_permissions.append(with_permissions)
         return ()
 

@@ -57,14 +57,14 @@ def resources(finished: Outputs = None, begun: Outputs = None, topics: Outputs =
 
 
 def test_state_is_empty_before_the_first_run() -> None:
-    assert StackState.of({}) == StackState()
-    assert StackState.of(resources()) == StackState(name="project/test", others=(THEIRS,))
+    assert StackState.from_outputs({}) == StackState()
+    assert StackState.from_outputs(resources()) == StackState(name="project/test", others=(THEIRS,))
 
 
 def test_a_topic_outside_of_the_components_has_the_name_of_its_output() -> None:
     found = resources(topics={"app-x-changelog": {"name": "app-x-changelog"}})
     found[OTHER]["outputs"]["name"] = "their-topic"
-    assert [other.topic for other in StackState.of(found).others] == ["their-topic"]
+    assert [other.topic for other in StackState.from_outputs(found).others] == ["their-topic"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_topics_of_other_providers_have_their_names(
     type_: str, outputs: Mapping[str, Any], topic: str | None
 ) -> None:
     urn = f"urn:pulumi:test::project::{type_}::it"
-    (other,) = StackState.of({urn: {"type": type_, "outputs": outputs}}).others
+    (other,) = StackState.from_outputs({urn: {"type": type_, "outputs": outputs}}).others
     assert (other.topic, other.is_deleted) == (topic, None)
 
 
@@ -114,7 +114,7 @@ def test_an_exported_state_shows_what_pulumi_deletes(
     exported = {"urn": OTHER, "type": TOPIC_TYPE, **properties}
     replaced = {"urn": OTHER, "type": TOPIC_TYPE, "custom": True, "delete": True}
     text = json.dumps({"deployment": {"resources": [exported, replaced]}})
-    (other,) = StackState.of(exported_resources(text)).others
+    (other,) = StackState.from_outputs(exported_resources(text)).others
     assert other.is_deleted is is_deleted
 
 
@@ -123,16 +123,18 @@ def test_providers_and_references_belong_to_pulumi() -> None:
         f"urn:pulumi:test::project::{type_}::it": {"type": type_, "outputs": {}}
         for type_ in ("pulumi:providers:kafka", "pulumi:pulumi:StackReference")
     }
-    assert StackState.of(found).others == ()
+    assert StackState.from_outputs(found).others == ()
 
 
 def test_the_id_of_the_stack_is_read_from_an_unfinished_run_too() -> None:
-    assert StackState.of(resources({}, {"topics": {}, "stackId": "a1b2"})).stack_id == "a1b2"
-    assert StackState.of(resources({"stackId": "a1b2"}, {"topics": {}})).stack_id == "a1b2"
+    assert StackState.from_outputs(resources({}, {"topics": {}, "stackId": "a1b2"})).stack_id == "a1b2"
+    assert StackState.from_outputs(resources({"stackId": "a1b2"}, {"topics": {}})).stack_id == "a1b2"
 
 
 def test_finished_setup_is_read_back() -> None:
-    state = StackState.of(resources({**record_outputs(RECORD), "released": ["old"]}, {"topics": {}}))
+    state = StackState.from_outputs(
+        resources({**record_outputs(RECORD), "released": ["old"]}, {"topics": {}})
+    )
     assert state.records == {"app": RECORD}
     assert state.released == {"old"}
 
@@ -142,7 +144,7 @@ def test_the_initial_processors_are_read_back() -> None:
     outputs = record_outputs(record)
     assert outputs["initialBySource"] == {"app-x-repartition": 4, "orders": 2}
     outputs["initialBySource"]["orders"] = 2.0
-    [read] = StackState.of(resources(outputs)).records.values()
+    [read] = StackState.from_outputs(resources(outputs)).records.values()
     assert read == record
     assert type(read.initial["orders"]) is int
 
@@ -150,13 +152,15 @@ def test_the_initial_processors_are_read_back() -> None:
 def test_a_record_without_initial_processors_is_as_in_the_version_before() -> None:
     outputs = record_outputs(RECORD)
     assert "initialBySource" not in outputs
-    assert StackState.of(resources(outputs)).records["app"].initial == {}
+    assert StackState.from_outputs(resources(outputs)).records["app"].initial == {}
 
 
 def test_numbers_of_pulumi_are_floats() -> None:
     outputs = record_outputs(RECORD)
     outputs["topics"][TOPIC.name]["partitions"] = 4.0
-    state = StackState.of(resources(outputs, topics={"a": {"partitions": 6.0, "config": {"x": "y"}}}))
+    state = StackState.from_outputs(
+        resources(outputs, topics={"a": {"partitions": 6.0, "config": {"x": "y"}}})
+    )
     assert state.records["app"].topics[TOPIC.name].partitions == 4
     assert (state.topics["a"].partitions, state.topics["a"].config) == (6, {"x": "y"})
     assert state.topics.keys() == {"a"}
@@ -164,34 +168,38 @@ def test_numbers_of_pulumi_are_floats() -> None:
 
 def test_interrupted_first_run_is_recorded() -> None:
     begun = {"topics": topic_outputs([attrs.evolve(TOPIC, topic_id="")])}
-    [record] = StackState.of(resources({}, begun)).records.values()
+    [record] = StackState.from_outputs(resources({}, begun)).records.values()
     assert record.unfinished
     assert record.topics == {TOPIC.name: attrs.evolve(TOPIC, topic_id="")}
-    assert StackState.of(resources({})).records["app"].unfinished
+    assert StackState.from_outputs(resources({})).records["app"].unfinished
 
 
 def test_interrupted_later_run_is_recorded() -> None:
     new = RecordedTopic("app-y-changelog", "", 4)
     begun = {"topics": topic_outputs([attrs.evolve(TOPIC, topic_id=""), new])}
-    [record] = StackState.of(resources(record_outputs(RECORD), begun)).records.values()
+    [record] = StackState.from_outputs(resources(record_outputs(RECORD), begun)).records.values()
     assert not record.unfinished
     assert record.topics == {TOPIC.name: TOPIC, SINK.name: SINK, new.name: new}
 
 
 def test_released_application_has_no_record() -> None:
-    state = StackState.of(resources({**record_outputs(None), "released": [TOPIC.name]}, {"topics": {}}))
+    state = StackState.from_outputs(
+        resources({**record_outputs(None), "released": [TOPIC.name]}, {"topics": {}})
+    )
     assert state.records == {}
     assert state.released == {TOPIC.name}
 
 
 def test_repairs_are_counted() -> None:
-    [repaired] = StackState.of(resources({}, {"repaired": 2.0, "repairs": {"a": "b"}})).repairs.values()
+    [repaired] = StackState.from_outputs(
+        resources({}, {"repaired": 2.0, "repairs": {"a": "b"}})
+    ).repairs.values()
     assert (repaired.times, repaired.texts) == (2, {"a": "b"})
 
 
 def test_the_version_of_kafka_streams_is_read_and_unknown_in_older_states() -> None:
     outputs = {**record_outputs(RECORD)}
 
-    assert StackState.of(resources(outputs)).records["app"].kafka_streams == "3.9.2"
+    assert StackState.from_outputs(resources(outputs)).records["app"].kafka_streams == "3.9.2"
     del outputs["kafkaStreams"]
-    assert StackState.of(resources(outputs)).records["app"].kafka_streams == ""
+    assert StackState.from_outputs(resources(outputs)).records["app"].kafka_streams == ""

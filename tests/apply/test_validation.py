@@ -59,18 +59,18 @@ def test_brokers_that_do_not_answer_refuse_nothing(
 ) -> None:
     """The run itself reports that the cluster does not answer. A quota only delays it."""
     silent(answering, *delays)
-    assert list(validation.refusals(_CONNECTION, SimulatedCluster().plan(application()))) == []
+    assert list(validation.find_refusals(_CONNECTION, SimulatedCluster().plan(application()))) == []
 
 
 def test_a_controller_that_does_not_answer_refuses_a_run_and_no_preview(silent: Callable[..., None]) -> None:
     silent(_ANSWERING)
     plan = SimulatedCluster().plan(application())
-    [problem] = validation.refusals(_CONNECTION, plan)
+    [problem] = validation.find_refusals(_CONNECTION, plan)
     assert (problem.code, problem.summary) == (ProblemCode.REQUEST_NOT_ANSWERED, _SUMMARY)
     assert problem.severity is Severity.ERROR
     assert problem.found == "none; broker kafka-1:9092 answers"
     assert all(action.name in str(problem.expected) for action in plan.actions)
-    assert list(validation.refusals(_CONNECTION, plan, with_permissions=False)) == []
+    assert list(validation.find_refusals(_CONNECTION, plan, with_permissions=False)) == []
 
 
 def test_a_controller_that_answers_slowly_refuses_nothing(silent: Callable[..., None]) -> None:
@@ -79,7 +79,7 @@ def test_a_controller_that_answers_slowly_refuses_nothing(silent: Callable[..., 
     first, *others = (action.name for action in plan.actions)
     assert others
     silent(_ANSWERING, answered=frozenset({first}))
-    assert list(validation.refusals(_CONNECTION, plan)) == []
+    assert list(validation.find_refusals(_CONNECTION, plan)) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from headwater.change import admin_client, request_config_changes, request_new_partitions, request_new_topics
-from headwater.change.topics import failures
+from headwater.change.topics import await_failures
 from headwater.kafka import Connection
 from headwater.toolchain.broker.local import LocalBroker
 from tests.pulumi.cluster import Cluster
@@ -30,7 +30,7 @@ def admin(kafka: LocalBroker) -> AdminClient:
 
 def test_new_topics_of_12_000_records_are_validated(admin: AdminClient, unique: Callable[[str], str]) -> None:
     targets = [_Target(unique("new"), 10, config={"retention.ms": "1"}) for _ in range(1_000)]
-    assert list(failures(request_new_topics(admin, targets, validate_only=True))) == []
+    assert list(await_failures(request_new_topics(admin, targets, validate_only=True))) == []
 
 
 def test_new_partitions_of_12_000_records_are_validated(
@@ -40,14 +40,14 @@ def test_new_partitions_of_12_000_records_are_validated(
     for name in names:
         cluster.create(name, 1)
     results = request_new_partitions(admin, [_Target(name, 4_001) for name in names], validate_only=True)
-    assert list(failures(results)) == []
+    assert list(await_failures(results)) == []
 
 
 def test_a_topic_that_is_too_large_by_itself_is_refused(
     admin: AdminClient, unique: Callable[[str], str]
 ) -> None:
     targets = [_Target(unique("huge"), 10_001), _Target(unique("small"), 1)]
-    (failure,) = failures(request_new_topics(admin, targets, validate_only=True))
+    (failure,) = await_failures(request_new_topics(admin, targets, validate_only=True))
     assert failure.startswith(targets[0].name)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headwater.cli.console import repeat_every, showing
+from headwater.cli.console import repeat_every, show_activity
 
 
 class _Terminal(io.StringIO):
@@ -25,7 +25,7 @@ def test_a_long_request_is_shown_only_on_a_terminal(
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
-    with showing("Reading the cluster"):
+    with show_activity("Reading the cluster"):
         pass
     assert ("Reading the cluster" in stream.getvalue()) is is_shown
 

@@ -85,7 +85,7 @@ def live(topic_id: str, partitions: int) -> LiveTopic:
 def test_observation_contains_the_changed_topics() -> None:
     before = {"kept": live("1", 4), "expanded": live("2", 4), "replaced": live("3", 4), "gone": live("4", 4)}
     after = {"kept": live("1", 4), "expanded": live("2", 6), "replaced": live("9", 4), "new": live("5", 4)}
-    observed = Observation.of(Finished(0, ""), before, after)
+    observed = Observation.from_command(Finished(0, ""), before, after)
     assert (observed.created, observed.expanded) == (1, {"expanded": 6})
     assert observed.replaced == {"replaced"}
     assert observed.deleted == {"gone"}

@@ -293,7 +293,7 @@ def test_a_note_without_a_reader_does_not_prevent_the_result(tmp_path: Path) -> 
 def test_progress_without_a_reader_does_not_end_the_process() -> None:
     program = (
         "from headwater.toolchain.commands import Progress; notes = Progress(); "
-        "notes.note('download'); notes.note('build'); raise SystemExit(3)"
+        "notes.write_line('download'); notes.write_line('build'); raise SystemExit(3)"
     )
     assert _shell(f'{sys.executable} -c "{program}" 2>&1 | true').returncode == ExitCode.REFUSED
 

@@ -9,7 +9,7 @@ from headwater.cli.java_export import (
     ExportResult,
     export_problem,
     no_java,
-    unreadable,
+    unreadable_file,
 )
 from tests.spec.rendering import problems_text
 
@@ -32,7 +32,7 @@ java.lang.IllegalStateException: no registry
 
 
 def test_texts(golden: Callable[[Path, str], None]) -> None:
-    problems = [no_java(), unreadable("app.jar", "File is not a zip file")]
+    problems = [no_java(), unreadable_file("app.jar", "File is not a zip file")]
     for outcome in (*OUTCOMES, "refused"):
         detail = _DETAILS.get(outcome, "java.lang.IllegalStateException: no registry")
         result = ExportResult(outcome=outcome, detail=detail, trace=_TRACE, output="waiting\nfor a broker")

@@ -54,7 +54,7 @@ def create(with_policy: KafkaDistribution, broker: Broker) -> Callable[[str], No
     def run(command: str) -> None:
         words = command.split()
         assert words[:3] == ["kafka-topics.sh", "--bootstrap-server", "BROKER"]
-        line = launch.command(with_policy, "topics", broker.bootstrap_servers, words[3:])
+        line = launch.broker_tool_command(with_policy, "topics", broker.bootstrap_servers, words[3:])
         subprocess.run(line, check=True, capture_output=True)
 
     return run
@@ -72,7 +72,7 @@ def test_the_topic_of_ownership_records_is_created_as_the_problem_says(
     (command,) = re.findall(r"`(kafka-topics.sh [^`]*)`", problem.fix)
     create(command)
     write_ownership(connection, OwnershipChange((_RECORD,)))
-    assert KafkaClusterReader(connection).ownership().records == (_RECORD,)
+    assert KafkaClusterReader(connection).read_ownership().records == (_RECORD,)
     (unsafe,) = configure_topic(connection, {"compression.type": RECORD_TOPIC_SETTINGS["compression.type"]})
     assert unsafe.topic == OWNERSHIP_TOPIC
     assert unsafe.code is ProblemCode.RECORDS_NOT_SAFE

@@ -1,7 +1,7 @@
 """Imports texts that Kafka Streams prints."""
 
 from headwater.compiler import build_nodes, compile_document
-from headwater.compiler.described import complete
+from headwater.compiler.described import complete_topology
 from headwater.describe import read_description, write_description
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication
@@ -33,7 +33,7 @@ def imported(text: str, **details: object) -> DescribedTopology:
 
 def missing_details(described: DescribedTopology) -> tuple[Problem, ...]:
     """Return the problems of missing details."""
-    return tuple(p for p in complete(described).problems if p.code is ProblemCode.MISSING_DETAIL)
+    return tuple(p for p in complete_topology(described).problems if p.code is ProblemCode.MISSING_DETAIL)
 
 
 def compile_described(

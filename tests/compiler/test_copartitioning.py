@@ -134,12 +134,12 @@ def test_the_broker_repeats_until_nothing_more_is_decided() -> None:
         subtopology(0, "a", "r1"),
         subtopology(2, "r2"),
     ]
-    assert count_by_broker(TopicGraph.of(order, {"a": 3}), order) == {"a": 3, "r1": 3, "r2": 3}
+    assert count_by_broker(TopicGraph.from_groups(order, {"a": 3}), order) == {"a": 3, "r1": 3, "r2": 3}
 
 
 def test_the_broker_takes_the_count_of_the_first_writer() -> None:
     groups = [subtopology(0, "a", "r1"), subtopology(1, "b c", "r1"), subtopology(2, "r1")]
-    graph = TopicGraph.of(groups, {"a": 3, "b": 5, "c": 2})
+    graph = TopicGraph.from_groups(groups, {"a": 3, "b": 5, "c": 2})
     assert count_by_broker(graph, groups)["r1"] == 3
     assert count_by_broker(graph, groups[::-1])["r1"] == 5
     assert count_in_dependency_order(graph)["r1"] == 5
@@ -153,7 +153,7 @@ def test_a_topic_waits_until_all_inputs_are_counted() -> None:
         subtopology(3, "gone", "r3"),
         subtopology(4, "r3"),
     ]
-    graph = TopicGraph.of(groups, {"a": 5, "b": 2})
+    graph = TopicGraph.from_groups(groups, {"a": 5, "b": 2})
     assert graph.missing == {"gone"}
     assert count_in_dependency_order(graph) == {"a": 5, "b": 2, "r2": 5, "r1": 5}
 
@@ -162,7 +162,7 @@ def test_the_assignor_decides_a_topic_once_in_the_pass_that_comes_to_it() -> Non
     """In the first pass r1 has no input yet, and r3 only the smaller one."""
     producer, second = subtopology(0, "a", "r2"), subtopology(1, "r2", "r1")
     third, last = subtopology(2, "c r1", "r3"), subtopology(3, "r3")
-    graph = TopicGraph.of([producer, second, third, last], {"a": 5, "c": 2})
+    graph = TopicGraph.from_groups([producer, second, third, last], {"a": 5, "c": 2})
     found = count_by_assignor(graph, [producer, third, second, last])
     assert found == {"a": 5, "c": 2, "r1": 5, "r2": 5, "r3": 2}
     assert count_by_assignor(graph, [producer, second, third, last])["r3"] == 5
@@ -177,26 +177,26 @@ def test_the_assignor_keeps_the_count_from_the_first_writer_that_has_one() -> No
         subtopology(3, "a", "r2"),
         subtopology(4, "c", "r3"),
     ]
-    graph = TopicGraph.of(groups, {"a": 5, "c": 2})
+    graph = TopicGraph.from_groups(groups, {"a": 5, "c": 2})
     assert count_by_assignor(graph, groups) == {"a": 5, "c": 2, "r1": 5, "r2": 5, "r3": 2}
 
 
 def test_the_assignor_uses_what_it_has_decided_earlier_in_the_same_pass() -> None:
     producer, reader, last = subtopology(0, "a", "r1"), subtopology(1, "c r1", "r2"), subtopology(2, "r2")
-    graph = TopicGraph.of([producer, reader, last], {"a": 5, "c": 2})
+    graph = TopicGraph.from_groups([producer, reader, last], {"a": 5, "c": 2})
     assert count_by_assignor(graph, [producer, reader, last])["r2"] == 5
     assert count_by_assignor(graph, [last, producer, reader])["r2"] == 2
 
 
 def test_explicit_counts_conflict_only_with_groups_of_repartition_topics() -> None:
     groups = [subtopology(0, "a", "x3 x4 r1"), subtopology(1, "x3 x4 r1")]
-    graph = TopicGraph.of(groups, {"a": 5})
+    graph = TopicGraph.from_groups(groups, {"a": 5})
     assert explicit_counts_conflict([group("a", "r1"), group()], graph) == (3, ())
     for copartitioned in (group("r1"), group("x3", "x4", "r1")):
         count, [problem] = explicit_counts_conflict([copartitioned], graph)
         assert count is None
         assert (problem.topic, problem.found) == (min(copartitioned), "x3=3, x4=4")
-    without = TopicGraph.of([subtopology(0, "a", "r1"), subtopology(1, "r1")], {"a": 5})
+    without = TopicGraph.from_groups([subtopology(0, "a", "r1"), subtopology(1, "r1")], {"a": 5})
     assert explicit_counts_conflict([group("r1")], without) == (None, ())
 
 

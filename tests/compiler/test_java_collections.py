@@ -15,7 +15,7 @@ from headwater.compiler.java.collections import (
     map_hash,
     objects_hash,
     set_hash,
-    signed,
+    signed_int,
     string_copy_order,
     string_hash,
     string_rank,
@@ -54,7 +54,7 @@ def test_other_hashes() -> None:
     assert long_hash((1 << 63) - 1) == -2147483648
     assert map_hash({"a": "b"}) == 3
     assert objects_hash(1, 2) == 31 * (31 + 1) + 2
-    assert signed(1 << 31) == -(1 << 31)
+    assert signed_int(1 << 31) == -(1 << 31)
 
 
 @given(st.lists(st.integers(0, 40)), st.integers(1, 7))

@@ -28,7 +28,7 @@ def _text(config: Mapping[str, str], topology: str = _PLAIN) -> str:
 
 
 def _config(config: Mapping[str, str]) -> StreamsConfig:
-    return StreamsConfig.of(document(_text(config)).application)
+    return StreamsConfig.from_application(document(_text(config)).application)
 
 
 @pytest.mark.parametrize(

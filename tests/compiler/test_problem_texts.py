@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headwater.compiler import compile_document
-from headwater.compiler.renumbering import origins, renumbering_problems
+from headwater.compiler.renumbering import origin_digests, renumbering_problems
 from headwater.describe import read_description
 from headwater.model.problems import Location, Problem
 from headwater.model.topology import Application, DescribedTopology, TopologyDocument
@@ -226,7 +226,7 @@ def of_text(text: str) -> tuple[Problem, ...]:
 def renumbered() -> tuple[Problem, ...]:
     topology = "topology: [{stream: {topic: a}}, %s{groupByKey: {}}, {count: {}}]"
     before = compiled(topology % "", {"a": 1})
-    recorded = origins(before)
+    recorded = origin_digests(before)
     return renumbering_problems(recorded, compiled(topology % "{filter: {}}, ", {"a": 1}))
 
 

@@ -2,14 +2,19 @@
 
 from collections.abc import Iterable
 
-from headwater.compiler.renumbering import Renumbering, origins, renumbering_problems, renumberings
+from headwater.compiler.renumbering import (
+    Renumbering,
+    find_renumberings,
+    origin_digests,
+    renumbering_problems,
+)
 from headwater.model.problems import ProblemCode, Severity
 from tests.compiler.applications import compiled
 
 
 def pairs(old: Iterable[str], new: Iterable[str]) -> tuple[Renumbering, ...]:
     """Return the pairs of names with unknown origins."""
-    return renumberings(dict.fromkeys(old, ""), dict.fromkeys(new, ""))
+    return find_renumberings(dict.fromkeys(old, ""), dict.fromkeys(new, ""))
 
 
 STORE = "app-KSTREAM-AGGREGATE-STATE-STORE-{:010d}-{}"
@@ -50,7 +55,7 @@ TOPOLOGY = "topology: [{stream: {topic: in}}, %s{groupBy: {}}, {count: {}}]"
 def test_an_operator_added_at_the_start_is_reported_with_both_names() -> None:
     before = compiled(TOPOLOGY % "", {"in": 1})
     after = compiled(TOPOLOGY % "{filter: {}}, ", {"in": 1})
-    problems = renumbering_problems(origins(before), after)
+    problems = renumbering_problems(origin_digests(before), after)
     assert [(p.expected, p.found) for p in problems] == [
         (STORE.format(2, "changelog"), STORE.format(3, "changelog")),
         (STORE.format(2, "repartition"), STORE.format(3, "repartition")),
@@ -60,7 +65,7 @@ def test_an_operator_added_at_the_start_is_reported_with_both_names() -> None:
 
 def test_an_unchanged_topology_has_no_problem() -> None:
     application = compiled(TOPOLOGY % "", {"in": 1})
-    assert renumbering_problems(origins(application), application) == ()
+    assert renumbering_problems(origin_digests(application), application) == ()
 
 
 def chain(source: str) -> str:
@@ -72,14 +77,14 @@ def test_a_name_that_another_operator_used_is_reported() -> None:
     counts = dict.fromkeys("abc", 1)
     before = compiled(f"topology: [{chain('a')}, {chain('b')}]", counts)
     after = compiled(f"topology: [{chain('c')}, {chain('a')}, {chain('b')}]", counts)
-    reported = {p.expected: p.found for p in renumbering_problems(origins(before), after)}
+    reported = {p.expected: p.found for p in renumbering_problems(origin_digests(before), after)}
     assert reported == {
         STORE.format(index, kind): STORE.format(index + 7, kind)
         for index in (2, 9)
         for kind in ("changelog", "repartition")
     }
     taken_over = {
-        p.found for p in renumbering_problems(origins(before), after) if "another operator" in p.why
+        p.found for p in renumbering_problems(origin_digests(before), after) if "another operator" in p.why
     }
     assert taken_over == {STORE.format(9, "changelog"), STORE.format(9, "repartition")}
 
@@ -88,10 +93,10 @@ def test_an_operator_added_at_the_end_shifts_no_index() -> None:
     counts = dict.fromkeys("abc", 1)
     before = compiled(f"topology: [{chain('a')}, {chain('b')}]", counts)
     after = compiled(f"topology: [{chain('a')}, {chain('b')}, {chain('c')}]", counts)
-    assert renumbering_problems(origins(before), after) == ()
+    assert renumbering_problems(origin_digests(before), after) == ()
 
 
 def test_a_changed_source_keeps_the_pair() -> None:
     before = compiled(TOPOLOGY % "", {"in": 1})
     after = compiled((TOPOLOGY % "{filter: {}}, ").replace("in}", "other}"), {"other": 1})
-    assert len(renumbering_problems(origins(before), after)) == 2
+    assert len(renumbering_problems(origin_digests(before), after)) == 2

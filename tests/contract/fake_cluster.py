@@ -153,14 +153,14 @@ class FakeClusterReader:
             default_replication_factor=1,
             default_min_insync_replicas=1,
             topic_defaults=BROKER_DEFAULTS if described else {},
-            ownership=self.ownership().records if request.with_ownership else None,
+            ownership=self.read_ownership().records if request.with_ownership else None,
             ownership_topic=self.cluster.ownership_topic(),
         )
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         return {name: self.cluster.topics[name].topic_id for name in names if name in self.cluster.topics}
 
-    def ownership(self) -> OwnershipLog:
+    def read_ownership(self) -> OwnershipLog:
         records = tuple(record for _, record in sorted(self.cluster.ownership.items()))
         return OwnershipLog(records, self.cluster.ownership_topic().unread)
 

@@ -22,7 +22,7 @@ def record(unique: Callable[[str], str]) -> OwnershipRecord:
 
 def read(cluster: Cluster, application_id: str) -> tuple[OwnershipRecord, ...]:
     """Return the records of an application; other tests write to the same broker."""
-    records = cluster.reader().ownership().records
+    records = cluster.reader().read_ownership().records
     found = tuple(record for record in records if record.application_id == application_id)
     snapshot = cluster.reader().read(SnapshotRequest(with_ownership=True)).ownership or ()
     assert found == tuple(record for record in snapshot if record.application_id == application_id)

@@ -71,5 +71,5 @@ class ExpandingApplication:
 
     def serve(self) -> ControlServer:
         """Return a control server of this application, on a free port."""
-        surface = Instruments(self, "shop").added_to(Surface.of("shop", host="here"))
+        surface = Instruments(self, "shop").added_to(Surface.create("shop", host="here"))
         return ControlServer(surface, Access("127.0.0.1", 0, TOKEN))

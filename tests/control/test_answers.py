@@ -29,7 +29,10 @@ def surface(**health: Health) -> Surface:
     )
     both = Route("/control/both", echo, lambda: {"state": "CREATED"})
     return (
-        Surface.of("client-1").with_section(section).with_route(both).with_route(Route("/control/echo", echo))
+        Surface.create("client-1")
+        .with_section(section)
+        .with_route(both)
+        .with_route(Route("/control/echo", echo))
     )
 
 

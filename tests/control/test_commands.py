@@ -60,7 +60,7 @@ def agent() -> Iterator[Callable[..., Agent]]:
     servers = []
 
     def serve(client_id: str, state: AgentState, token: str | None = None, trouble: str = "") -> Agent:
-        surface = Surface.of(client_id, host="host-1", headwater="0.1.0")
+        surface = Surface.create(client_id, host="host-1", headwater="0.1.0")
         instruments = AgentInstruments(surface.registry, client_id, lambda: trouble)
         instruments.record_state(state)
         instruments._read_at = _NOW if state.observed_at_ms else None
@@ -236,7 +236,7 @@ def test_watch_updates_until_interrupted(serve_endpoint: Callable[..., HttpClien
         requests.append(None)
         return agent_status(LEADING, _NOW)
 
-    surface = Surface.of("agent-1", host="host-1").with_section(Section(name="agent", status=status))
+    surface = Surface.create("agent-1", host="host-1").with_section(Section(name="agent", status=status))
     url = serve_endpoint(surface).url
     command = [sys.executable, "-m", "headwater.cli", "agent", "status", url, "--watch", "--interval", "0.1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
@@ -338,7 +338,7 @@ def _entry(stage: Stage, wall_ms: int, client_id: str = "agent-1", **more: Any) 
 
 
 _LINES = tuple(
-    JournalLine.of(entry, term, "host-1")
+    JournalLine.from_entry(entry, term, "host-1")
     for term, entry in (
         (7, _entry(Stage.STARTED, 1_000, reason="orders grew")),
         (8, _entry(Stage.EXPANDED, 2_500, "agent-2", done=("c-repartition",))),
@@ -364,7 +364,7 @@ def test_status_values_are_plain_json() -> None:
 
 
 def test_the_endpoint_of_an_application_is_no_agent() -> None:
-    surface = Surface.of("orders-1", host="host-1").with_section(
+    surface = Surface.create("orders-1", host="host-1").with_section(
         Section(name="runtime", status=lambda: {"state": "RUNNING"})
     )
     server = ControlServer(surface, Access("127.0.0.1", 0, None)).start()

@@ -34,7 +34,7 @@ def _echo(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @pytest.fixture
 def surface() -> Surface:
-    return Surface.of("client-1", host="host-1", headwater="0").with_route(Route("/control/echo", _echo))
+    return Surface.create("client-1", host="host-1", headwater="0").with_route(Route("/control/echo", _echo))
 
 
 def test_status_contains_all_sections(surface: Surface, serve_endpoint: ServeEndpoint) -> None:

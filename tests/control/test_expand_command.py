@@ -228,7 +228,7 @@ def test_interrupt_ends_the_command_but_not_the_expansion(
 
 
 def test_command_reports_an_application_that_starts() -> None:
-    surface = Instruments(StartingApplication("shop"), "shop").added_to(Surface.of("shop", host="here"))
+    surface = Instruments(StartingApplication("shop"), "shop").added_to(Surface.create("shop", host="here"))
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
         done = _run(server.url, "--to", "8", token=None)
     assert done.exit_code == ExitCode.PROBLEMS

@@ -116,7 +116,7 @@ def test_an_application_without_an_internal_topic_is_incomplete() -> None:
 
 @pytest.mark.parametrize("state", [AgentState(), LEADING, FOLLOWING, UNREADABLE], ids=["new", "a", "b", "c"])
 def test_status_conforms_to_schema(state: AgentState) -> None:
-    surface = Surface.of("agent-1", host="host-1", headwater="0.1.0")
+    surface = Surface.create("agent-1", host="host-1", headwater="0.1.0")
     instruments = AgentInstruments(
         surface.registry, "agent-1", election_error=lambda: "GROUP_AUTHORIZATION_FAILED"
     )

@@ -136,7 +136,7 @@ def test_wrong_requests_are_refused(
 
 
 def test_application_that_starts_has_no_processors() -> None:
-    surface = Instruments(StartingApplication("shop"), "shop").added_to(Surface.of("shop", host="here"))
+    surface = Instruments(StartingApplication("shop"), "shop").added_to(Surface.create("shop", host="here"))
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
         shown = HttpClient(server.url).get(_PATH).json
         assert (shown["state"], shown["processors"]) == ("CREATED", None)

@@ -66,7 +66,7 @@ def application() -> _Application:
 
 @pytest.fixture
 def url(application: Any) -> Iterator[str]:  # noqa: ANN401 - replaces one on Spark
-    surface = Instruments(application).added_to(Surface.of("shop-1", host="here"))
+    surface = Instruments(application).added_to(Surface.create("shop-1", host="here"))
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
         yield server.url
 
@@ -174,7 +174,7 @@ def test_unreachable_application_is_reported_with_a_fix() -> None:
 
 
 def test_endpoint_of_an_agent_is_rejected() -> None:
-    with ControlServer(Surface.of("agent-1", host="here"), Access("127.0.0.1", 0)) as server:
+    with ControlServer(Surface.create("agent-1", host="here"), Access("127.0.0.1", 0)) as server:
         done = _run(server.url)
     assert done.exit_code == ExitCode.PROBLEMS
     assert "is not the endpoint of an application that `headwater run` runs" in done.stderr

@@ -28,7 +28,7 @@ class Endpoint:
     def __init__(self, request_seconds: float) -> None:
         self.called = threading.Semaphore(0)
         self.release = threading.Event()
-        surface = Surface.of("client-1").with_route(Route("/control/echo", self._echo))
+        surface = Surface.create("client-1").with_route(Route("/control/echo", self._echo))
         surface = surface.with_route(Route("/control/wait", self._wait))
         self.server = ControlServer(surface, Access("127.0.0.1", 0), request_seconds)
 

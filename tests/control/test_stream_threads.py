@@ -65,7 +65,7 @@ def application() -> _Application:
 @pytest.fixture
 def url(application: _Application) -> Iterator[str]:
     instruments = Instruments(application, "shop")
-    surface = instruments.added_to(Surface.of("shop", host="here"))
+    surface = instruments.added_to(Surface.create("shop", host="here"))
     instruments.use(application, application.stream_threads)
     with ControlServer(surface, Access("127.0.0.1", 0, _TOKEN)) as server:
         yield server.url
@@ -127,7 +127,7 @@ def test_removal_without_a_thread_is_a_conflict(client: HttpClient, application:
 def test_removal_that_takes_too_long_is_an_error_and_continues(
     client: HttpClient, application: _Application
 ) -> None:
-    with application.stream_threads.taken("0", 2, threading.Event()):
+    with application.stream_threads.take_threads("0", 2, threading.Event()):
         status, answer = _post(client, {"action": "remove", "timeoutMs": 50})
         assert (status, answer["thread"]) == (504, "shop-StreamThread-1")
         assert [thread.state for thread in application.threads()] == ["PENDING_SHUTDOWN", "RUNNING"]
@@ -211,7 +211,7 @@ def test_wrong_timeouts_are_refused_before_anything_is_sent(timeout: str) -> Non
 def test_application_that_starts_has_no_threads() -> None:
     starting = StartingApplication("shop")
     with ControlServer(
-        Instruments(starting, "shop").added_to(Surface.of("shop", host="here")), Access("127.0.0.1", 0)
+        Instruments(starting, "shop").added_to(Surface.create("shop", host="here")), Access("127.0.0.1", 0)
     ) as server:
         assert HttpClient(server.url).get(_PATH).json == {"state": "CREATED", "slots": 0, "threads": []}
         done = _run("add", server.url)

@@ -36,7 +36,7 @@ def release():
 with Termination("job", LIMIT, on_expiry=release) as termination:
 """
 _ORDERLY = """
-    with termination.handling(stop.set):
+    with termination.handle_signals(stop.set):
         print("ready", flush=True)
         stop.wait()
 print("stopped", termination.signal.name, flush=True)
@@ -47,37 +47,37 @@ _EARLY = """
 print("stopped", termination.signal.name, flush=True)
 """
 _DEAF = """
-    with termination.handling(lambda: print("asked", flush=True)):
+    with termination.handle_signals(lambda: print("asked", flush=True)):
         block()
 """
 _DEAF_BLOCK = """
-    with termination.handling(lambda: print("asked", flush=True)), termination.limited():
+    with termination.handle_signals(lambda: print("asked", flush=True)), termination.limit_time():
         block()
 """
 _LATE = """
-    with termination.handling(stop.set):
+    with termination.handle_signals(stop.set):
         print("ready", flush=True)
         stop.wait()
 threading.Thread(target=block).start()  # keeps the interpreter from ending
 """
 _SLOW_END = """
-    with termination.limited():
+    with termination.limit_time():
         block()
 """
 _RELEASED = """
-    with termination.handling(stop.set):
+    with termination.handle_signals(stop.set):
         print("ready", flush=True)
         released.wait()
 ended.set()
 """
 _RELEASED_BLOCK = """
     print("ready", flush=True)
-    with termination.limited():
+    with termination.limit_time():
         released.wait()
     ended.set()
 """
 _UNLIMITED = """
-    with termination.limited():
+    with termination.limit_time():
         pass
     print("ready", flush=True)
     time.sleep(3 * LIMIT)

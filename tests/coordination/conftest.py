@@ -24,7 +24,9 @@ class Group:
         self._longest_poll = 0.0
 
     def join(self, client_id: str, session_ms: int = SESSION_MS) -> Coordination:
-        return self._stack.enter_context(Coordination.of(self.connection, self.name, client_id, session_ms))
+        return self._stack.enter_context(
+            Coordination.create(self.connection, self.name, client_id, session_ms)
+        )
 
     def terms(self, members: Sequence[Coordination]) -> list[int | None]:
         """Poll all members once."""

@@ -34,7 +34,7 @@ def entry(client_id: str, stage: Stage, number: int = 1) -> ExpansionEntry:
 
 def main(bootstrap_servers: str, name: str, session_ms: int) -> None:
     connection = Connection(bootstrap_servers=(bootstrap_servers,))
-    with Coordination.of(connection, name, "subject", session_ms) as agent:
+    with Coordination.create(connection, name, "subject", session_ms) as agent:
         while (term := agent.leadership.poll()) is None:
             time.sleep(0.05)
         agent.journal.latest(term)

@@ -39,13 +39,13 @@ _ENTRIES = st.builds(
 
 @given(_ENTRIES, st.integers(1, 2_000_000_000))
 def test_written_entries_are_read(written: ExpansionEntry, term: int) -> None:
-    line = JournalLine.of(written, term, "a-host")
+    line = JournalLine.from_entry(written, term, "a-host")
     assert decode_line(encode_line(line)) == line
     assert line.entry() == written
 
 
 def test_journal_line_is_readable_json() -> None:
-    assert json.loads(encode_line(JournalLine.of(entry("agent-1", Stage.EXPANDED), 7, "host-1"))) == {
+    assert json.loads(encode_line(JournalLine.from_entry(entry("agent-1", Stage.EXPANDED), 7, "host-1"))) == {
         "version": 1,
         "term": 7,
         "at": "2026-09-21T14:13:20.123Z",
@@ -64,7 +64,7 @@ def test_journal_line_is_readable_json() -> None:
 
 
 def test_unknown_fields_and_stages_are_ignored() -> None:
-    document = json.loads(encode_line(JournalLine.of(entry("agent-1", Stage.STARTED), 7, "host-1")))
+    document = json.loads(encode_line(JournalLine.from_entry(entry("agent-1", Stage.STARTED), 7, "host-1")))
     later = decode_line(json.dumps({**document, "version": 9, "approvedBy": {"name": "x"}}).encode())
     assert later is not None
     assert later.entry() == entry("agent-1", Stage.STARTED)
@@ -133,14 +133,14 @@ def test_expansion_that_continued_after_it_was_expanded_counts_with_its_last_cou
     second = attrs.evolve(
         first, wall_ms=first.wall_ms + 5_000, after={"orders-app-counts-changelog": 12}, done=("x",)
     )
-    lines = [JournalLine.of(each, 5, "h") for each in (first, second, second)]
+    lines = [JournalLine.from_entry(each, 5, "h") for each in (first, second, second)]
     assert list(valid_lines(lines)) == lines[:2]
     assert latest_entries(lines)["orders-app"] == second
 
 
 def test_new_leader_resumes_from_last_stage_of_last_expansion() -> None:
     lines = [
-        JournalLine.of(entry("a", stage, number), 5, "h")
+        JournalLine.from_entry(entry("a", stage, number), 5, "h")
         for number, stage in [
             (1, Stage.NOTIFIED),
             (2, Stage.EXPANDED),
@@ -152,4 +152,4 @@ def test_new_leader_resumes_from_last_stage_of_last_expansion() -> None:
 
 
 def _line(term: int, stage: Stage) -> JournalLine:
-    return JournalLine.of(entry("agent", stage), term, "host")
+    return JournalLine.from_entry(entry("agent", stage), term, "host")

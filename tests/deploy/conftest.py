@@ -41,7 +41,7 @@ def helm() -> Path:
 @pytest.fixture(scope="session")
 def exported() -> frozenset[str]:
     """Return the names of all series that an agent exports."""
-    surface = Surface.of("agent-1", host="host-1")
+    surface = Surface.create("agent-1", host="host-1")
     instruments = AgentInstruments(surface.registry, "agent-1")
     LagWatch(Connection(bootstrap_servers=("localhost:9092",)), surface.registry, "agent-1", dict)
     instruments.record_state(LEADING)
@@ -53,7 +53,7 @@ def exported() -> frozenset[str]:
 def exported_by_runtime() -> frozenset[str]:
     """Return the names of all series that an application on Spark exports."""
     application: Any = _Application()
-    return _series(Instruments(application).added_to(Surface.of("client-1", host="host-1")))
+    return _series(Instruments(application).added_to(Surface.create("client-1", host="host-1")))
 
 
 class _Application:

@@ -112,7 +112,7 @@ def test_the_program_accepts_the_arguments(
 
 
 def test_probes_use_existing_paths_and_ports(container: Mapping[str, Any]) -> None:
-    surface, access = Surface.of("agent-1"), Access("0.0.0.0", 9878)  # noqa: S104 - as in the container
+    surface, access = Surface.create("agent-1"), Access("0.0.0.0", 9878)  # noqa: S104 - as in the container
     names = {port["name"] for port in container["ports"]}
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         http_get = container[probe]["httpGet"]

@@ -14,7 +14,9 @@ _ENDED = 2**22 + 1  # more than the highest process id
 
 @pytest.fixture
 def files(tmp_path: Path) -> BackendFiles:
-    found = BackendFiles.of(f"file://{tmp_path}?metadata=skip", Path("/elsewhere"), "shop", "production")
+    found = BackendFiles.from_url(
+        f"file://{tmp_path}?metadata=skip", Path("/elsewhere"), "shop", "production"
+    )
     assert found is not None
     return found
 
@@ -69,7 +71,7 @@ def test_addresses_of_backends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("HOME", "/home/al")
 
     def folder(url: str) -> Path | None:
-        files = BackendFiles.of(url, tmp_path, "shop", "organization/shop/production")
+        files = BackendFiles.from_url(url, tmp_path, "shop", "organization/shop/production")
         return files.folder if files else None
 
     assert folder("file://~/state") == Path("/home/al/state/.pulumi")

@@ -9,7 +9,7 @@ NAMED = f"{HEAD}  - stream: {{topic: in}}\n  - groupByKey:\n  - count: {{materia
 
 def continued(before: str, after: str) -> dict[str, str]:
     """Return store, or repartition topic, before → its name after the edit."""
-    (old,), (new,) = side(before).of.values(), side(after).of.values()
+    (old,), (new,) = side(before).by_id.values(), side(after).by_id.values()
     return {name: now for (_, name), now in match_items(TopologyItems(old), TopologyItems(new)).items()}
 
 

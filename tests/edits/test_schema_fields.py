@@ -224,9 +224,9 @@ def _compiled(document: Any, counts: Mapping[str, int]) -> Topologies | None:  #
     if errors(loaded.problems):
         return None
     found = compile_topologies(loaded.documents, counts)
-    if missing := {topic for each in found.of.values() for topic in each.compiled.missing_sources}:
+    if missing := {topic for each in found.by_id.values() for topic in each.compiled.missing_sources}:
         found = compile_topologies(loaded.documents, {**counts, **dict.fromkeys(missing, _PARTITIONS)})
-    return None if any(errors(each.compiled.problems) for each in found.of.values()) else found
+    return None if any(errors(each.compiled.problems) for each in found.by_id.values()) else found
 
 
 def _documents() -> Iterator[Any]:
@@ -242,7 +242,7 @@ def _is_same(before: Topologies, after: Topologies) -> bool:
     old, new = (
         (topology_content(each.document), each.application, each.document.sinks)
         for side in (before, after)
-        for each in side.of.values()
+        for each in side.by_id.values()
     )
     return old == new
 

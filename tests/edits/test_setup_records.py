@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headwater.compiler.renumbering import origins
+from headwater.compiler.renumbering import origin_digests
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.document_settings import TOPOLOGY, document_settings
 from headwater.planner.edits import ApplicationEdit, Verdict, find_edit_since_setup
@@ -26,12 +26,12 @@ def _record(
     counts: Mapping[str, int] | None = None,
 ) -> SetupRecord:
     """Return the record of a setup of the only application of `text`."""
-    (before,) = side(text, counts).of.values()
+    (before,) = side(text, counts).by_id.values()
     return SetupRecord(
         "app",
         {name: RecordedTopic(name, f"id-{name}", topic.partitions) for name, topic in before.topics.items()},
         generated=frozenset(before.topics),
-        origins=origins(before.compiled),
+        origins=origin_digests(before.compiled),
         unfinished=unfinished,
         kafka_streams=kafka_streams,
         settings=document_settings(before.compiled) if settings is None else settings,

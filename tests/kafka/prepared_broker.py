@@ -89,7 +89,7 @@ def _requested(request: ResponseReader) -> Sequence[str]:
     def name() -> str:
         request.skip(1)  # type
         found = request.compact_text()
-        request.unsigned()  # all settings
+        request.unsigned_varint()  # all settings
         request.tagged_fields()
         return found
 

@@ -8,7 +8,7 @@ from confluent_kafka import ElectionType
 from confluent_kafka.admin import AdminClient
 
 from headwater.toolchain.broker import Broker, Settings
-from headwater.toolchain.broker.readiness import HOST, free_ports, listens
+from headwater.toolchain.broker.readiness import HOST, free_ports, is_listening
 from headwater.toolchain.kafka import KafkaDistribution
 
 _RACKS = {1: "rack-a", 2: "rack-a", 3: "rack-b"}
@@ -75,7 +75,7 @@ class Controller(Broker):
     """A controller that is no broker: clients do not connect to it."""
 
     def _is_ready(self) -> bool:
-        return listens(int(self.settings.overrides["listeners"].rpartition(":")[2]))
+        return is_listening(int(self.settings.overrides["listeners"].rpartition(":")[2]))
 
 
 @contextmanager

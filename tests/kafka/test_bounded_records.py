@@ -214,7 +214,7 @@ def test_ownership_records_around_a_large_record_are_used(
     send(cluster, OWNERSHIP_TOPIC, [os.urandom(_LARGE)], [b"{"])
     other = OwnershipRecord(application_id="sales", stack=StackIdentity("0d6a", "production"))
     write_ownership(connection, OwnershipChange((other,)))
-    log = KafkaClusterReader(connection).ownership()
+    log = KafkaClusterReader(connection).read_ownership()
     assert log.records == (record, other)
     assert [(each.offset, each.reason) for each in log.unread] == [
         (1, UnreadReason.TOO_LARGE),

@@ -57,11 +57,11 @@ def test_secrets_are_shown_nowhere(connection: Connection) -> None:
 
 
 def test_plaintext_requires_only_addresses() -> None:
-    assert PLAINTEXT.confluent() == {
+    assert PLAINTEXT.librdkafka_settings() == {
         "bootstrap.servers": "a.example:9092,b.example:9093",
         "security.protocol": "PLAINTEXT",
     }
-    assert PLAINTEXT.provider() == {
+    assert PLAINTEXT.provider_arguments() == {
         "bootstrap_servers": list(SERVERS),
         "tls_enabled": False,
         "skip_tls_verify": False,
@@ -69,7 +69,7 @@ def test_plaintext_requires_only_addresses() -> None:
 
 
 def test_mutual_tls() -> None:
-    assert MUTUAL_TLS.confluent() == {
+    assert MUTUAL_TLS.librdkafka_settings() == {
         "bootstrap.servers": "a.example:9092,b.example:9093",
         "security.protocol": "SSL",
         "ssl.ca.pem": CA,
@@ -79,7 +79,7 @@ def test_mutual_tls() -> None:
         "enable.ssl.certificate.verification": True,
         "ssl.endpoint.identification.algorithm": "https",
     }
-    assert MUTUAL_TLS.provider() == {
+    assert MUTUAL_TLS.provider_arguments() == {
         "bootstrap_servers": list(SERVERS),
         "tls_enabled": True,
         "skip_tls_verify": False,
@@ -96,13 +96,13 @@ def test_mutual_tls() -> None:
 )
 def test_passwords(mechanism: str, provided: str) -> None:
     connection = attrs.evolve(SCRAM, mechanism=mechanism)
-    settings = connection.confluent()
+    settings = connection.librdkafka_settings()
     assert (settings["sasl.mechanism"], settings["sasl.username"], settings["sasl.password"]) == (
         mechanism,
         "al",
         "s3cret",
     )
-    arguments = connection.provider()
+    arguments = connection.provider_arguments()
     assert (arguments["sasl_mechanism"], arguments["sasl_username"], arguments["sasl_password"]) == (
         provided,
         "al",
@@ -111,42 +111,42 @@ def test_passwords(mechanism: str, provided: str) -> None:
 
 
 def test_oauth() -> None:
-    settings = OAUTH.confluent()
+    settings = OAUTH.librdkafka_settings()
     assert settings["sasl.oauthbearer.method"] == "oidc"
     assert settings["sasl.oauthbearer.scope"] == "kafka read"
     assert settings["sasl.oauthbearer.token.endpoint.url"] == "https://id.example/token"
-    assert OAUTH.provider()["sasl_token_url"] == "https://id.example/token"
-    assert OAUTH.provider()["sasl_oauth_scopes"] == ["kafka", "read"]
+    assert OAUTH.provider_arguments()["sasl_token_url"] == "https://id.example/token"
+    assert OAUTH.provider_arguments()["sasl_oauth_scopes"] == ["kafka", "read"]
 
 
 def test_msk_iam_signs_tokens_with_amazon_package(monkeypatch: pytest.MonkeyPatch) -> None:
     signer = SimpleNamespace(generate_auth_token=lambda region: (f"token for {region}", 1_500))
     package = SimpleNamespace(MSKAuthTokenProvider=signer)
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", package)
-    settings = MSK.confluent()
+    settings = MSK.librdkafka_settings()
     assert settings["sasl.mechanism"] == "OAUTHBEARER"
     assert settings["oauth_cb"]("") == ("token for eu-west-1", 1.5)
-    assert MSK.provider()["sasl_mechanism"] == "aws-iam"
-    assert MSK.provider()["sasl_aws_region"] == "eu-west-1"
+    assert MSK.provider_arguments()["sasl_mechanism"] == "aws-iam"
+    assert MSK.provider_arguments()["sasl_aws_region"] == "eu-west-1"
 
 
 def test_msk_iam_without_amazon_package_names_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     with pytest.raises(ProblemsError) as refusal:
-        MSK.confluent()
+        MSK.librdkafka_settings()
     assert "pip install aws-msk-iam-sasl-signer-python" in refusal.value.problems[0].fix
 
 
 @pytest.mark.parametrize("connection", [PLAINTEXT, SCRAM, OAUTH], ids=["plaintext", "scram", "oauth"])
 def test_client_library_accepts_all_settings(connection: Connection) -> None:
-    settings = {key: value for key, value in connection.confluent().items() if key != "ssl.ca.pem"}
+    settings = {key: value for key, value in connection.librdkafka_settings().items() if key != "ssl.ca.pem"}
     AdminClient({**settings, "log_level": 0})  # raises for a setting that it does not know
 
 
 @pytest.mark.parametrize("connection", [PLAINTEXT, MUTUAL_TLS, SCRAM, OAUTH, MSK])
 def test_provider_accepts_all_arguments(connection: Connection) -> None:
     arguments = set(pulumi_kafka.ProviderArgs.__init__.__annotations__)
-    assert connection.provider().keys() <= arguments
+    assert connection.provider_arguments().keys() <= arguments
 
 
 def problems_of(**changed: object) -> tuple[Problem, ...]:
@@ -394,10 +394,10 @@ def test_java_keystore_is_refused_with_conversion_command() -> None:
 
 def test_disabled_hostname_verification_applies_to_both_clients() -> None:
     connection = Connection(bootstrap_servers=SERVERS, protocol="SSL", verify_hostname=False)
-    settings: dict[str, Any] = connection.confluent()
+    settings: dict[str, Any] = connection.librdkafka_settings()
     assert settings["ssl.endpoint.identification.algorithm"] == "none"
     assert settings["enable.ssl.certificate.verification"] is True
-    assert connection.provider()["skip_tls_verify"] is True
+    assert connection.provider_arguments()["skip_tls_verify"] is True
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,12 @@ _SCRAM = Connection(
 
 
 def test_plaintext_requires_only_addresses_in_java() -> None:
-    settings = Connection(bootstrap_servers=("a:9092", "b:9092")).java()
+    settings = Connection(bootstrap_servers=("a:9092", "b:9092")).java_properties()
     assert settings == {"bootstrap.servers": "a:9092,b:9092", "security.protocol": "PLAINTEXT"}
 
 
 def test_certificates_are_pem_texts() -> None:
-    settings = _TLS.java()
+    settings = _TLS.java_properties()
     assert settings["ssl.truststore.type"] == settings["ssl.keystore.type"] == "PEM"
     assert settings["ssl.truststore.certificates"] == _CA
     assert settings["ssl.keystore.certificate.chain"] == _CHAIN
@@ -43,7 +43,7 @@ def test_certificates_are_pem_texts() -> None:
 
 
 def test_credentials_are_quoted_for_jaas() -> None:
-    settings = _SCRAM.java()
+    settings = _SCRAM.java_properties()
     assert settings["sasl.jaas.config"] == (
         "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="ann" password="quoted \\" and \\\\";'
@@ -60,12 +60,12 @@ def test_oauth_has_token_endpoint() -> None:
         password="secret",
         token_url="https://id.example/token",
         oauth_scopes=("kafka", "read"),
-    ).java()
+    ).java_properties()
     assert settings["sasl.oauthbearer.token.endpoint.url"] == "https://id.example/token"
     assert 'clientId="id" clientSecret="secret" scope="kafka read";' in settings["sasl.jaas.config"]
 
 
 def test_java_cannot_skip_certificate_verification() -> None:
     with pytest.raises(ProblemsError) as refused:
-        attrs.evolve(_TLS, skip_tls_verify=True).java()
+        attrs.evolve(_TLS, skip_tls_verify=True).java_properties()
     assert [problem.code for problem in refused.value.problems] == [ProblemCode.INVALID_CONFIG]

@@ -16,7 +16,7 @@ from headwater.kafka.kafka_errors import (
     not_authorized,
     throttled_message,
     unanswered_request,
-    unexpected,
+    unexpected_error,
     unreachable_cluster,
     unusable_answer,
 )
@@ -53,7 +53,7 @@ def refused_requests() -> Iterable[Problem]:
     yield not_authorized(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), "see topic", "orders-in")
     yield not_authorized(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "see consumer group", "orders")
     yield not_authorized(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED), "describe", "the cluster")
-    yield unexpected(KafkaError(KafkaError.UNKNOWN), "see topic", "orders-in")
+    yield unexpected_error(KafkaError(KafkaError.UNKNOWN), "see topic", "orders-in")
     text = "kafka-1.example:9093 sent an answer that cannot be read: the response is too short"
     yield unusable_answer("read the settings of topics", text)
     brokers = Answering("kafka-1.example:9093", ("kafka-1.example:9093", "kafka-2.example:9093"))

@@ -45,7 +45,7 @@ READERS = (classic_groups, consumer_groups, read_coordinators, committed_topics,
 
 @given(st.integers(0, 2**35 - 1))
 def test_numbers_are_read_as_written(number: int) -> None:
-    assert ResponseReader(unsigned_varint(number)).unsigned() == number
+    assert ResponseReader(unsigned_varint(number)).unsigned_varint() == number
 
 
 @given(st.lists(st.text()))

@@ -146,7 +146,9 @@ def has_unseen_groups(document: TopologyDocument, nodes: NodeTopology) -> bool:
     if _connects_stores_of_tables(document):
         return True  # its text looks like a join
     # a repartition moved above merge() leaves the other branch out of the group, not of the text
-    return MERGE_REPARTITIONS in StreamsConfig.of(document.application).optimizations and _merges(document)
+    return MERGE_REPARTITIONS in StreamsConfig.from_application(
+        document.application
+    ).optimizations and _merges(document)
 
 
 def _merges(document: TopologyDocument) -> bool:

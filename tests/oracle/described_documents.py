@@ -36,7 +36,7 @@ def described(application: Application, text: str, nodes: NodeTopology) -> Topol
 
 def created_by(text: str, nodes: NodeTopology) -> dict[str, str]:
     """Return the calls that created repartition topics above cogroups, where the text does not show it."""
-    structure = Structure.of(read_description(text)[0])
+    structure = Structure.from_topology(read_description(text)[0])
     grouped = {source for group in nodes.copartition_groups for source in group}
     calls = {True: CreatedBy.REPARTITION, False: CreatedBy.GROUPING}
     return {

@@ -106,7 +106,7 @@ def built_program(version: str = VERSION, cache: Cache | None = None) -> tuple[P
     cache = cache or Cache()
     sources = sorted(path for name in _sources(version) for path in (_SOURCE / "src" / name).rglob("*.java"))
     entry = f"oracle-{version}-{fingerprint(*(path.read_bytes() for path in sources), _POM.read_bytes())}"
-    java = machine.require((machine.JAVA,))[machine.JAVA]
+    java = machine.require_programs((machine.JAVA,))[machine.JAVA]
 
     def compile_program(folder: Path, _: Progress) -> None:
         jars = _jars(version, cache)
@@ -120,7 +120,7 @@ def built_program(version: str = VERSION, cache: Cache | None = None) -> tuple[P
 
 def _jars(version: str, cache: Cache) -> Path:
     """Return the folder with the jars of a version of Kafka Streams and of its dependencies."""
-    programs = machine.require((machine.JAVA, machine.MAVEN))
+    programs = machine.require_programs((machine.JAVA, machine.MAVEN))
 
     def copy_jars(folder: Path, progress: Progress) -> None:
         with progress.step(f"test oracle {version}: downloading with Maven", expected="10 seconds") as show:

@@ -81,7 +81,7 @@ def pinned_project(text: str, old: str, new: str) -> str:
 
 def published_versions() -> list[str]:
     """Return the versions of Kafka Streams on Maven Central, as Maven's mirrors have them."""
-    maven = machine.require([machine.MAVEN])[machine.MAVEN]
+    maven = machine.require_programs([machine.MAVEN])[machine.MAVEN]
     cache = Cache()
     with tempfile.TemporaryDirectory() as folder:
         run_logged(
@@ -147,7 +147,7 @@ def pin_broker(version: str) -> Path:
     template = (PINNED / f"kafka-{similar.rpartition('.')[0]}.xml").read_text(encoding="utf-8")
     project = PINNED / f"kafka-{release}.xml"
     project.write_text(pinned_project(template, similar, version), encoding="utf-8")
-    maven = machine.require([machine.MAVEN])[machine.MAVEN]
+    maven = machine.require_programs([machine.MAVEN])[machine.MAVEN]
     cache = Cache()
 
     jars = Path(tempfile.mkdtemp(prefix="headwater-new-version-"))
@@ -181,7 +181,7 @@ def compare_brokers(version: str, jars: Path) -> list[str]:
     from tests.oracle import test_streams_groups as recorded  # noqa: PLC0415
     from tests.pulumi.cluster import Cluster  # noqa: PLC0415
 
-    java = machine.require((machine.JAVA,))[machine.JAVA]
+    java = machine.require_programs((machine.JAVA,))[machine.JAVA]
     distribution = KafkaDistribution(java, jars, version=version)
     outcomes = recorded.recorded()
     newest = outcomes[max(outcomes, key=_numbers)]

@@ -93,7 +93,7 @@ def program_jars(version: str, *, with_examples: bool) -> Path:
     artifacts += [f"kafka-streams-examples:{version}"] if with_examples else []
 
     def copy(folder: Path, progress: Progress) -> None:
-        maven = machine.require([machine.MAVEN])[machine.MAVEN]
+        maven = machine.require_programs([machine.MAVEN])[machine.MAVEN]
         with progress.step(f"Kafka's programs {version}: downloading with Maven") as show:
             for artifact in artifacts:
                 run_logged(

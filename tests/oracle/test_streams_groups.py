@@ -17,7 +17,7 @@ import pytest
 from headwater.model.problems import errors
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import Broker, Settings
-from headwater.toolchain.broker.launch import command
+from headwater.toolchain.broker.launch import broker_tool_command
 from headwater.toolchain.broker.readiness import until
 from tests.acls.conftest import STREAMS_PROTOCOL
 from tests.acls.streams_process import StreamsProcess
@@ -123,7 +123,9 @@ class StreamsGroups:
         """Return the state of a streams group, which librdkafka does not return."""
         arguments = ("--describe", "--state", "--group", group)
         done = subprocess.run(
-            command(self.distribution, "streams-groups", self.cluster.bootstrap_servers, arguments),
+            broker_tool_command(
+                self.distribution, "streams-groups", self.cluster.bootstrap_servers, arguments
+            ),
             capture_output=True,
             text=True,
             check=False,

@@ -4,8 +4,8 @@ import attrs
 
 from headwater.model.records import OwnershipRecord
 from headwater.model.topology import Leftovers
-from headwater.planner.claims import change_after, change_before, find_race, retraction
-from headwater.planner.rules.ownership_messages import refusal
+from headwater.planner.claims import change_after, change_before, find_race, retract_claims
+from headwater.planner.rules.ownership_messages import conflict_problem
 from tests.planner.evidence_values import OLD
 from tests.planner.simulated_cluster import application, changelog
 from tests.planner.simulated_stacks import (
@@ -113,7 +113,7 @@ def test_of_two_stacks_that_claim_at_the_same_time_none_continues_unnoticed(
         lost = find_race(change, planned.ownership, now)
         assert bool(lost) is (stack is second)
         if lost:
-            cluster.write(retraction(change, planned.ownership))
+            cluster.write(retract_claims(change, planned.ownership))
     assert owners(cluster) == {"orders": {"first"}}
 
 
@@ -123,8 +123,8 @@ def test_a_record_that_is_taken_over_is_no_other_claim(first: Stack, second: Sta
     assert planned.ownership is not None
     change = change_before(planned, planned.ownership)
     assert not find_race(change, planned.ownership, planned.ownership)
-    [conflict] = planned.ownership.conflicts("orders", [])
-    assert refusal(conflict, planned.ownership).fix.startswith("Declare it in one stack only.")
+    [conflict] = planned.ownership.find_conflicts("orders", [])
+    assert conflict_problem(conflict, planned.ownership).fix.startswith("Declare it in one stack only.")
 
 
 def test_a_topic_that_is_retired_while_it_is_taken_over_is_claimed(

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from headwater.compiler.renumbering import origins
+from headwater.compiler.renumbering import origin_digests
 from headwater.model.problems import ProblemCode
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Leftovers, Lifecycle, Sink
@@ -271,7 +271,7 @@ def test_the_record_contains_where_the_topics_are_from() -> None:
     compiled = application(topics=topics)
     record = SimulatedCluster.set_up(compiled).records["orders"]
     assert record.generated == {generated}
-    assert record.origins == origins(compiled)
+    assert record.origins == origin_digests(compiled)
     assert record.origins
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.linear_hashing import bucket
+from headwater.model.linear_hashing import bucket_of
 from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.model.problems import APPLICATION, PLAN, ProblemCode, Severity
 from headwater.planner import plan
@@ -277,4 +277,4 @@ def test_keys_stay_with_their_processors_when_processors_are_added_in_between(
         cluster.up(declared(processors, count))
         recorded = cluster.records["orders"].initial[REPARTITION]
         for key in hashes:
-            assert bucket(key % count, recorded, processors) == bucket(key, initial, processors)
+            assert bucket_of(key % count, recorded, processors) == bucket_of(key, initial, processors)

@@ -7,7 +7,7 @@ from headwater.model.problems import Location, ProblemCode, Severity
 from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Setup, Sink, StackSwitch
 from headwater.planner import ActionKind, PlanPolicy, plan
-from headwater.planner.claims import change_after, change_before, find_race, retraction
+from headwater.planner.claims import change_after, change_before, find_race, retract_claims
 from headwater.planner.ownership import Ownership
 from tests.planner.simulated_cluster import SimulatedCluster, application
 from tests.planner.simulated_stacks import (
@@ -146,7 +146,7 @@ def test_a_record_holds_as_long_as_the_ids_of_its_topics_are_not_read(first: Sta
 
     def ownership(topic_id: str) -> Ownership:
         topics = {name: attrs.evolve(topic, topic_id=topic_id) for name, topic in snapshot.topics.items()}
-        return Ownership.of([record], attrs.evolve(snapshot, topics=topics), other, sales)
+        return Ownership.from_records([record], attrs.evolve(snapshot, topics=topics), other, sales)
 
     assert (ownership("").foreign, ownership("").outdated) == ((record,), ())
     assert (ownership("another id").foreign, ownership("another id").outdated) == ((), (record.key,))
@@ -171,7 +171,7 @@ def test_the_record_of_a_retired_application_holds_until_its_last_topic_is_gone(
     live = {name: topic.topic_id for name, topic in snapshot.topics.items()}
     ids = {name: live[name] if id_ == "live" else id_ for name, id_ in recorded.items()}
     record = OwnershipRecord(application_id="orders", stack=first.identity, topics=ids, is_retired=True)
-    found = Ownership.of([record], snapshot, StackIdentity("other", "a/b/other"), frozenset())
+    found = Ownership.from_records([record], snapshot, StackIdentity("other", "a/b/other"), frozenset())
     assert (found.foreign, found.expired) == (((record,), ()) if is_valid else ((), (record,)))
 
 
@@ -211,7 +211,7 @@ def test_the_record_with_the_id_of_the_stack_wins(*, is_reversed: bool) -> None:
     ]
     if is_reversed:
         records.reverse()
-    found = Ownership.of(records, SimulatedCluster().snapshot, stack, frozenset({"orders"}))
+    found = Ownership.from_records(records, SimulatedCluster().snapshot, stack, frozenset({"orders"}))
     assert [record.stack for record in found.own.values()] == [stack]
     assert found.outdated == (("lost id", "orders"),)
 
@@ -219,7 +219,9 @@ def test_the_record_with_the_id_of_the_stack_wins(*, is_reversed: bool) -> None:
 def test_an_expired_record_is_no_conflict_when_the_records_are_read_again(second: Stack) -> None:
     other = StackIdentity("first", "organization/headwater/first")
     expired = OwnershipRecord(application_id="orders", stack=other, topics={"gone": "id"}, is_retired=True)
-    found = Ownership.of([expired], SimulatedCluster().snapshot, second.identity, frozenset({"orders"}))
+    found = Ownership.from_records(
+        [expired], SimulatedCluster().snapshot, second.identity, frozenset({"orders"})
+    )
     assert (found.foreign, found.expired) == ((), (expired,))
     assert found.with_foreign_records([expired]).foreign == ()
     valid = attrs.evolve(expired, is_retired=False)
@@ -264,7 +266,7 @@ def test_a_retracted_claim_restores_the_record_of_before(
     now = planned.ownership.with_foreign_records(tuple(cluster.ownership.values()))
     (conflict,) = find_race(change, planned.ownership, now)
     assert (conflict.application_id, conflict.topics) == ("orders", ("shared-out",))
-    cluster.write(retraction(change, planned.ownership))
+    cluster.write(retract_claims(change, planned.ownership))
     assert cluster.ownership["first", "orders"] == before
     assert owners(cluster) == {"orders": {"first"}, "sales": {"second"}}
 

@@ -92,7 +92,7 @@ def test_a_record_that_is_not_readable_is_evidence_that_is_missing() -> None:
 class DeniedReader(FakeClusterReader):
     """A reader whose user may not read the topic of the ownership records."""
 
-    def ownership(self) -> OwnershipLog:
+    def read_ownership(self) -> OwnershipLog:
         denial = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
         raise ProblemsError([ownership_problem(denial, Operation.READ)])
 

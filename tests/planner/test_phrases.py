@@ -6,9 +6,9 @@ from headwater.model.problems import ProblemCode
 from headwater.planner.phrases import (
     count_phrase,
     counted,
-    duration,
     duration_phrase,
-    few,
+    explain_milliseconds,
+    few_names,
     lines_of_problems,
     listed,
     seconds_phrase,
@@ -60,7 +60,7 @@ def test_an_estimate_is_in_the_largest_unit_that_has_two(seconds: float, text: s
     ],
 )
 def test_a_duration_is_followed_by_its_meaning(milliseconds: str, text: str) -> None:
-    assert duration(milliseconds) == text
+    assert explain_milliseconds(milliseconds) == text
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_duration_has_the_units_that_are_easiest_to_read(milliseconds: int, te
 def test_names_are_sorted_and_only_the_first_ones_are_shown() -> None:
     names = [f"topic-{number:02}" for number in range(12)]
     assert listed(["b", "a"]) == "a, b"
-    assert few(names[:10]) == listed(names[:10])
-    assert few(names) == f"{listed(names[:10])} and 2 more"
+    assert few_names(names[:10]) == listed(names[:10])
+    assert few_names(names) == f"{listed(names[:10])} and 2 more"
 
 
 def test_a_fix_of_several_problems_is_said_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.linear_hashing import bucket
+from headwater.model.linear_hashing import bucket_of
 from headwater.model.problems import APPLICATION, ProblemCode
 from headwater.model.topology import Setup
 from headwater.planner import ActionKind, plan
@@ -234,5 +234,5 @@ def test_an_accepted_growth_keeps_each_key_with_its_processor(
         recorded = cluster.records["orders"].initial[REPARTITION]
         live = partitions(cluster)
         for key in hashes:
-            processor = bucket(key % live[REPARTITION], recorded, live[CHANGELOG])
+            processor = bucket_of(key % live[REPARTITION], recorded, live[CHANGELOG])
             assert processor == key % initial

@@ -9,7 +9,7 @@ from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic
 from headwater.model.nodes import ChangelogKind
 from headwater.planner.plans import ConfigChange
-from headwater.planner.settings import Misconfiguration, Settings, differences, misconfigurations
+from headwater.planner.settings import Misconfiguration, Settings, find_differences, find_misconfigurations
 from tests.planner.simulated_cluster import REPARTITION_CONFIG, changelog, repartition
 
 REKEYED = repartition("a-repartition", 1)
@@ -74,7 +74,7 @@ def test_settings_that_lose_data(
     """`live` are the configs that differ from those of the internal topic. None = not set on the topic."""
     config = {key: value for key, value in {**topic.config, **live}.items() if value is not None}
     settings = Settings(LiveTopic(topic.name, "id", 1, 1, config), defaults={})
-    assert [fault.change.key for fault in misconfigurations(topic, settings)] == wrong
+    assert [fault.change.key for fault in find_misconfigurations(topic, settings)] == wrong
 
 
 @pytest.mark.parametrize(
@@ -106,30 +106,34 @@ def test_settings_that_lose_data(
 def test_what_a_setting_loses(topic: InternalTopic, key: str, value: str, expected: str, why: str) -> None:
     live = LiveTopic(topic.name, "id", 1, 1, {**topic.config, key: value})
     change = ConfigChange(key, value, topic.config.get(key))
-    assert misconfigurations(topic, Settings(live, {})) == (Misconfiguration(change, expected, value, why),)
+    assert find_misconfigurations(topic, Settings(live, {})) == (
+        Misconfiguration(change, expected, value, why),
+    )
 
 
 @pytest.mark.parametrize("invalid", ["7d", "", "1.5", "٣", "9" * 30])
 def test_declared_configs_that_are_not_numbers_are_not_compared(invalid: str) -> None:
     topic = overridden(VERSIONS, retention_ms=invalid, retention_bytes=invalid, min_compaction_lag_ms=invalid)
     live = LiveTopic(topic.name, "id", 1, 1, {**VERSIONS.config, "cleanup.policy": "compact,delete"})
-    assert [fault.change.key for fault in misconfigurations(topic, Settings(live, {}))] == ["cleanup.policy"]
+    assert [fault.change.key for fault in find_misconfigurations(topic, Settings(live, {}))] == [
+        "cleanup.policy"
+    ]
 
 
 def test_a_broker_default_equal_to_the_declared_config_is_no_difference() -> None:
     config = {key: value for key, value in REPARTITION_CONFIG.items() if key != "segment.bytes"}
     live = LiveTopic("a-repartition", "id", 1, 1, config)
-    assert not differences(REPARTITION_CONFIG, Settings(live, {"segment.bytes": "52428800"}))
-    (change,) = differences(REPARTITION_CONFIG, Settings(live, {"segment.bytes": "1073741824"}))
+    assert not find_differences(REPARTITION_CONFIG, Settings(live, {"segment.bytes": "52428800"}))
+    (change,) = find_differences(REPARTITION_CONFIG, Settings(live, {"segment.bytes": "1073741824"}))
     assert (change.key, change.live, change.declared) == ("segment.bytes", None, "52428800")
 
 
 def test_a_broker_default_that_loses_data_is_reported_as_default() -> None:
     live = LiveTopic("a-changelog", "id", 1, 1, {})
-    (fault,) = misconfigurations(COUNTS, Settings(live, {"cleanup.policy": "delete"}))
+    (fault,) = find_misconfigurations(COUNTS, Settings(live, {"cleanup.policy": "delete"}))
     assert fault.found == "delete, the broker's default"
 
 
 def test_the_order_of_cleanup_policies_does_not_matter() -> None:
     live = LiveTopic("a-changelog", "id", 1, 1, {**WINDOWS.config, "cleanup.policy": "delete, compact"})
-    assert not differences(WINDOWS.config, Settings(live, {}))
+    assert not find_differences(WINDOWS.config, Settings(live, {}))

@@ -38,7 +38,7 @@ def test_each_text_has_a_scenario() -> None:
 
 def running(cluster: SimulatedCluster, compiled: CompiledApplication) -> ActiveApplication:
     record = cluster.records.get(compiled.application.id)
-    return ActiveApplication.of(compiled, cluster.snapshot, record, caller=APPLICATION)
+    return ActiveApplication.from_snapshot(compiled, cluster.snapshot, record, caller=APPLICATION)
 
 
 def test_a_running_application_is_stopped_before_a_topic_is_restored() -> None:

@@ -29,7 +29,7 @@ def second(deployment: Deployment, tmp_path: Path, pulumi_toolchain: PulumiToolc
 
 def records(deployment: Deployment) -> list[OwnershipRecord]:
     reader = KafkaClusterReader(Connection(bootstrap_servers=(deployment.cluster.bootstrap_servers,)))
-    return [record for record in reader.ownership().records if record.application_id == deployment.id]
+    return [record for record in reader.read_ownership().records if record.application_id == deployment.id]
 
 
 def test_a_second_stack_is_refused_until_it_takes_over(deployment: Deployment, second: Deployment) -> None:

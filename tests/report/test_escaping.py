@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.report import problems_text
-from headwater.report.markdown import block, code, printable, without_command
+from headwater.report.markdown import code_block, code_span, printable, without_command
 from headwater.report.problems import github_annotations
 
 _PIECES = st.sampled_from(
@@ -68,7 +68,7 @@ def test_no_line_is_a_command(text: str) -> None:
 
 @given(st.lists(_TEXTS, max_size=4).map("\n".join))
 def test_no_line_of_a_code_block_is_a_command(text: str) -> None:
-    assert not [line for line in block(text).split("\n") if is_command(line)]
+    assert not [line for line in code_block(text).split("\n") if is_command(line)]
 
 
 @given(st.lists(_TEXTS, min_size=6, max_size=6))
@@ -92,7 +92,7 @@ def test_no_line_of_a_problem_is_a_command(texts: list[str]) -> None:
 
 @given(st.text(alphabet="`|\\<>&*_[]()~#@\n a", max_size=30))
 def test_code_in_a_cell_of_a_table_is_one_cell_with_the_text(text: str) -> None:
-    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(f"|a|b|\n|-|-|\n|{code(text)}|x|\n")
+    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(f"|a|b|\n|-|-|\n|{code_span(text)}|x|\n")
     cells = re.findall(r"<td>(.*?)</td>", rendered, re.DOTALL)
     assert cells[1:] == ["x"]
     assert re.fullmatch(r"<code>[^<]*</code>", cells[0])

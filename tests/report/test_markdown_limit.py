@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.report.markdown import LIMIT, block, shorten_markdown
+from headwater.report.markdown import LIMIT, code_block, shorten_markdown
 
 
 def document(rows: int, width: int = 20) -> str:
@@ -28,7 +28,7 @@ def test_tables_get_fewer_rows_before_the_end_is_left_out() -> None:
 
 
 def test_a_cut_document_closes_its_code_block() -> None:
-    text = shorten_markdown(lambda _rows: block("````\n" + "line\n" * 100_000), "headwater upgrade")
+    text = shorten_markdown(lambda _rows: code_block("````\n" + "line\n" * 100_000), "headwater upgrade")
     assert len(text) <= LIMIT
     assert text.count("`````") == 2
     assert "the end is left out" in text

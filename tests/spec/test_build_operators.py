@@ -7,16 +7,16 @@ import pytest
 
 from headwater.model import operators as model
 from headwater.spec.build_operators import _EXPRESSIONS, BUILDERS
-from headwater.spec.schema import document_schema, operators, resolve
+from headwater.spec.schema import document_schema, operator_names, resolve_reference
 
 SCHEMA = document_schema()
 
 
 def test_the_code_builds_each_operator() -> None:
-    assert {*BUILDERS, "split"} == set(operators())
-    assert {kind.value for kind in model.TransformKind} <= set(operators())
+    assert {*BUILDERS, "split"} == set(operator_names())
+    assert {kind.value for kind in model.TransformKind} <= set(operator_names())
     assert {name.removeprefix("op.") for name in SCHEMA["$defs"] if name.startswith("op.")} == set(
-        operators()
+        operator_names()
     )
 
 
@@ -55,7 +55,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize(("operator", "option"), OPTIONS)
 def test_each_option_is_read(operator: str, option: str) -> None:
-    example = resolve(SCHEMA["$defs"][f"op.{operator}"]["properties"][option])["examples"][0]
+    example = resolve_reference(SCHEMA["$defs"][f"op.{operator}"]["properties"][option])["examples"][0]
     needed = {"tumbling": {"size": 1}} if option == "emit" else _MINIMAL.get(operator, {})
     options = RecordedOptions({**needed, option: example})
 

@@ -9,7 +9,7 @@ import pytest
 from headwater.compiler import build_nodes
 from headwater.model.problems import ProblemCode, Severity
 from headwater.spec import load_documents
-from headwater.spec.schema import Schema, document_schema, operators, resolve
+from headwater.spec.schema import Schema, document_schema, operator_names, resolve_reference
 from tests.yaml_text import load_yaml
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas/examples"
@@ -61,7 +61,7 @@ def test_the_examples_have_each_operator_and_each_option() -> None:
         if name not in ("step", "config")  # steps are counted as operators; Kafka documents the configs
     }
 
-    assert {operator for owner, operator in shown if owner == "step"} == set(operators())
+    assert {operator for owner, operator in shown if owner == "step"} == set(operator_names())
     missing = {option for options in offered.values() for option in options} - {option for _, option in shown}
     assert missing == set()
 
@@ -69,7 +69,7 @@ def test_the_examples_have_each_operator_and_each_option() -> None:
 def used(data: Any, schema: Schema, owner: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any part of a document
     """Yield the options in a part of a document, each with the name of its definition."""
     owner = schema.get("$ref", owner).removeprefix("#/$defs/").removeprefix("op.")
-    schema = resolve(schema)
+    schema = resolve_reference(schema)
     properties = schema.get("properties", {})
     if isinstance(data, list):
         for value in data:

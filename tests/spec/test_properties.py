@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from headwater.spec import load_text
 from headwater.spec.build_document import build_document
 from headwater.spec.locations import NO_POSITION, RawDocument
-from headwater.spec.schema import Schema, document_schema, find_violations, resolve
+from headwater.spec.schema import Schema, document_schema, find_violations, resolve_reference
 from headwater.spec.schema_problems import schema_problems
 
 _MAX_DEPTH = 7
@@ -50,7 +50,7 @@ def damaged(draw: st.DrawFn) -> Any:  # noqa: ANN401 - any value
 
 
 def _values(schema: Schema, depth: int) -> st.SearchStrategy[Any]:
-    schema = resolve(schema)
+    schema = resolve_reference(schema)
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     types = schema.get("type", "object")

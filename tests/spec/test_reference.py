@@ -14,8 +14,8 @@ from headwater.model.problems import Severity
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec import load_text
 from headwater.spec.locations import MAX_BYTES, MAX_DEPTH, MAX_NODES
-from headwater.spec.phrases import code, literal, types
-from headwater.spec.schema import Schema, document_schema, operators, resolve
+from headwater.spec.phrases import quote_words, type_names, yaml_literal
+from headwater.spec.schema import Schema, document_schema, operator_names, resolve_reference
 
 GROUPS = {
     "Sources": "stream table globalTable",
@@ -52,7 +52,7 @@ def _reference_lines() -> Iterator[str]:
     yield from _section_lines("## The document", schema)
     for name, heading in _PARTS.items():
         yield from _section_lines(heading, definitions[name])
-    yield from ("## Operators", "", f"All {len(operators())} of them, by purpose.", "")
+    yield from ("## Operators", "", f"All {len(operator_names())} of them, by purpose.", "")
     for group, names in GROUPS.items():
         yield from (f"### {group}", "")
         for name in names.split():
@@ -84,7 +84,7 @@ def _section_lines(heading: str, schema: Schema, operator: str | None = None) ->
     yield from _option_lines(schema)
     if operator is not None:
         yield "```yaml"
-        yield from (f"- {operator}: {literal(example)}" for example in schema["examples"])
+        yield from (f"- {operator}: {yaml_literal(example)}" for example in schema["examples"])
         yield from ("```", "")
 
 
@@ -93,13 +93,13 @@ def _option_lines(schema: Schema) -> Iterator[str]:
         return
     required = set(schema.get("required", ()))
     for name, part in schema["properties"].items():
-        known = resolve(part)
+        known = resolve_reference(part)
         yield _option_line(name, part, is_required=name in required)
         if "properties" in known and "$ref" not in part:
             yield from _inner_options(name, known)
         if known.get("type") == "array" and "$ref" not in part:
             yield from _inner_options(
-                f"{name}[]", resolve(known["items"]) if "$ref" not in known["items"] else {}
+                f"{name}[]", resolve_reference(known["items"]) if "$ref" not in known["items"] else {}
             )
     yield ""
 
@@ -114,32 +114,33 @@ def _inner_options(name: str, schema: Schema) -> Iterator[str]:
 def _option_line(name: str, part: Schema, *, is_required: bool) -> str:
     mark = " (required)" if is_required else ""
     return _wrap_text(
-        f"- `{name}`{mark}: {_allowed_values(part, name)}. {resolve(part)['description']}", indent="  "
+        f"- `{name}`{mark}: {_allowed_values(part, name)}. {resolve_reference(part)['description']}",
+        indent="  ",
     )
 
 
 def _allowed_values(part: Schema, name: str) -> str:
     """Return the allowed values: words, a link to a definition, or types; then the default or examples."""
-    known = resolve(part)
+    known = resolve_reference(part)
     config = find_any_config(name, DEFAULT_VERSION)
     if known.get("type") == _CONFIG_VALUE and config is not None:
         return allowed_values(config) + _remark_of(known, "")
     linked = part.get("$ref", "").removeprefix("#/$defs/")
     if "enum" in known:
-        phrase = code(dict.fromkeys(map(literal, known["enum"])))
+        phrase = quote_words(dict.fromkeys(map(yaml_literal, known["enum"])))
     elif linked in _LINKED or linked == _NAME_OR_BUILDER:
         phrase = _link_to(linked)
     elif known.get("type") == "array":
         phrase = f"list of {_element_text(known['items'])}"
     else:
-        phrase = types(known.get("type", "object"))
+        phrase = type_names(known.get("type", "object"))
     return phrase + _remark_of(known, linked)
 
 
 def _remark_of(known: Schema, linked: str) -> str:
     if "default" in known:
-        return f"; default `{literal(known['default'])}`"
-    shown = [literal(example) for example in known["examples"] if not isinstance(example, bool)]
+        return f"; default `{yaml_literal(known['default'])}`"
+    shown = [yaml_literal(example) for example in known["examples"] if not isinstance(example, bool)]
     is_helpful = not linked and "enum" not in known and shown and len(shown[0]) < 50
     return f", such as `{shown[0]}`" if is_helpful else ""
 
@@ -149,7 +150,9 @@ def _element_text(items: Schema) -> str:
     if linked == "step":
         return "[operators](#operators)"
     return (
-        _link_to(linked) if linked in _LINKED or linked == _NAME_OR_BUILDER else types(resolve(items)["type"])
+        _link_to(linked)
+        if linked in _LINKED or linked == _NAME_OR_BUILDER
+        else type_names(resolve_reference(items)["type"])
     )
 
 
@@ -181,7 +184,7 @@ def test_the_reference_is_generated_from_the_schema() -> None:
 
 
 def test_each_operator_is_in_a_group_of_the_reference() -> None:
-    assert sorted(name for names in GROUPS.values() for name in names.split()) == sorted(operators())
+    assert sorted(name for names in GROUPS.values() for name in names.split()) == sorted(operator_names())
 
 
 def test_the_page_has_no_broken_links() -> None:

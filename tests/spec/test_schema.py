@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jsonschema import Draft202012Validator
 
 from headwater.spec import schema_problems
-from headwater.spec.schema import Schema, document_schema, resolve
+from headwater.spec.schema import Schema, document_schema, resolve_reference
 
 SCHEMA = document_schema()
 APPLICATORS = {
@@ -53,7 +53,7 @@ def test_the_schema_is_valid() -> None:
 
 
 def test_each_part_has_a_description_and_examples() -> None:
-    known = {path: resolve(part) for path, part in DOCUMENTED}
+    known = {path: resolve_reference(part) for path, part in DOCUMENTED}
     assert [path for path, part in known.items() if not part.get("description", "").endswith(".")] == []
     assert [path for path, part in known.items() if not part.get("examples")] == []
 
@@ -65,7 +65,7 @@ def test_each_definition_has_a_title() -> None:
 def test_each_example_and_default_is_valid() -> None:
     for path, part in DOCUMENTED:
         validator = Draft202012Validator({**part, "$defs": SCHEMA["$defs"]})
-        known = resolve(part)
+        known = resolve_reference(part)
         for example in [*known["examples"], *([known["default"]] if "default" in known else [])]:
             assert validator.is_valid(example), (path, example)
 

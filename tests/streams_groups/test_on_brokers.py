@@ -18,7 +18,7 @@ from headwater.model.cluster import LiveGroup
 from headwater.model.streams_groups import DescriptionStatus, StreamsGroup
 from headwater.toolchain import ensure_kafka
 from headwater.toolchain.broker import Broker, Settings
-from headwater.toolchain.broker.launch import command
+from headwater.toolchain.broker.launch import broker_tool_command
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KAFKA_VERSION, KafkaDistribution
 from tests.acls.streams_process import Run, StreamsProcess
@@ -82,7 +82,7 @@ class RunningCluster:
     def tool(self, *arguments: str) -> str:
         servers = self.broker.bootstrap_servers
         done = subprocess.run(
-            command(self.distribution, "streams-groups", servers, arguments),
+            broker_tool_command(self.distribution, "streams-groups", servers, arguments),
             capture_output=True,
             text=True,
             check=False,

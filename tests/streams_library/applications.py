@@ -58,7 +58,7 @@ def class_path(version: str) -> str:
     contents = fingerprint(*(path.read_bytes() for path in sources), library.parent.name)
 
     def copy_jars(folder: Path, progress: Progress) -> None:
-        programs = machine.require((machine.JAVA, machine.MAVEN))
+        programs = machine.require_programs((machine.JAVA, machine.MAVEN))
         with progress.step(f"Kafka Streams {version}: downloading with Maven", expected="10 seconds") as show:
             run_logged(
                 [

@@ -167,7 +167,7 @@ def ensure_schema_registry() -> Path:
     cache = Cache()
 
     def fetch(folder: Path, shown: Progress) -> None:
-        maven = machine.require([machine.MAVEN])[machine.MAVEN]
+        maven = machine.require_programs([machine.MAVEN])[machine.MAVEN]
         with shown.step(
             f"Apicurio Registry {REGISTRY_VERSION}: downloading with Maven", expected="a minute"
         ) as show:
@@ -205,7 +205,7 @@ def _unpack_archive(folder: Path) -> None:
 @contextmanager
 def running_schema_registry(log: Path) -> Iterator[str]:
     """Yield the URL of the API of an in-memory registry, which stops with the block."""
-    java = machine.require([machine.JAVA])[machine.JAVA]
+    java = machine.require_programs([machine.JAVA])[machine.JAVA]
     jar = ensure_schema_registry()
     (port,) = free_ports(1)
     address = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")

@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from headwater.toolchain import KafkaDistribution, ToolchainError
 from headwater.toolchain.broker import Broker, SaslUser, Settings, process
-from headwater.toolchain.broker.readiness import HOST, free_ports, serves, until
+from headwater.toolchain.broker.readiness import HOST, free_ports, is_serving, until
 from tests.toolchain.certificates import server_tls
 
 pytestmark = pytest.mark.broker
@@ -85,9 +85,9 @@ def test_topics_survive_a_restart_and_a_kill_at_the_same_address(
 
 def test_a_paused_broker_responds_only_after_it_is_resumed(broker: Broker) -> None:
     broker.pause()
-    assert not serves(port_of(broker), broker.cluster_id)
+    assert not is_serving(port_of(broker), broker.cluster_id)
     broker.resume()
-    assert until(lambda: serves(port_of(broker), broker.cluster_id), SECONDS)
+    assert until(lambda: is_serving(port_of(broker), broker.cluster_id), SECONDS)
 
 
 def test_overrides_reach_the_broker(secured: Broker, unique: Callable[[str], str]) -> None:
@@ -210,9 +210,9 @@ def test_free_ports_that_another_process_takes_are_chosen_again(
     answers = iter([True])
 
     def answered_once(port: int, cluster_id: str) -> bool:
-        return serves(port, cluster_id) and next(answers, False)
+        return is_serving(port, cluster_id) and next(answers, False)
 
-    monkeypatch.setattr(process, "serves", answered_once)
+    monkeypatch.setattr(process, "is_serving", answered_once)
     with socket.create_server((HOST, 0)) as other:
         taken = other.getsockname()[1]
         choices = iter([(taken, free_ports(1)[0]), free_ports(2)])

@@ -19,7 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 from headwater.cli.local import local as command
 from headwater.toolchain import KafkaDistribution, ToolchainError
 from headwater.toolchain.broker import local
-from headwater.toolchain.broker.launch import command as command_line
+from headwater.toolchain.broker.launch import broker_tool_command as command_line
 from headwater.toolchain.broker.readiness import HOST, free_ports, until
 from tests.listening_sockets import is_loopback, listening_addresses
 

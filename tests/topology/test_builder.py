@@ -16,7 +16,7 @@ from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.report import compile_json
 from headwater.spec import load_text
-from headwater.spec.schema import document_schema, operators
+from headwater.spec.schema import document_schema, operator_names
 from headwater.topology import (
     BranchedKStream,
     BuiltDocument,
@@ -70,7 +70,7 @@ def parameters(method: Any) -> set[str]:  # noqa: ANN401 - a method
     )
 
 
-@pytest.mark.parametrize("operator", operators())
+@pytest.mark.parametrize("operator", operator_names())
 def test_every_operator_has_a_method_with_all_of_its_options(operator: str) -> None:
     """`from` is the object of the call, `with` its first argument."""
     found = [parameters(method) for method in methods(operator)]
@@ -192,7 +192,7 @@ def test_the_examples_have_every_operator() -> None:
     used = {
         operator for _, text in _DOCUMENTS for operator in re.findall(r"^\s*- (\w+):", text, re.MULTILINE)
     }
-    assert set(operators()) <= used
+    assert set(operator_names()) <= used
 
 
 def test_the_fluent_form_of_the_guide() -> None:

@@ -31,7 +31,7 @@ def callbacks_of(name: str | None, documents: Documents) -> Callbacks:
 
     def find_callback(application: str) -> Callback | None:
         configs = (
-            StreamsConfig.of(document.application)
+            StreamsConfig.from_application(document.application)
             for document in documents.current()
             if document.application.id == application
         )

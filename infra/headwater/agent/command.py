@@ -39,11 +39,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MILLISECONDS = click.IntRange(min=1)
 
 
-def _default_client_id() -> str:
-    """Return a client id that names this host."""
-    return f"headwater-agent-{socket.gethostname()}"
-
-
 def agent_options(log_format: LogFormat) -> Callable[[F], F]:
     """Return a decorator that adds the arguments and options that `run_agent` takes."""
     return all_of(
@@ -125,7 +120,7 @@ def run_agent(options: Mapping[str, Any]) -> int:
         stop_timeout_ms=options["stop_timeout_ms"],
         policy_files=options["policy_files"],
     )
-    client_id = options["client_id"] or _default_client_id()
+    client_id = options["client_id"] or f"headwater-agent-{socket.gethostname()}"
     job.configure_log()
     port = gateway_port_of(os.environ)
     gateway = GatewayWatch(port) if port is not None else None
@@ -182,7 +177,7 @@ def _run_until_stopped(
         )
         if gateway is not None:
             gateway.on_end(lambda: _end_with_spark(agent, termination))
-        with termination.handling(agent.stop), agent.reading_on_sighup():
+        with termination.handle_signals(agent.stop), agent.reading_on_sighup():
             _log.info(
                 "agent started", client_id=settings.client_id, group=settings.group, endpoint=endpoint.url
             )
@@ -225,7 +220,7 @@ def serve_endpoint(
 
     Without `access` the instruments only log.
     """
-    surface = Surface.of(client_id, host=socket.gethostname(), headwater=version("headwater"))
+    surface = Surface.create(client_id, host=socket.gethostname(), headwater=version("headwater"))
     instruments = AgentInstruments(surface.registry, client_id, election_error, journal_problems)
     switched = SwitchedDocuments(documents)
     if access is None:

@@ -15,7 +15,7 @@ from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import Documents as LoadedDocuments
 from headwater.spec import load_documents
-from headwater.spec.files import find
+from headwater.spec.files import find_files
 
 ENABLED = "partition.autoscaling.enabled"
 Stamps = Mapping[Path, tuple[int, int, int]]
@@ -139,7 +139,7 @@ def _apply_switches(document: TopologyDocument, switches: Mapping[str, _Switch])
 
 
 def _read_stamps(paths: Sequence[Path]) -> Stamps:
-    files, _ = find(paths)
+    files, _ = find_files(paths)
     return {file: stamp for file in files if (stamp := _read_stamp(file)) is not None}
 
 

@@ -207,10 +207,10 @@ def log_line(event: AgentEvent) -> LogLine:
     if isinstance(event, Notified) and event.error:
         level = "error"
     names = [field.name for field in attrs.fields(type(event))]
-    return LogLine(level, message, {name: _loggable(getattr(event, name)) for name in names})
+    return LogLine(level, message, {name: _log_value(getattr(event, name)) for name in names})
 
 
-def _loggable(value: object) -> object:
+def _log_value(value: object) -> object:
     match value:
         case Shortfall():
             return f"{value.topic}: {value.partitions} of {value.required}"
@@ -221,7 +221,7 @@ def _loggable(value: object) -> object:
             return f"{value.application}#{value.number} {value.stage.value}"
         case Sequence() if not isinstance(value, str):
             problems = [each for each in value if isinstance(each, Problem)]
-            others = (_loggable(each) for each in value if not isinstance(each, Problem))
+            others = (_log_value(each) for each in value if not isinstance(each, Problem))
             return [*_problem_texts(problems), *others]
     return value
 

@@ -23,17 +23,17 @@ def expand_waves(
     held: set[str] = set()
     for wave in waves:
         open_ = [item for item in wave if item.topic not in results]
-        results |= {item.topic: _held_back(item) for item in open_ if item.application in held}
+        results |= {
+            item.topic: TopicResult(item.topic, item.required, Outcome.HELD_BACK)
+            for item in open_
+            if item.application in held
+        }
         requested = [item for item in open_ if item.application not in held]
         if requested:
             answers = create(requested) if is_leader() else [_not_confirmed(item) for item in requested]
             results |= {result.topic: result for result in answers}
         held |= {item.application for item in wave if not results[item.topic].is_success}
     return tuple(results[item.topic] for item in shortfalls)
-
-
-def _held_back(item: Shortfall) -> TopicResult:
-    return TopicResult(item.topic, item.required, Outcome.HELD_BACK)
 
 
 def _not_confirmed(item: Shortfall) -> TopicResult:

@@ -29,7 +29,8 @@ from headwater.model.expansions import ExpansionEntry
 from headwater.model.problems import Problem, ProblemsError
 
 _WRITE_SECONDS = 15.0
-_LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' limit is on what is sent
+_LARGEST_LINE = 64 * 1024 * 1024
+"""Bytes of a line before compression; the brokers limit what is sent."""
 
 _log = structlog.get_logger(__name__)
 
@@ -61,7 +62,7 @@ class KafkaJournal:
 
         Confirms the term after the brokers have the line: then no newer term began before it in the log.
         """
-        self._write(JournalLine.of(entry, term, self._host))
+        self._write(JournalLine.from_entry(entry, term, self._host))
         self._confirm(term)
 
     def latest(self, term: int) -> Mapping[str, ExpansionEntry]:

@@ -24,7 +24,8 @@ from headwater.model.problems import ProblemsError
 
 _METADATA = "describe the topics"
 _GRACE_SECONDS = 1.0
-_LONGEST_SOCKET_MS = 300_000  # that librdkafka accepts
+_LONGEST_SOCKET_MS = 300_000
+"""The longest `socket.timeout.ms` that librdkafka accepts."""
 _SHORTEST_SOCKET_MS = 10
 _SHORTEST_CONNECT_MS = 1_000
 _LONGEST_TEXT = 300
@@ -43,7 +44,7 @@ class KafkaCluster:
         self._messages: deque[ClientMessage] = deque(maxlen=50)
         messages = self._messages  # with `self` in the callback the client could never be freed
         settings: dict[str, Any] = {
-            **connection.confluent(),
+            **connection.librdkafka_settings(),
             "client.id": client_id,
             "error_cb": lambda error: messages.append(client_message(error)),
             "socket.timeout.ms": min(max(timeout_ms, _SHORTEST_SOCKET_MS), _LONGEST_SOCKET_MS),
@@ -52,7 +53,7 @@ class KafkaCluster:
             # Metadata is requested explicitly; librdkafka need not refresh it.
             "topic.metadata.refresh.interval.ms": -1,
         }
-        self._renewed = RenewedClient(partial(_connect, settings, messages))
+        self._renewed = RenewedClient(partial(_create_client, settings, messages))
 
     def partition_counts(self) -> TopicCounts:
         """See `ports.Cluster`."""
@@ -102,7 +103,7 @@ class KafkaCluster:
         return (_result_of(item, _error_of(futures[item.topic])) for item in shortfalls)
 
 
-def _connect(settings: Mapping[str, Any], messages: deque[ClientMessage]) -> AdminClient:
+def _create_client(settings: Mapping[str, Any], messages: deque[ClientMessage]) -> AdminClient:
     return AdminClient(dict(settings), logger=client_log(lambda line: messages.append(ClientMessage(line))))
 
 

@@ -19,7 +19,8 @@ from headwater.model.expansions import TopicCounts
 
 PERIOD_SECONDS = 30.0
 _REQUEST_SECONDS = 10.0
-_END = -1  # as a time, in the protocol's ListOffsets
+_END = -1
+"""The time in ListOffsets that stands for the end of a partition."""
 
 _log = structlog.get_logger(__name__)
 

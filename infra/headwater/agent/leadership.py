@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 DEFAULT_SESSION_TIMEOUT_MS = 10_000
 """An agent without heartbeats for this long loses the leadership. Brokers require at least 6 s
 (`group.min.session.timeout.ms`)."""
-_LONGEST_SOCKET_MS = 300_000  # that librdkafka accepts; sessions may be longer
-_LONGEST_ITERATION_MS = 120_000  # of the loop: an agent whose loop hangs loses the leadership
+_LONGEST_SOCKET_MS = 300_000
+"""The longest `socket.timeout.ms` that librdkafka accepts; sessions may be longer."""
+_LONGEST_ITERATION_MS = 120_000
+"""Of the agent's loop: an agent whose loop hangs loses the leadership."""
 _CONFIRM_SECONDS = 5.0
 _WAIT_SECONDS = 0.01
 _CLOSE_SECONDS = 5.0
@@ -145,7 +147,7 @@ class KafkaLeadership:
                 self._poll_consumer(self._consumer)
                 self._read_renewal()
             if time.monotonic() >= self._not_before:
-                self._advance()
+                self._take_next_step()
         except KafkaException as error:
             self._handle_error(error.args[0])
         if self._term is not None and self._renewal.is_overdue(time.monotonic()):
@@ -179,14 +181,14 @@ class KafkaLeadership:
             closing.start()
             closing.join(_CLOSE_SECONDS)
 
-    def _advance(self) -> None:
+    def _take_next_step(self) -> None:
         """Take the next step towards a term, if there is one."""
         if self._consumer is None:
             self._join_group()
         elif self._is_assigned and self._term is None:
             self._begin_term(self._consumer)
         elif self._term is not None:
-            self._renew(self._consumer, self._term)
+            self._renew_if_due(self._consumer, self._term)
 
     def _join_group(self) -> None:
         """Join the consumer group once the topic exists."""
@@ -214,11 +216,11 @@ class KafkaLeadership:
                 "socket.timeout.ms": min(self._session_timeout_ms, _LONGEST_SOCKET_MS),
                 "enable.auto.commit": False,
                 "auto.offset.reset": "latest",
-                "on_commit": self._committed,
+                "on_commit": self._on_commit,
             }
         )
         consumer.subscribe(
-            [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+            [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
         )
         return consumer
 
@@ -227,13 +229,13 @@ class KafkaLeadership:
         if (message := consumer.poll(seconds)) is not None and (error := message.error()) is not None:
             self._handle_error(error)
 
-    def _assigned(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+    def _on_assign(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         consumer.incremental_assign(list(partitions))
         consumer.pause(list(partitions))
         self.error = ""
         self._is_assigned = self._is_assigned or _has_partition(partitions)
 
-    def _revoked(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+    def _on_revoke(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         if _has_partition(partitions):
             self._is_assigned, self._stored_term, self._claim, self._term = False, None, None, None
         consumer.incremental_unassign(list(partitions))
@@ -244,7 +246,7 @@ class KafkaLeadership:
             term, commit = self._claim
             if commit in self._answers:
                 self._claim = None
-                self._check(commit)
+                self._raise_if_refused(commit)
                 self._term = term
                 self._renewal.record_answer(time.monotonic())
         elif self._stored_term is None:
@@ -254,7 +256,7 @@ class KafkaLeadership:
             term = next_term(*stored.result(), int(time.time()))
             self._claim = term, self._commit(consumer, term)
 
-    def _renew(self, consumer: Consumer, term: int) -> None:
+    def _renew_if_due(self, consumer: Consumer, term: int) -> None:
         """Commit the term now and then: without answers for a session timeout, this agent is not the leader.
 
         Heartbeats do not show it: librdkafka (2.16) does not end the session while a request of the group is
@@ -264,7 +266,7 @@ class KafkaLeadership:
             self._renewal.record_commit(self._commit(consumer, term), now)
 
     def _read_renewal(self) -> None:
-        """Read the answer to the last commit of `_renew`, if there is one."""
+        """Read the answer to the last renewal, if there is one."""
         commit = self._renewal.commit
         if commit is None or commit not in self._answers:
             return
@@ -316,11 +318,11 @@ class KafkaLeadership:
             if time.monotonic() > deadline:
                 return LeadershipStatus.UNKNOWN
             self._poll_consumer(consumer, _WAIT_SECONDS)
-        self._check(commit)
+        self._raise_if_refused(commit)
         self._renewal.record_answer(time.monotonic())
         return LeadershipStatus.CONFIRMED if self._term == term else LeadershipStatus.DEPOSED
 
-    def _check(self, commit: str) -> None:
+    def _raise_if_refused(self, commit: str) -> None:
         """Raise `KafkaException` if the answer to this commit was an error."""
         if (error := self._answers.pop(commit)) is not None:
             raise KafkaException(error)
@@ -333,7 +335,7 @@ class KafkaLeadership:
         consumer.commit(offsets=[partition], asynchronous=True)
         return metadata
 
-    def _committed(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
+    def _on_commit(self, error: KafkaError | None, partitions: Sequence[TopicPartition]) -> None:
         for partition in partitions:
             if partition.metadata is not None:
                 self._answers[partition.metadata] = error or partition.error

@@ -83,7 +83,7 @@ class Coordination:
     journal: KafkaJournal
 
     @classmethod
-    def of(
+    def create(
         cls,
         connection: Connection,
         group: str,
@@ -192,6 +192,6 @@ class Agent:
 
 def coordination_of(settings: AgentSettings) -> Coordination:
     """Return leadership and journal of an agent; they connect on first use."""
-    return Coordination.of(
+    return Coordination.create(
         settings.connection, settings.group, settings.client_id, settings.session_timeout_ms
     )

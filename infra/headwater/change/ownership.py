@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 _REQUEST_SECONDS = 15.0
 _WRITE_SECONDS = 15.0
-_LARGEST_RECORD = 64 * 1024 * 1024  # before compression; the brokers' limit is on what is sent
+_LARGEST_RECORD = 64 * 1024 * 1024
+"""Bytes of a record before compression; the brokers limit what is sent."""
 
 
 def write_ownership(connection: Connection, change: OwnershipChange) -> None:
@@ -48,7 +49,7 @@ def write_ownership(connection: Connection, change: OwnershipChange) -> None:
     _create_topic(connection)
     producer = Producer(
         {
-            **connection.confluent(),
+            **connection.librdkafka_settings(),
             "client.id": "headwater",
             "acks": "all",
             "delivery.timeout.ms": int(_WRITE_SECONDS * 1_000),

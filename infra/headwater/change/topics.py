@@ -70,7 +70,7 @@ def admin_client(
         ProblemsError: The connection settings are invalid.
     """
     callbacks = {} if on_throttle is None else {"throttle_cb": on_throttle}
-    settings = {**connection.confluent(), "client.id": client_id, **callbacks}
+    settings = {**connection.librdkafka_settings(), "client.id": client_id, **callbacks}
     return AdminClient(settings, logger=client_log())
 
 
@@ -86,9 +86,9 @@ def change_topics(
     new = request_new_topics(admin, [change for change in changes if change.create])
     partitions = request_new_partitions(admin, [change for change in existing if change.partitions])
     return (
-        *failures(new, {KafkaError.TOPIC_ALREADY_EXISTS} if with_others else ()),
-        *failures(partitions, {KafkaError.INVALID_PARTITIONS} if with_others else ()),
-        *failures(request_config_changes(admin, [change for change in existing if change.config])),
+        *await_failures(new, {KafkaError.TOPIC_ALREADY_EXISTS} if with_others else ()),
+        *await_failures(partitions, {KafkaError.INVALID_PARTITIONS} if with_others else ()),
+        *await_failures(request_config_changes(admin, [change for change in existing if change.config])),
     )
 
 
@@ -115,7 +115,7 @@ def request_new_topics(
             new, **_request_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
         )
 
-    return _in_chunks(
+    return _send_in_chunks(
         topics, lambda topic: 1 + (topic.partitions or 1) + len(topic.config), send, timeout_seconds
     )
 
@@ -135,7 +135,7 @@ def request_new_partitions(
             new, **_request_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
         )
 
-    return _in_chunks(topics, lambda topic: topic.partitions or 0, send, timeout_seconds)
+    return _send_in_chunks(topics, lambda topic: topic.partitions or 0, send, timeout_seconds)
 
 
 def request_config_changes(
@@ -161,10 +161,10 @@ def request_config_changes(
         )
         return {resource.name: future for resource, future in results.items()}
 
-    return _in_chunks(topics, lambda topic: len(topic.config), send, timeout_seconds)
+    return _send_in_chunks(topics, lambda topic: len(topic.config), send, timeout_seconds)
 
 
-def failures(results: "Results", tolerated: Collection[int] = ()) -> Iterator[str]:
+def await_failures(results: "Results", tolerated: Collection[int] = ()) -> Iterator[str]:
     """Wait for all `results`; yield `name: reason` for each that failed, except for `tolerated` codes."""
     for name, future in results.items():
         try:
@@ -176,7 +176,7 @@ def failures(results: "Results", tolerated: Collection[int] = ()) -> Iterator[st
             yield f"{name}: no answer within {_TIMEOUT_SECONDS} s"
 
 
-def _in_chunks(
+def _send_in_chunks(
     topics: Sequence[TopicTarget],
     records_of: Callable[[TopicTarget], int],
     send: Callable[[Sequence[TopicTarget]], "Results"],

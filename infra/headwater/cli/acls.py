@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from headwater.cli.console import exit_for, json_text, print_problems, write
+from headwater.cli.console import exit_for, json_text, print_problems, write_text
 from headwater.cli.inputs import NEED_A_CLUSTER, read_counts
 from headwater.cli.options import Principal, cluster_options, output_option
 from headwater.compiler import compile_documents
@@ -86,7 +86,7 @@ def acls(
         raise click.UsageError(
             f"No principal for the permissions of {', '.join(without_principal)}: use --principal."
         )
-    write(_render_acls(form, grants, problems, _find_target(cluster)), output)
+    write_text(_render_acls(form, grants, problems, _find_target(cluster)), output)
     if form != "json":
         print_problems(problems)
     context.exit(exit_for(problems))

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from headwater.cli.console import ExitCode, print_json, print_line, repeat_every, write
+from headwater.cli.console import ExitCode, print_json, print_line, repeat_every, write_text
 from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.cli.options import Seconds
 from headwater.control.access import DEFAULT_ADDRESS, control_token
@@ -94,7 +94,7 @@ def status(context: click.Context, urls: Sequence[str], *, watch: bool, interval
     elif sys.stdout.isatty():
         Console(highlight=False).print(agents_rich(clients))
     else:
-        write(_agents_text(clients), None)
+        write_text(_agents_text(clients), None)
     if any(client.error for client in clients):
         print_line(_HINT, err=True)
     context.exit(ExitCode.PROBLEMS if any(client.not_ready_reason for client in clients) else ExitCode.DONE)

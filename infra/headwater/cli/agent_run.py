@@ -8,14 +8,14 @@ import click
 
 from headwater.agent.command import agent_options, run_agent
 from headwater.agent.manifest import build_manifest, inline_document, named_file
-from headwater.cli.console import exit_for, json_text, print_problems, write
+from headwater.cli.console import exit_for, json_text, print_problems, write_text
 from headwater.cli.inputs import read_counts
 from headwater.cli.options import cluster_options, files_argument, output_option, partitions_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_documents
-from headwater.spec.files import find, read
+from headwater.spec.files import find_files, read_regular_file
 from headwater.spec.yaml_text import read_yaml
 
 
@@ -71,13 +71,13 @@ def manifest_(
     problems = (*loaded.problems, *(problem for one in compiled for problem in one.problems))
     print_problems(problems)
     if not exit_for(problems):
-        write(json_text(dict(build_manifest(list(_read_raw(files)), compiled, counts))), output)
+        write_text(json_text(dict(build_manifest(list(_read_raw(files)), compiled, counts))), output)
     context.exit(exit_for(problems))
 
 
 def _read_raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
     """Yield the data of the documents, which have no errors."""
-    for file in find(paths)[0]:
+    for file in find_files(paths)[0]:
         for raw in read_yaml(_read_text(file), str(file))[0]:
             yield inline_document(
                 raw.data, {name: _read_text(file.parent / name) for name in named_file(raw.data)}
@@ -85,7 +85,7 @@ def _read_raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_text(file: Path) -> str:
-    text = read(file)
+    text = read_regular_file(file)
     if not isinstance(text, str):
         raise ProblemsError([text])
     return text

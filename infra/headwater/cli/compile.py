@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import exit_for, json_text, print_line, print_problems, print_rich, write
+from headwater.cli.console import exit_for, json_text, print_line, print_problems, print_rich, write_text
 from headwater.cli.inputs import find_violations, read_counts, with_problems
 from headwater.cli.options import (
     cluster_options,
@@ -84,11 +84,11 @@ def compile_(
     elif form == "json":
         from headwater.report import compile_json  # noqa: PLC0415 - each format imports only what it needs
 
-        write(json_text(compile_json(compiled, loaded.problems)), output)
+        write_text(json_text(compile_json(compiled, loaded.problems)), output)
     elif form not in _TOOL_FORMATS:
-        write(_render_compiled(form, compiled, counts), output)
+        write_text(_render_compiled(form, compiled, counts), output)
     elif not exit_for(problems):  # with a part of the topics, a tool might delete the others
-        write(_tool_resources(form, compiled, strimzi_cluster or ""), output)
+        write_text(_tool_resources(form, compiled, strimzi_cluster or ""), output)
     print_problems(problems, after_result=form not in _TOOL_FORMATS)
     if not errors(loaded.problems) and all(each.subtopologies or each.is_observed for each in compiled):
         _note_unused(given, compiled)

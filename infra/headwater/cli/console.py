@@ -64,7 +64,7 @@ def print_problems(problems: Iterable[Problem], *, after_result: bool = False) -
 
 
 @contextmanager
-def showing(what: str) -> Iterator[None]:
+def show_activity(what: str) -> Iterator[None]:
     """Show on a terminal that `what` takes time, on standard error; nothing stays there afterwards."""
     if not sys.stderr.isatty():
         yield
@@ -96,14 +96,14 @@ def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) ->
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    write(json_text(document), None)
+    write_text(json_text(document), None)
 
 
 def json_text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def write(text: str, output: Path | None) -> None:
+def write_text(text: str, output: Path | None) -> None:
     """Write exactly `text` to standard output or to a file, as UTF-8 whatever the locale is.
 
     The folder of the file is created if it does not exist. File names that are not UTF-8 are written with

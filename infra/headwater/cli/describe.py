@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import exit_for, print_problems, write
+from headwater.cli.console import exit_for, print_problems, write_text
 from headwater.cli.options import output_option
 from headwater.compiler import build_nodes
 from headwater.describe import write_description
@@ -43,7 +43,7 @@ def describe(context: click.Context, file: Path, application_id: str | None, out
     # Details that an imported text does not have, such as retention, are not in the written text either.
     problems = [problem for problem in nodes.problems if problem.code is not ProblemCode.MISSING_DETAIL]
     if not exit_for(problems):
-        write(write_description(nodes), output)
+        write_text(write_description(nodes), output)
     print_problems((*loaded.problems, *problems))
     context.exit(exit_for(problems))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, showing, write
+from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, show_activity, write_text
 from headwater.cli.options import (
     output_option,
     project_option,
@@ -81,8 +81,8 @@ def drift(
     options = StackOptions(name=stack, project=project, state=stack_state)
     policies = read_policies(policy_files)
     inputs = load_context(files, cluster, options)
-    with showing("Reading the cluster, and comparing"):
-        found = _find_drift(inputs, policies)
+    with show_activity("Reading the cluster, and comparing"):
+        found = _compare_cluster(inputs, policies)
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)
     print_problems((*inputs.document_problems, *others))
     if form == "text" and output is None and sys.stdout.isatty():
@@ -90,13 +90,13 @@ def drift(
 
         print_rich(drift_rich(found))
     else:
-        write(_render_drift(form, found), output)
+        write_text(_render_drift(form, found), output)
     note_missing_documents(files, found.problems)
     context.exit(_exit_code(found))
 
 
-def _find_drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
-    observed = inputs.observe(_import_comparison, with_topologies=True)
+def _compare_cluster(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
+    observed = inputs.observe_cluster(_import_comparison, with_topologies=True)
     from headwater.planner.drift import find_drift  # noqa: PLC0415 - see `_import_comparison`
     from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - see `_import_comparison`
 

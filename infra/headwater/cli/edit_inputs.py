@@ -4,12 +4,12 @@ Each of the two sides is documents, or a text of `Topology#describe()`.
 """
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from headwater.cli.console import ExitCode, json_text, print_rich, write
+from headwater.cli.console import ExitCode, json_text, print_rich, write_text
 from headwater.cli.inputs import read_named_cluster
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.input_files import LARGEST_TEXT, read_text
@@ -37,7 +37,7 @@ def load_side(paths: Sequence[Path], id_: str | None = None, *, is_empty_allowed
     """Read documents or texts. Raises `ProblemsError` if they have errors."""
     if not paths and is_empty_allowed:
         return Documents()
-    if len(paths) == 1 and (text := _description(paths[0])) is not None:
+    if len(paths) == 1 and (text := _read_description(paths[0])) is not None:
         # A file without text is no field without text: its problem is that it contains no description.
         description = {"text": text or "\n"}
         loaded = parse_document(
@@ -108,7 +108,7 @@ def _is_text(paths: Sequence[Path]) -> bool:
     return len(paths) == 1 and paths[0].is_file() and paths[0].suffix.lower() not in _DOCUMENT_SUFFIXES
 
 
-def _description(path: Path) -> str | None:
+def _read_description(path: Path) -> str | None:
     """Return the text of a file that `Topology#describe()` wrote; None for documents and folders."""
     if not _is_text([path]):
         return None
@@ -154,23 +154,23 @@ class EditInputs:
         assumed = {
             topic
             for side in (before, after)
-            for topology in side.of.values()
+            for topology in side.by_id.values()
             for topic in topology.compiled.missing_sources
         }
         if assumed:
             # All get the same count, so that names can be compared: the count of other sources, if it is
             # known, because they may be joined.
-            count = max(self._known_counts(before, after, counts), default=1)
+            known = [
+                counts[topic]
+                for side in (before, after)
+                for topology in side.by_id.values()
+                for topic in topology.compiled.external_sources
+                if topic in counts
+            ]
+            count = max(known, default=1)
             counts = {**counts, **dict.fromkeys(assumed, count), **_observed_counts(new)}
             before, after = (compile_topologies(side, counts, caller) for side in (old, new))
         return before, after, assumed
-
-    @staticmethod
-    def _known_counts(before: Topologies, after: Topologies, counts: Mapping[str, int]) -> Iterator[int]:
-        """Yield the known counts of the source topics of both sides."""
-        for side in (before, after):
-            for topology in side.of.values():
-                yield from (counts[topic] for topic in topology.compiled.external_sources if topic in counts)
 
 
 def _observed_counts(documents: Sequence[TopologyDocument]) -> Mapping[str, int]:
@@ -190,15 +190,15 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
         case "json":
             from headwater.report.edits.to_json import edit_json  # noqa: PLC0415
 
-            write(json_text(edit_json(found)), output)
+            write_text(json_text(edit_json(found)), output)
         case "markdown":
             from headwater.report.edits.texts import short_markdown  # noqa: PLC0415
 
-            write(short_markdown(found), output)
+            write_text(short_markdown(found), output)
         case "html":
             from headwater.report.edits.page import edit_page  # noqa: PLC0415
 
-            write(edit_page(found), output)
+            write_text(edit_page(found), output)
         case _ if output is None and sys.stdout.isatty():
             from headwater.report.edits.texts import edit_rich  # noqa: PLC0415
 
@@ -206,7 +206,7 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
         case _:
             from headwater.report.edits.texts import edit_text  # noqa: PLC0415
 
-            write(f"{edit_text(found)}\n", output)
+            write_text(f"{edit_text(found)}\n", output)
 
 
 def edit_exit_code(found: Edit) -> ExitCode:

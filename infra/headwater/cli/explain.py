@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import json_text, write
+from headwater.cli.console import json_text, write_text
 from headwater.cli.options import output_option
 
 _SECTION = re.compile(r"^### (?P<code>\w+)\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
@@ -59,13 +59,13 @@ def _near_codes(word: str) -> list[str]:
 def _without_links(text: str) -> str:
     """Return the text with `[x](page.md#y)` as `x (docs/page.md)`, and links within the page as `x`."""
 
-    def shown(match: re.Match[str]) -> str:
+    def replace_link(match: re.Match[str]) -> str:
         page = match["page"]
         if not page or match["text"] in page:
             return f"docs/{page}" if page else match["text"]
         return f"{match['text']} ({page if '://' in page else f'docs/{page}'})"
 
-    return _LINK.sub(shown, text)
+    return _LINK.sub(replace_link, text)
 
 
 @click.command()
@@ -84,19 +84,19 @@ def explain(code: str | None, *, form: str, output: Path | None) -> None:
       headwater explain 'error[WrongCluster]'
       headwater explain --format json
     """
-    found = [*problem_guide().values()] if code is None else [_find_guide(code)]
+    found = [*problem_guide().values()] if code is None else [_require_explanation(code)]
     if form == "json":
         entries = [{"code": each.code, "markdown": each.text} for each in found]
-        write(json_text({"problems": entries}), output)
+        write_text(json_text({"problems": entries}), output)
     elif code is None:
-        write("".join(f"{each.code:34}{_first_sentence(each)}\n" for each in found), output)
+        write_text("".join(f"{each.code:34}{_first_sentence(each)}\n" for each in found), output)
     elif output is None and sys.stdout.isatty():
-        _print_guide(found[0])
+        _print_explanation(found[0])
     else:
-        write(f"{found[0].code}\n\n{found[0].text}\n", output)
+        write_text(f"{found[0].code}\n\n{found[0].text}\n", output)
 
 
-def _find_guide(code: str) -> Explanation:
+def _require_explanation(code: str) -> Explanation:
     found = _find_explanation(code)
     if found is None:
         near = _near_codes(code)
@@ -113,7 +113,7 @@ def _first_sentence(explanation: Explanation) -> str:
     return sentence if len(sentence) <= _WIDTH else f"{sentence[: _WIDTH - 1].rsplit(' ', 1)[0]} …"
 
 
-def _print_guide(explanation: Explanation) -> None:
+def _print_explanation(explanation: Explanation) -> None:
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
     from rich.markdown import Markdown  # noqa: PLC0415 - only on a terminal
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 from click.core import ParameterSource
 
@@ -136,29 +137,7 @@ _REFUSED_OPTIONS = {
     "cluster; may be repeated.",
 )
 @click.pass_context
-def import_(
-    context: click.Context,
-    *,
-    everything: bool,
-    description: Path | None,
-    group: str | None,
-    jar: Path | None,
-    class_path: Sequence[str],
-    properties: Path | None,
-    timeout: float,
-    ids: Sequence[str],
-    topology: str | None,
-    repartitions: Sequence[tuple[str, int]],
-    stores: Sequence[tuple[str, Mapping[str, Any]]],
-    assume_defaults: bool,
-    config: Sequence[tuple[str, str]],
-    kafka_streams: KafkaStreamsVersion | None,
-    cluster: NamedCluster,
-    output: Path | None,
-    topics: Sequence[str],
-    force: bool,
-    strimzi: Sequence[Path],
-) -> None:
+def import_(context: click.Context, /, **values: Any) -> None:  # noqa: ANN401 - the fields of `_Options`
     """Create documents from code, or from running applications.
 
     With --jar, the code of the application builds its topology, without a broker. The document has everything
@@ -203,75 +182,110 @@ def import_(
             f"Got unexpected extra argument ({context.args[0]}). Name the text of Topology#describe() by "
             "--describe, or the code of the application by --jar."
         )
-    if everything:
+    options = _Options(**values)
+    if options.everything:
         _refuse_options("--all", context)
-        request = ImportRequest(
-            cluster=cluster,
-            application_ids=ids,
-            internal_topics=topics,
-            config=dict(config),
-            kafka_streams=kafka_streams,
-            folder=None if output is None or str(output) == "-" else output,
-            force=force,
-            strimzi=strimzi,
-        )
-        context.exit(_import_all(request))
-    if jar is not None:
+        context.exit(_import_applications(options))
+    if options.jar is not None:
         _refuse_options("--jar", context)
-        arguments = JarImport(
-            jar=jar,
-            topology=_check_method(topology, ids),
-            class_path=class_path,
-            properties=properties,
-            config={**dict(config), **({"application.id": ids[0]} if ids else {})},
-            timeout_seconds=timeout,
-            cluster=cluster,
-            output=output,
-        )
-        _print_and_exit(context, import_jar(arguments))
-    options = ImportOptions(
-        config=dict(config),
-        kafka_streams=kafka_streams,
-        cluster=cluster,
-        output=output,
-        assume_defaults=assume_defaults,
-    )
-    if group is not None:
+        problems = _import_from_jar(options.jar, options)
+    elif options.group is not None:
         _refuse_options("--group", context)
-        _print_and_exit(context, import_group(group, options))
-    if description is None or len(ids) != 1:
+        problems = import_group(options.group, options.import_options)
+    elif options.description is not None and len(options.ids) == 1:
+        _refuse_options("--describe", context)
+        problems = _import_description(options.description, options)
+    else:
         raise click.UsageError(
             "--jar and --topology, --describe and --application-id, --group, or --all are required."
         )
-    _refuse_options("--describe", context)
-    imported = DescribedApplication(
-        application_id=ids[0], text="", repartitions=dict(repartitions), stores=dict(stores)
-    )
-    _print_and_exit(context, import_described(imported, description, topology, options))
-
-
-def _print_and_exit(context: click.Context, problems: Sequence[Problem]) -> None:
-    """Print the problems, and exit with the code for them."""
     print_problems(problems)
     differs = any(problem.code is ProblemCode.DIFFERS_FROM_CLUSTER for problem in problems)
     context.exit(exit_for(problems) or (ExitCode.DRIFT if differs else ExitCode.DONE))
 
 
-def _check_method(topology: str | None, ids: Sequence[str]) -> str:
-    """Return --topology; raise `click.UsageError` if it is not CLASS::NAME, or if there are several ids."""
-    if topology is None or not re.fullmatch(r"[\w.$]+::[\w$]+", topology) or len(ids) > 1:
-        raise click.UsageError("--jar requires --topology CLASS::NAME, such as com.acme.Orders::topology.")
-    return topology
+@attrs.frozen(kw_only=True)
+class _Options:
+    """The options of the command, by the names that their declarations give them."""
 
+    everything: bool
+    description: Path | None
+    group: str | None
+    jar: Path | None
+    class_path: Sequence[str]
+    properties: Path | None
+    timeout: float
+    ids: Sequence[str]
+    topology: str | None
+    repartitions: Sequence[tuple[str, int]]
+    stores: Sequence[tuple[str, Mapping[str, Any]]]
+    assume_defaults: bool
+    config: Sequence[tuple[str, str]]
+    kafka_streams: KafkaStreamsVersion | None
+    cluster: NamedCluster
+    output: Path | None
+    topics: Sequence[str]
+    force: bool
+    strimzi: Sequence[Path]
 
-def _import_all(request: ImportRequest) -> ExitCode:
-    if request.strimzi and request.cluster.is_named:
-        raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
-    if request.folder is not None and request.folder.exists() and not request.folder.is_dir():
-        raise click.BadParameter(
-            f"'{request.folder}' is a file; --all requires a folder.", param_hint="--output"
+    @property
+    def import_options(self) -> ImportOptions:
+        """The options of an import of one application."""
+        return ImportOptions(
+            config=dict(self.config),
+            kafka_streams=self.kafka_streams,
+            cluster=self.cluster,
+            output=self.output,
+            assume_defaults=self.assume_defaults,
         )
+
+
+def _import_applications(options: _Options) -> ExitCode:
+    if options.strimzi and options.cluster.is_named:
+        raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
+    folder = None if options.output is None or str(options.output) == "-" else options.output
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise click.BadParameter(f"'{folder}' is a file; --all requires a folder.", param_hint="--output")
+    request = ImportRequest(
+        cluster=options.cluster,
+        application_ids=options.ids,
+        internal_topics=options.topics,
+        config=dict(options.config),
+        kafka_streams=options.kafka_streams,
+        folder=folder,
+        force=options.force,
+        strimzi=options.strimzi,
+    )
     return ExitCode.DONE if import_all(request) else ExitCode.PROBLEMS
+
+
+def _import_from_jar(jar: Path, options: _Options) -> Sequence[Problem]:
+    """Import from code; raise `click.UsageError` if no method is named, or several ids."""
+    method, ids = options.topology, options.ids
+    if method is None or not re.fullmatch(r"[\w.$]+::[\w$]+", method) or len(ids) > 1:
+        raise click.UsageError("--jar requires --topology CLASS::NAME, such as com.acme.Orders::topology.")
+    return import_jar(
+        JarImport(
+            jar=jar,
+            topology=method,
+            class_path=options.class_path,
+            properties=options.properties,
+            config={**dict(options.config), **({"application.id": ids[0]} if ids else {})},
+            timeout_seconds=options.timeout,
+            cluster=options.cluster,
+            output=options.output,
+        )
+    )
+
+
+def _import_description(description: Path, options: _Options) -> Sequence[Problem]:
+    imported = DescribedApplication(
+        application_id=options.ids[0],
+        text="",
+        repartitions=dict(options.repartitions),
+        stores=dict(options.stores),
+    )
+    return import_described(imported, description, options.topology, options.import_options)
 
 
 def _refuse_options(imported: str, context: click.Context) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import print_line, print_problems, write
+from headwater.cli.console import print_line, print_problems, write_text
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.import_strimzi import read_strimzi_survey, strimzi_notes
 from headwater.cli.imported_documents import file_names, observed_document, pushed_application
@@ -25,7 +25,7 @@ from headwater.planner.evidence.names import INTERNAL_NAMES
 from headwater.planner.phrases import counted
 from headwater.report.markdown import printable
 from headwater.spec import load_documents
-from headwater.spec.files import find
+from headwater.spec.files import find_files
 
 _MOST_NAMES = 20
 """A line of the summary names so many topics at most."""
@@ -89,7 +89,7 @@ def import_all(request: ImportRequest) -> bool:
     }
     documents = {id_: each.text for id_, each in imported.items()}
     if request.folder is None:
-        write("---\n".join(documents.values()), None)
+        write_text("---\n".join(documents.values()), None)
         outcomes: Mapping[str, Outcome] = {}
     else:
         outcomes = _write_files(request.folder, documents, force=request.force)
@@ -143,14 +143,14 @@ def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> 
                 f"not written: {file} exists (use --force to overwrite it)", is_refused=True
             )
         else:
-            write(text, file)
+            write_text(text, file)
             outcomes[id_] = Outcome(f"{file}", file=file)
     return outcomes
 
 
 def _declared_files(folder: Path) -> Mapping[str, Path]:
     """Return application id → file for the documents below the folder; raises `ProblemsError` for errors."""
-    if not folder.is_dir() or not find([folder])[0]:
+    if not folder.is_dir() or not find_files([folder])[0]:
         return {}
     loaded = load_documents([folder])
     if errors(loaded.problems):
@@ -176,7 +176,8 @@ def _summary_lines(
             if unknown is None:
                 yield f"  {'':{width}}  complete it from its code: {_from_code(application, outcome)}"
             else:
-                yield f"  {'':{width}}  its topology was read from the brokers{_open_text(unknown)}"
+                open_ = "; the document lists what is unknown" if unknown else ""
+                yield f"  {'':{width}}  its topology was read from the brokers{open_}"
     for id_ in found.stateless:
         yield f"  {id_} has no internal topics and needs no document."
     by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
@@ -188,10 +189,6 @@ def _summary_lines(
         yield "To import an application without a group, use --application-id."
     if SkipReason.OTHER_SETTINGS in reasons:
         yield "To include a topic that Kafka Streams created before version 2.5, use --topic."
-
-
-def _open_text(unknown: UnknownDetails) -> str:
-    return "; the document lists what is unknown" if unknown else ""
 
 
 def _from_code(application: FoundApplication, outcome: Outcome | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import click
 
-from headwater.cli.console import print_line, write
+from headwater.cli.console import print_line, write_text
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.describe import (
@@ -27,7 +27,7 @@ from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
 from headwater.spec import load_text
-from headwater.spec.files import read
+from headwater.spec.files import read_regular_file
 from headwater.spec.scalars import WrittenFloat, WrittenInt
 from headwater.spec.yaml_text import read_yaml
 
@@ -68,8 +68,8 @@ def import_described(
 ) -> tuple[Problem, ...]:
     """Write the document of a description; `imported` has the details of the command line."""
     options.check_output()
-    text = _read_description(description)
-    file = "standard input" if _is_stdin(description) else str(description)
+    text = _read_description_text(description)
+    file = "standard input" if str(description) == STANDARD_INPUT else str(description)
     nodes, problems = read_description(text, file, topology)
     if errors(problems):
         return tuple(problems)
@@ -98,13 +98,13 @@ def _add_existing(
 
 def _read_pushed_topology(id_: str, options: ImportOptions) -> tuple[DescribedApplication, NodeTopology]:
     """Return the application whose clients have sent their topology to the brokers, and this topology."""
-    from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
+    from headwater.cli.streams_group import read_streams_group, unusable_topology  # noqa: PLC0415 - imports the client
 
     found = read_streams_group(id_, options.cluster.connection())
     try:
         nodes = pushed_topology(found)
     except UnusableTopologyError as error:
-        raise ProblemsError([unusable(id_, error.reason)]) from None
+        raise ProblemsError([unusable_topology(id_, error.reason)]) from None
     described = DescribedApplication(
         application_id=id_, text=write_description(nodes), uses_streams_protocol=True
     )
@@ -134,15 +134,11 @@ def _write_document(imported: DescribedApplication, options: ImportOptions) -> t
         imported, connection, file, assume_defaults=options.assume_defaults
     )
     if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
-        write(imported.document(missing_details(found)), options.output)
+        write_text(imported.document(missing_details(found)), options.output)
     return found
 
 
-def _is_stdin(description: Path) -> bool:
-    return str(description) == STANDARD_INPUT
-
-
-def _read_description(description: Path) -> str:
+def _read_description_text(description: Path) -> str:
     """Return the text; bytes that are not UTF-8 are in log lines, not in the description.
 
     PowerShell writes UTF-16.
@@ -165,7 +161,7 @@ def _read_existing(output: Path | None, application_id: str) -> Mapping[str, Any
     """
     if output is None or str(output) == "-" or not output.exists():
         return None
-    text = read(output)
+    text = read_regular_file(output)
     if isinstance(text, Problem):
         raise ProblemsError([text])
     loaded = load_text(text, str(output))

@@ -155,7 +155,7 @@ def differences_from_cluster(
     """
     evidence = Evidence(compiled, snapshot, {})
     for application, document in zip(compiled, documents, strict=True):
-        described = _described(document)
+        described = _described_topology(document)
         if described is not None:
             own = [
                 name
@@ -167,7 +167,7 @@ def differences_from_cluster(
             )
 
 
-def _described(document: TopologyDocument) -> DescribedTopology | None:
+def _described_topology(document: TopologyDocument) -> DescribedTopology | None:
     """Return the nodes of the document without details, which a comparison does not need."""
     if document.exported is not None:
         return DescribedTopology(document.exported.nodes, document.exported.at)
@@ -178,7 +178,7 @@ def undeclared_topics(
     compiled: CompiledApplication, document: TopologyDocument, snapshot: ClusterSnapshot
 ) -> frozenset[str]:
     """Return the topics that are named like internal topics of the application, and that it does not have."""
-    described = _described(document)
+    described = _described_topology(document)
     if described is None:
         return frozenset()
     prefix = live_naming(described, compiled.application).prefix

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import write
+from headwater.cli.console import write_text
 from headwater.cli.import_details import differences_from_cluster, with_owners
 from headwater.cli.inputs import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.java_export import (
@@ -16,7 +16,7 @@ from headwater.cli.java_export import (
     export_problem,
     no_java,
     run_export,
-    unreadable,
+    unreadable_file,
 )
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
@@ -66,12 +66,12 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
     try:
         result = run_export(java, ensure_streams_library(), request, existing, arguments.output)
     except (OSError, zipfile.BadZipFile) as error:
-        return (unreadable(str(arguments.jar), str(error)),)
+        return (unreadable_file(str(arguments.jar), str(error)),)
     if result.document is None:
         return (export_problem(request, result), *ignored)
     problems = _check_document(result.document, arguments)
     if not errors(problems):
-        write(result.document, arguments.output)
+        write_text(result.document, arguments.output)
     return (*problems, *ignored)
 
 
@@ -94,7 +94,7 @@ def framework_problems(properties: Path, config: Collection[str] = ()) -> tuple[
             code=ProblemCode.CONFIG_HAS_NO_EFFECT,
             summary=f"{properties} has keys of a framework, which the export does not read.",
             expected=f"`{shorten_text(name)}`",
-            found=_list_keys(sorted(passed)),
+            found=first_names([f"`{shorten_text(key)}`" for key in sorted(passed)], _MOST_KEYS),
             why="The framework passes them to Kafka Streams when it starts; the export does not start it.",
             fix=f"Set what decides topics by Kafka's keys: `--config {shorten_text(name)}=VALUE`. "
             "Or export the topology in a test that starts the framework.",
@@ -106,10 +106,6 @@ def framework_problems(properties: Path, config: Collection[str] = ()) -> tuple[
 _MOST_KEYS = 5
 _OF_CONNECTIONS = ("bootstrap.servers", "sasl.", "security.", "ssl.")
 """The export connects to no broker, and passwords do not belong on a command line."""
-
-
-def _list_keys(keys: Sequence[str]) -> str:
-    return first_names([f"`{shorten_text(key)}`" for key in keys], _MOST_KEYS)
 
 
 def _check_document(text: str, arguments: JarImport) -> tuple[Problem, ...]:

@@ -13,7 +13,7 @@ import attrs
 from headwater.model.cluster import GroupFacts, LiveTopic, Survey
 from headwater.model.policies import matches_any
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
-from headwater.spec.files import find, read
+from headwater.spec.files import find_files, read_regular_file
 from headwater.spec.locations import mapping_of
 from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import broker_text
@@ -30,7 +30,7 @@ def read_strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, .
     of other kinds are skipped. A `KafkaTopic` without a partition count is a warning, and is left out. Raises
     `ProblemsError` if a file cannot be read.
     """
-    files, found = find(paths)
+    files, found = find_files(paths)
     problems = list(found)
     topics: dict[str, LiveTopic] = {}
     groups: dict[str, GroupFacts] = {}
@@ -66,7 +66,7 @@ def strimzi_notes(seen: Survey) -> Iterator[str]:
 
 
 def _read_resources(file: Path, problems: list[Problem]) -> Iterator[Mapping[str, Any]]:
-    text = read(file)
+    text = read_regular_file(file)
     if isinstance(text, Problem):
         problems.append(text)
         return

@@ -76,7 +76,7 @@ def run_export(
         result.mkdir()
         if existing is not None:
             document.write_text(existing, encoding="utf-8")
-        jars = (str(library), *unpacked(request.jar, folder / "application"), *request.class_path)
+        jars = (str(library), *unpack_jars(request.jar, folder / "application"), *request.class_path)
         command = [
             *(str(java), "-cp", os.pathsep.join(jars), _MAIN, request.target, str(document), str(result)),
             str(request.properties.absolute()) if request.properties else "",
@@ -102,7 +102,7 @@ def absolute_class_path(entry: str) -> str:
     return str(Path(entry).absolute())
 
 
-def unpacked(jar: Path, folder: Path) -> Iterable[str]:
+def unpack_jars(jar: Path, folder: Path) -> Iterable[str]:
     """Return the class path of an application; Java does not read jars inside a jar.
 
     Raises `OSError` and `zipfile.BadZipFile` if the jar cannot be read.
@@ -166,7 +166,7 @@ def no_java() -> Problem:
     )
 
 
-def unreadable(file: str, reason: str) -> Problem:
+def unreadable_file(file: str, reason: str) -> Problem:
     """Return the problem of a jar or a properties file that cannot be read."""
     return _export_error(
         f"{file} cannot be read.", "a readable file", reason, "Correct the path, or build the file again."

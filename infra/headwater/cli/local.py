@@ -9,7 +9,7 @@ from headwater.cli.console import print_line
 from headwater.toolchain import ensure_kafka
 from headwater.toolchain.broker import Settings
 from headwater.toolchain.broker import local as broker
-from headwater.toolchain.broker.launch import TOOLS, command
+from headwater.toolchain.broker.launch import TOOLS, broker_tool_command
 
 
 @click.group()
@@ -109,7 +109,7 @@ def kafka(tool: str, arguments: tuple[str, ...]) -> None:
     running = broker.status()
     if running is None:
         raise click.ClickException(_not_running())
-    line = command(ensure_kafka(), tool, running.bootstrap_servers, arguments)
+    line = broker_tool_command(ensure_kafka(), tool, running.bootstrap_servers, arguments)
     os.execv(line[0], list(map(str, line)))  # noqa: S606 - the tool gets Ctrl-C and sets the exit code
 
 
@@ -122,7 +122,7 @@ def _summary_of(running: broker.LocalBroker) -> str:
 
 
 def _not_running() -> str:
-    if lost := broker.lost():
+    if lost := broker.find_crashed_broker():
         return (
             f"No local broker is running. The last one ({lost.bootstrap_servers}, process {lost.pid}) "
             "stopped without `headwater local down`.\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import json_text, print_line, write
+from headwater.cli.console import json_text, print_line, write_text
 from headwater.cli.options import output_option
 from headwater.kafka.command_line import NamedPath
 from headwater.spec.schema import published_schema
@@ -32,7 +32,7 @@ def schema(kind: str, output: Path | None) -> None:
       headwater schema -o topologies/.schema.json
       headwater schema policies -o .policies.schema.json
     """
-    write(json_text(published_schema(_SCHEMAS[kind])), output)
+    write_text(json_text(published_schema(_SCHEMAS[kind])), output)
 
 
 @click.command()
@@ -70,14 +70,14 @@ def dashboards(output: Path, docs: str | None) -> None:
         raise click.ClickException(
             f"{output} cannot be created: {error.strerror}.\n  Choose another folder by --output."
         ) from None
-    for source in _sources():
+    for source in _dashboard_sources():
         text = source.read_text(encoding="utf-8")
         file = output / source.name
-        write(_with_addresses(text, docs) if docs else text, file)
+        write_text(_with_addresses(text, docs) if docs else text, file)
         print_line(str(file))
 
 
-def _sources() -> list[Traversable]:
+def _dashboard_sources() -> list[Traversable]:
     installed = files("headwater").joinpath("deploy")
     folder = installed if installed.is_dir() else Path(__file__).parents[3] / "deploy"
     found = [file for name in _FOLDERS for file in folder.joinpath(name).iterdir()]

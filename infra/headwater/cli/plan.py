@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, exit_for, json_text, print_problems, print_rich, showing, write
+from headwater.cli.console import (
+    ExitCode,
+    exit_for,
+    json_text,
+    print_problems,
+    print_rich,
+    show_activity,
+    write_text,
+)
 from headwater.cli.options import (
     output_option,
     policies_option,
@@ -73,16 +81,16 @@ def plan(
     """
     policies = read_policies(policy_files)
     inputs = load_context(files, cluster, StackOptions(name=stack, project=project, state=stack_state))
-    with showing("Reading the cluster, and planning"):
+    with show_activity("Reading the cluster, and planning"):
         result = _validate_plan(inputs, _make_plan(inputs, policies))
     if form == "json":
         from headwater.report.plan_json import plan_json  # noqa: PLC0415 - only for this format
 
-        write(json_text(plan_json(result, inputs.stack.name if inputs.stack else "")), output)
+        write_text(json_text(plan_json(result, inputs.stack.name if inputs.stack else "")), output)
     elif output is not None:
         from headwater.report.plan_text import plan_text  # noqa: PLC0415 - imported after the slow part
 
-        write(f"{plan_text(result)}\n", output)
+        write_text(f"{plan_text(result)}\n", output)
     else:
         from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - imported after the slow part
 
@@ -94,7 +102,7 @@ def plan(
 
 def _make_plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     start_ms = _now_ms()
-    observed = inputs.observe(_import_planner)
+    observed = inputs.observe_cluster(_import_planner)
     from headwater.operations.planning import plan_documents  # noqa: PLC0415 - see `_import_planner`
     from headwater.planner import PlanPolicy  # noqa: PLC0415 - see `_import_planner`
 
@@ -126,9 +134,9 @@ def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":
     """Return the plan with what the brokers refuse of it; they validate it without executing it."""
     if not (result.is_applicable and any(action.is_change for action in result.actions)):
         return result
-    from headwater.operations.validation import refusals  # noqa: PLC0415 - after the requests are sent
+    from headwater.operations.validation import find_refusals  # noqa: PLC0415 - after the requests are sent
 
-    refused = refusals(inputs.reader.connection, result, with_permissions=False)
+    refused = find_refusals(inputs.reader.connection, result, with_permissions=False)
     return attrs.evolve(result, problems=(*result.problems, *refused))
 
 

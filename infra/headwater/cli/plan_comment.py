@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.cli.console import write
+from headwater.cli.console import write_text
 from headwater.cli.options import output_option
 from headwater.kafka.input_files import LARGEST_REPORT, read_stream
 from headwater.report.edits.to_json import read_edit
@@ -52,7 +52,7 @@ def plan_comment(
     planned = _read_input(preview, _read_either, "headwater plan --format json` or `pulumi preview --json")
     drifted = _read_input(drift, read_drift, "headwater drift --format json") if drift else None
     edit = _read_input(change, read_edit, "headwater change --format json") if change else None
-    write(written(planned, drifted, edit=edit), output)
+    write_text(written(planned, drifted, edit=edit), output)
 
 
 def _read_either(text: str) -> Preview:

@@ -130,7 +130,7 @@ class _Bar:
             refresh=True,
         )
 
-    def note(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         self._progress.console.print(line, soft_wrap=True, markup=False)
 
 
@@ -152,7 +152,7 @@ class _Lines:
                 f"{self._application}: {printable(phase.name)}: {_remaining_text(phase)}{duration}", err=True
             )
 
-    def note(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         print_line(line, err=True)
 
 
@@ -263,8 +263,8 @@ class _Waiting:
                     found = send_request(self._address, _PATH, fields=_FIELDS)
                 except NotAnsweredError as error:
                     if time.monotonic() - self._answered_at >= _UNANSWERED_SECONDS:
-                        return self._failed(f"{self._address}: {error}\n{_AGAIN_HINT}")
-                    self._note(
+                        return self._failed_outcome(f"{self._address}: {error}\n{_AGAIN_HINT}")
+                    self._print_new_lines(
                         [f"{self._address}: {str(error).rstrip('.')}. Waiting until it answers."], progress
                     )
                 else:
@@ -275,13 +275,13 @@ class _Waiting:
         if found["target"] is not None:
             progress.show(found)
         lines = [f"{problem_line(found, problem)} {problem['fix']}" for problem in found["problems"]]
-        self._note([printable(f"{self._application}: {line}") for line in lines], progress)
+        self._print_new_lines([printable(f"{self._application}: {line}") for line in lines], progress)
 
-    def _note(self, lines: Iterable[str], progress: _Bar | _Lines) -> None:
+    def _print_new_lines(self, lines: Iterable[str], progress: _Bar | _Lines) -> None:
         """Print the lines that were not current at the poll before."""
         current = frozenset(lines)
         for line in sorted(current - self._noted):
-            progress.note(line)
+            progress.write_line(line)
         self._noted = current
 
     def _outcome_of(self, found: Mapping[str, Any]) -> _Outcome | None:
@@ -290,20 +290,20 @@ class _Waiting:
         if _is_reached(found, self._target):
             return _Outcome(ExitCode.DONE, _reached_text(self._application, self._target))
         if state in _ENDED:
-            return self._failed(f"{self._application} has ended: it is {state}.\n{_AGAIN_HINT}")
+            return self._failed_outcome(f"{self._application} has ended: it is {state}.\n{_AGAIN_HINT}")
         if state not in _STARTED or target == self._target:
             return None
         if target is not None:
-            return self._failed(f"{self._application} is being expanded to {target} processors.")
+            return self._failed_outcome(f"{self._application} is being expanded to {target} processors.")
         if found["problems"]:
             refused = f"{self._application} was not expanded. Nothing has changed."
             return _Outcome(ExitCode.PROBLEMS, refused, tuple(found["problems"]))
-        return self._failed(
+        return self._failed_outcome(
             f"{self._application} has {counted(found['processors'], 'processor')}, and no expansion runs.\n  "
             "If it was restarted before anything changed, run this command again."
         )
 
-    def _failed(self, text: str) -> _Outcome:
+    def _failed_outcome(self, text: str) -> _Outcome:
         return _Outcome(ExitCode.PROBLEMS, text)
 
 

@@ -52,7 +52,7 @@ class Author:
     is_bot: bool
 
     @classmethod
-    def of(cls, user: Entry) -> "Author | None":
+    def from_user(cls, user: Entry) -> "Author | None":
         """Read a user of GitHub (`login`, `type`) or GitLab (`username`); None = no name is known."""
         name = str(user.get("login") or user.get("username") or "")
         is_bot = name.endswith("[bot]") or user.get("type") == "Bot"
@@ -88,7 +88,7 @@ class Forge:
             "  Run this command in a pipeline of GitHub or GitLab, or set their variables."
         )
 
-    def publish(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
+    def publish_entry(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
         """Update the first entry of this user that `is_same`, or create one; return what was done.
 
         The result is `created`, `updated` or `unchanged`. Entries of others are never changed: everyone can
@@ -103,7 +103,7 @@ class Forge:
         self.request(endpoints.update_method, endpoints.entry_path.format(id=found[endpoints.id]), entry)
         return "updated"
 
-    def close(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
+    def close_entries(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
         """Update all entries of this user that are `is_same` and close them; return what was done.
 
         The result is `closed` or `nothing to close`. Raises `ForgeError`.
@@ -121,7 +121,7 @@ class Forge:
         user: Author | None = None
         for entry in filter(is_same, self._entries(endpoints)):
             user = user or self.user(self)
-            if user is not None and user == Author.of(entry.get("user") or entry.get("author") or {}):
+            if user is not None and user == Author.from_user(entry.get("user") or entry.get("author") or {}):
                 yield entry
 
     def _entries(self, endpoints: Endpoints) -> Iterator[Entry]:
@@ -204,12 +204,12 @@ def _github_forge(repository: str, environment: Mapping[str, str]) -> Forge:
 def _github_user(forge: Forge) -> Author | None:
     """Return the user of a token. Tokens of pipelines and apps cannot read `/user`, but GraphQL answers."""
     try:
-        return Author.of(forge.request("GET", "/user"))
+        return Author.from_user(forge.request("GET", "/user"))
     except ForgeError:
         path = "/../graphql" if forge.api.endswith("/v3") else "/graphql"
         answer = forge.request("POST", path, {"query": "{viewer {login __typename}}"})
         viewer = (answer.get("data") or {}).get("viewer") or {}
-        return Author.of({"login": viewer.get("login"), "type": viewer.get("__typename")})
+        return Author.from_user({"login": viewer.get("login"), "type": viewer.get("__typename")})
 
 
 def _gitlab_forge(project: str, environment: Mapping[str, str]) -> Forge:
@@ -233,7 +233,7 @@ def _gitlab_forge(project: str, environment: Mapping[str, str]) -> Forge:
             query={"state": "opened"},
             closed={"state_event": "close"},
         ),
-        user=lambda forge: Author.of(forge.request("GET", "/user")),
+        user=lambda forge: Author.from_user(forge.request("GET", "/user")),
     )
 
 
@@ -344,7 +344,7 @@ def _publish_comment(forge: Forge, pull_request: int, text: str) -> str:
     def is_same(entry: Entry) -> bool:
         return str(entry[endpoints.text]).splitlines()[:1] == [marker]
 
-    return f"comment {forge.publish(endpoints, {endpoints.text: text}, is_same)}"
+    return f"comment {forge.publish_entry(endpoints, {endpoints.text: text}, is_same)}"
 
 
 def _publish_issue(forge: Forge, title: str, text: str, *, close: bool) -> str:
@@ -355,5 +355,5 @@ def _publish_issue(forge: Forge, title: str, text: str, *, close: bool) -> str:
         return entry["title"] == title and "pull_request" not in entry
 
     if close:
-        return f"issue: {forge.close(endpoints, {endpoints.text: text}, is_same)}"
-    return f"issue {forge.publish(endpoints, {'title': title, endpoints.text: text}, is_same)}"
+        return f"issue: {forge.close_entries(endpoints, {endpoints.text: text}, is_same)}"
+    return f"issue {forge.publish_entry(endpoints, {'title': title, endpoints.text: text}, is_same)}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from headwater.cli.console import json_text, write
+from headwater.cli.console import json_text, write_text
 from headwater.cli.options import output_option, project_option
 from headwater.kafka.input_files import LARGEST_STATE, read_input
 from headwater.model.problems import Problem, ProblemsError, errors
@@ -24,7 +24,7 @@ from headwater.pulumi.stack_state import (
     StackState,
     exported_resources,
 )
-from headwater.spec.files import STACK_FILE, read
+from headwater.spec.files import STACK_FILE, read_regular_file
 from headwater.spec.yaml_text import read_yaml
 from headwater.toolchain import PulumiToolchain, ensure_pulumi
 from headwater.toolchain.sessions import Finished, run_in_session
@@ -144,7 +144,7 @@ def _settings_in(file: Path) -> Mapping[str, Any]:
 
 
 def _read_content(file: Path) -> Mapping[str, Any]:
-    text = read(file, STACK_FILE)
+    text = read_regular_file(file, STACK_FILE)
     if isinstance(text, Problem):
         raise ProblemsError([text])
     raws, problems = read_yaml(text, str(file))
@@ -208,7 +208,7 @@ def parse_state(text: str, origin: str) -> StackState:
     Raises `click.ClickException` if `text` is not an exported state; the message names `origin`.
     """
     try:
-        return StackState.of(exported_resources(text))
+        return StackState.from_outputs(exported_resources(text))
     except UNREADABLE_STATE as error:
         raise click.ClickException(
             f"{origin} is not an exported stack state.\n  Create one: pulumi stack export --file state.json"
@@ -266,4 +266,4 @@ def records(*, stack: str, project: Path, output: Path | None) -> None:
       headwater records --stack production --output records.json
       headwater records --stack production | headwater plan topologies/ --stack production --stack-state -
     """
-    write(json_text(setup_records(_exported_state(stack, project), f"stack {stack}")), output)
+    write_text(json_text(setup_records(_exported_state(stack, project), f"stack {stack}")), output)

@@ -68,7 +68,7 @@ class StackContext:
 
         return attrs.evolve(self, documents=with_recorded_versions(self.documents, records), records=records)
 
-    def observe(
+    def observe_cluster(
         self, prepare: "Callable[[], Questions | None]", *, with_topologies: bool = False
     ) -> "Observation":
         """Compile the documents for the cluster while the cluster answers the remaining requests.
@@ -200,9 +200,9 @@ def _with_stack(loaded: "Documents", reader: "KafkaClusterReader", stack: StackO
 
 def calls_run_program(project: Path) -> bool:
     """Return whether the Python program of a Pulumi project uses `run_program` of Headwater."""
-    from headwater.spec.files import STACK_FILE, read  # noqa: PLC0415 - only for a stack
+    from headwater.spec.files import STACK_FILE, read_regular_file  # noqa: PLC0415 - only for a stack
 
-    text = read(_program_of(project), STACK_FILE)
+    text = read_regular_file(_program_of(project), STACK_FILE)
     if not isinstance(text, str):
         return False
     try:
@@ -225,10 +225,10 @@ def calls_run_program(project: Path) -> bool:
 
 def _program_of(project: Path) -> Path:
     """Return the file of the program; `main` in the project file may name a folder or the file itself."""
-    from headwater.spec.files import STACK_FILE, read  # noqa: PLC0415 - only for a stack
+    from headwater.spec.files import STACK_FILE, read_regular_file  # noqa: PLC0415 - only for a stack
     from headwater.spec.yaml_text import read_yaml  # noqa: PLC0415 - only for a stack
 
-    text = read(project / "Pulumi.yaml", STACK_FILE)
+    text = read_regular_file(project / "Pulumi.yaml", STACK_FILE)
     raws = read_yaml(text, "Pulumi.yaml")[0] if isinstance(text, str) else ()
     content = raws[0].data if raws else {}
     main = content.get("main") if isinstance(content, dict) else None

@@ -6,7 +6,7 @@ from headwater.cli.console import print_json, print_line
 from headwater.kafka import Connection
 from headwater.kafka.command_line import NamedCluster
 from headwater.kafka.group_admin import GroupAdmin
-from headwater.kafka.kafka_errors import is_denial, not_authorized, unexpected
+from headwater.kafka.kafka_errors import is_denial, not_authorized, unexpected_error
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.streams_groups import StreamsGroup
 from headwater.report.streams_group import streams_group_json, streams_group_text
@@ -48,10 +48,10 @@ def read_streams_group(id_: str, connected: Connection) -> StreamsGroup:
     if code == KafkaError.GROUP_ID_NOT_FOUND:
         has_another = bool(admin.existing_groups([id_]))
         raise ProblemsError([_no_group(id_, f"{'a group of another protocol' if has_another else 'none'}")])
-    raise ProblemsError([unexpected(answer, "read streams group", id_)])
+    raise ProblemsError([unexpected_error(answer, "read streams group", id_)])
 
 
-def unusable(id_: str, reason: str) -> Problem:
+def unusable_topology(id_: str, reason: str) -> Problem:
     """Return the problem that the brokers do not have the topology of a group; `reason` is a clause."""
     return Problem(
         code=ProblemCode.TOPOLOGY_NOT_KNOWN,

@@ -7,14 +7,13 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, write
+from headwater.cli.console import ExitCode, json_text, print_problems, print_rich, write_text
 from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_before, load_side, show_edit
 from headwater.cli.inputs import read_named_cluster
 from headwater.cli.options import Version, cluster_options, files_argument, output_option, partitions_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import NamedCluster
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import OFFLINE, PLAN, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.model.versions import KafkaStreamsVersion
@@ -83,7 +82,7 @@ def upgrade(
 
         print_rich(upgrade_rich(found))
     else:
-        write(_render_upgrade(form, found), output)
+        write_text(_render_upgrade(form, found), output)
     context.exit(_exit_code(found))
 
 
@@ -97,16 +96,14 @@ def _find_changes(
     caller = OFFLINE if snapshot is None else PLAN
     before = compile_documents(documents, counts, caller)
     assumed: set[str] = set()
-    if snapshot is None and (assumed := _uncounted_sources(before)):
+    if snapshot is None:
+        assumed = {topic for application in before for topic in application.missing_sources}
+    if assumed:
+        # All get the same count, so that names can be compared.
         counts |= dict.fromkeys(assumed, 1)
         before = compile_documents(documents, counts, caller)
     after = compile_documents([_for_version(document, to) for document in documents], counts, caller)
     return find_upgrade(before, after, to, snapshot=snapshot, assumed=assumed)
-
-
-def _uncounted_sources(compiled: Sequence[CompiledApplication]) -> set[str]:
-    """Return the source topics without a count: all get the same one, so that names can be compared."""
-    return {topic for application in compiled for topic in application.missing_sources}
 
 
 def _for_version(document: TopologyDocument, to: KafkaStreamsVersion) -> TopologyDocument:

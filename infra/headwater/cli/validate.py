@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import exit_for, print_json, print_line, print_problems, write
+from headwater.cli.console import exit_for, print_json, print_line, print_problems, write_text
 from headwater.cli.inputs import NEED_A_CLUSTER, find_violations
 from headwater.cli.options import files_argument, partitions_option, policies_option, read_policies
 from headwater.compiler import compile_documents
@@ -83,12 +83,12 @@ def validate(
     elif form == "github":
         from headwater.report.problems import github_annotations  # noqa: PLC0415 - not needed for text
 
-        write(github_annotations(problems), None)
+        write_text(github_annotations(problems), None)
         _print_success(loaded, problems)
     elif form == "gitlab":
         from headwater.report.problems import code_quality  # noqa: PLC0415 - not needed for text
 
-        write(json.dumps(code_quality(problems, _first_file(loaded, files)), indent=2) + "\n", None)
+        write_text(json.dumps(code_quality(problems, _first_file(loaded, files)), indent=2) + "\n", None)
     else:
         print_problems(problems)
         _print_success(loaded, problems)

@@ -22,7 +22,8 @@ RESTART: Final = 75
 """The exit code of a job that may work when it is started again (EX_TEMPFAIL of sysexits.h)."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _REPORT_SECONDS = 5.0
-_FORWARD_SECONDS = 0.2  # with `--live`, a thread of this process forwards standard error to the terminal
+_FORWARD_SECONDS = 0.2
+"""With `--live`, a thread of this process forwards standard error to the terminal."""
 
 _log = structlog.get_logger(__name__)
 
@@ -30,10 +31,10 @@ _log = structlog.get_logger(__name__)
 class Termination:
     """A context in which SIGTERM and SIGINT stop the job, and end the process `seconds` later at the latest.
 
-    Before `handling`, a signal raises `KeyboardInterrupt` in the main thread; the context ends it if the
-    signal was SIGTERM. The time limit does not depend on the main thread, which may wait for an answer that
-    never arrives: Python writes the number of a signal to a socket at once, and a thread reads it. Only the
-    main thread gets signals; in another one the context has no effect.
+    Before `handle_signals`, a signal raises `KeyboardInterrupt` in the main thread; the context ends it if
+    the signal was SIGTERM. The time limit does not depend on the main thread, which may wait for an answer
+    that never arrives: Python writes the number of a signal to a socket at once, and a thread reads it. Only
+    the main thread gets signals; in another one the context has no effect.
 
     Args:
         name: of the job, for the error text.
@@ -58,7 +59,7 @@ class Termination:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-            self._install()
+            self._install_handlers()
             self._writer.settimeout(0)  # `set_wakeup_fd` requires it
             self._wakeup_before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
             threading.Thread(target=self._watch, name="termination", daemon=True).start()
@@ -74,14 +75,14 @@ class Termination:
         return kind is KeyboardInterrupt and self.signal is signal.SIGTERM
 
     @contextmanager
-    def handling(self, stop: Callable[[], None]) -> Iterator[None]:
+    def handle_signals(self, stop: Callable[[], None]) -> Iterator[None]:
         """Call `stop` in a thread when a signal arrives, inside the block; signals after it have no effect.
 
         PySpark replaces the handler of SIGINT when it starts; this installs it again.
         """
         self._stop = stop
         if self._handlers:
-            self._install()
+            self._install_handlers()
         try:
             yield
         finally:
@@ -95,12 +96,12 @@ class Termination:
         """Start the time limit, after which the process ends with an error; it cannot be stopped."""
         if not self._has_begun.is_set():
             self._has_begun.set()
-            self._timer().start()
+            self._start_timer().start()
 
     @contextmanager
-    def limited(self) -> Iterator[None]:
+    def limit_time(self) -> Iterator[None]:
         """Limit the time that the block takes; without a time limit for the rest of the process."""
-        timer = self._timer()
+        timer = self._start_timer()
         timer.start()
         try:
             yield
@@ -108,7 +109,7 @@ class Termination:
             timer.cancel()
             self._end_if_expired()
 
-    def _install(self) -> None:
+    def _install_handlers(self) -> None:
         for number in _SIGNALS:
             signal.signal(number, self._handle)
 
@@ -134,12 +135,12 @@ class Termination:
             _log.info("stopping", signal=number.name)
             stop()
 
-    def _timer(self) -> threading.Timer:
-        timer = threading.Timer(self._seconds, self._expire)
+    def _start_timer(self) -> threading.Timer:
+        timer = threading.Timer(self._seconds, self._end_process)
         timer.daemon = True
         return timer
 
-    def _expire(self) -> None:
+    def _end_process(self) -> None:
         """End the process. The report is limited, too: another thread may keep a lock that it needs."""
         if not self._expiry.acquire(blocking=False):
             return
@@ -150,7 +151,7 @@ class Termination:
         os._exit(RESTART)
 
     def _end_if_expired(self) -> None:
-        """Leave the end of the process to `_expire`: ending what the job waits for has released the job."""
+        """Leave the end to `_end_process`: ending what the job waits for has released the job."""
         if self._has_expired.is_set():
             threading.Event().wait()
 

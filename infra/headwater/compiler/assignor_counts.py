@@ -19,7 +19,7 @@ from headwater.compiler.java.collections import (
     map_hash,
     objects_hash,
     set_hash,
-    signed,
+    signed_int,
     string_hash,
 )
 from headwater.compiler.topic_groups import TopicGroup
@@ -48,7 +48,7 @@ class TopicGraph:
     read_by_name: frozenset[str]
 
     @classmethod
-    def of(
+    def from_groups(
         cls,
         groups: Sequence[TopicGroup],
         external: Mapping[str, int],
@@ -160,12 +160,12 @@ def count_in_dependency_order(topic_graph: TopicGraph) -> dict[str, int]:
 
 def _hash_code(group: TopicGroup) -> int:
     """Return `TopicsInfo#hashCode`."""
-    changelogs = signed(
+    changelogs = signed_int(
         sum(string_hash(topic) ^ _changelog_hash(topic, store) for topic, store in group.changelogs.items())
     )
     both = (set_hash(group.sources) << 32) | changelogs
     remainder = abs(both) % 0xFFFFFFFF
-    return signed(remainder if both >= 0 else -remainder)
+    return signed_int(remainder if both >= 0 else -remainder)
 
 
 def _changelog_hash(topic: str, store: StateStore) -> int:

@@ -41,7 +41,7 @@ class _Kinds:
     key: Kind
     value: Kind
 
-    def of(self, text: str | None) -> Kind | None:
+    def kind_of_text(self, text: str | None) -> Kind | None:
         return None if text is None else kind_of(text, self.key, self.value)
 
 
@@ -89,11 +89,11 @@ def _written_kinds(node: Node) -> _Kinds | None:
 
 
 def _kinds_of(format_: RecordFormat) -> _Kinds | None:
-    key, value = _kind_of(format_.key), _kind_of(format_.value)
+    key, value = _kind_of_format(format_.key), _kind_of_format(format_.value)
     return None if key is None or value is None else _Kinds(key, value)
 
 
-def _kind_of(format_: Format | None) -> Kind | None:
+def _kind_of_format(format_: Format | None) -> Kind | None:
     if format_ is None:
         return Kind.TEXT
     return None if format_.window is not None else _KINDS.get(format_.name)
@@ -107,11 +107,11 @@ def _kinds_after(node: Node, kinds: _Kinds) -> _Kinds | None:
         case PassThrough() | NonNullKeyFilter():
             return kinds
         case Filter(where=text):
-            return kinds if kinds.of(text) is Kind.FLAG else None
+            return kinds if kinds.kind_of_text(text) is Kind.FLAG else None
         case MapValues(value=text):
-            return _known_kinds(kinds.key, kinds.of(text))
+            return _known_kinds(kinds.key, kinds.kind_of_text(text))
         case MapRecord(key=key, value=value, keeps_value=keeps):
-            return _known_kinds(kinds.of(key), kinds.value if keeps else kinds.of(value))
+            return _known_kinds(kinds.kind_of_text(key), kinds.value if keeps else kinds.kind_of_text(value))
         case _:
             return None
 

@@ -83,22 +83,24 @@ def profile_problems(
     profile = application.cluster_profile
     if profile is None:
         return
-    check = _Check(application, profile, StreamsConfig.of(application).topic_overrides)
+    check = _Check(application, profile, StreamsConfig.from_application(application).topic_overrides)
     reported: set[str] = set()
     for topic in topics:
         for key, value in topic.config.items():
-            if key not in reported and (accepted := check.accepted(key, value)) is not None:
+            if key not in reported and (accepted := check.accepted_value(key, value)) is not None:
                 reported.add(key)
-                yield check.internal(topic, key, accepted)
+                yield check.internal_topic_problem(topic, key, accepted)
     declared = application.config.get("replication.factor", "")
     if declared.strip().isdecimal() and check.is_other_factor(int(declared)):
-        yield check.replicas(declared, "replication.factor", application.locate_config("replication.factor"))
+        yield check.replicas_problem(
+            declared, "replication.factor", application.locate_config("replication.factor")
+        )
     for sink in sinks:
         for key, value in sink.config.items():
-            if (accepted := check.accepted(key, value)) is not None:
-                yield check.sink(sink, key, accepted)
+            if (accepted := check.accepted_value(key, value)) is not None:
+                yield check.sink_problem(sink, key, accepted)
         if sink.replication_factor is not None and check.is_other_factor(sink.replication_factor):
-            yield check.replicas(
+            yield check.replicas_problem(
                 str(sink.replication_factor), "replicationFactor", application.at, sink.topic
             )
 
@@ -121,7 +123,7 @@ class _Check:
     profile: ClusterProfile
     declared: Mapping[str, str]
 
-    def accepted(self, key: str, value: str) -> str | None:
+    def accepted_value(self, key: str, value: str) -> str | None:
         """Return what the cluster accepts of `key` if it is not `value`, else None."""
         if self.profile.refuses(key):
             return _NOT_SET
@@ -136,7 +138,7 @@ class _Check:
     def is_other_factor(self, factor: int) -> bool:
         return factor > 0 and self.profile.replication_factor not in (None, factor)
 
-    def internal(self, topic: InternalTopic, key: str, accepted: str) -> Problem:
+    def internal_topic_problem(self, topic: InternalTopic, key: str, accepted: str) -> Problem:
         name = f"topic.{key}"
         if key in self.declared:
             fix = (
@@ -146,11 +148,11 @@ class _Check:
             )
             at = self.application.locate_config(name)
         else:
-            fix = self._instead(topic, key)
+            fix = self._alternative_text(topic, key)
             at = topic.at or self.application.at
-        return self._problem(topic.name, _Difference(key, topic.config[key], accepted), fix, at)
+        return self._profile_problem(topic.name, _Difference(key, topic.config[key], accepted), fix, at)
 
-    def _instead(self, topic: InternalTopic, key: str) -> str:
+    def _alternative_text(self, topic: InternalTopic, key: str) -> str:
         if key in RELIED_ON:
             return (
                 f"Kafka Streams relies on it for {topic.node}: use a store that needs no `{key}`, or run the "
@@ -158,21 +160,23 @@ class _Check:
             )
         return f"Remove `{key}` from the `logging` of {topic.node}."
 
-    def sink(self, sink: Sink, key: str, accepted: str) -> Problem:
+    def sink_problem(self, sink: Sink, key: str, accepted: str) -> Problem:
         fix = (
             f"Remove `{key}` from the `config` of {sink.topic}."
             if accepted == _NOT_SET
             else f"Set `{key}` of {sink.topic} to {accepted}."
         )
         difference = _Difference(key, sink.config[key], accepted)
-        return self._problem(sink.topic, difference, fix, self.application.at)
+        return self._profile_problem(sink.topic, difference, fix, self.application.at)
 
-    def replicas(self, found: str, key: str, at: Location, topic: str | None = None) -> Problem:
+    def replicas_problem(self, found: str, key: str, at: Location, topic: str | None = None) -> Problem:
         expected = str(self.profile.replication_factor)
         fix = f"Set `{key}` to {expected}, or remove it."
-        return self._problem(topic, _Difference(key, found, expected), fix, at)
+        return self._profile_problem(topic, _Difference(key, found, expected), fix, at)
 
-    def _problem(self, topic: str | None, difference: "_Difference", fix: str, at: Location) -> Problem:
+    def _profile_problem(
+        self, topic: str | None, difference: "_Difference", fix: str, at: Location
+    ) -> Problem:
         title = self.profile.title
         return Problem(
             code=ProblemCode.NOT_ON_CLUSTER,

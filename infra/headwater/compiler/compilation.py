@@ -12,7 +12,7 @@ from headwater.model.problems import PLAN, Caller, Problem
 from headwater.model.topology import Application
 
 NO_SOURCES = Sources({})
-EMPTY_TOPIC_GRAPH = TopicGraph.of((), {})
+EMPTY_TOPIC_GRAPH = TopicGraph.from_groups((), {})
 
 
 @attrs.frozen

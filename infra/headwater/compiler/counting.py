@@ -55,7 +55,9 @@ def count_partitions(compilation: Compilation) -> Compilation:
     With a missing source topic Kafka Streams decides nothing; counts that do not depend on it are still
     decided here.
     """
-    topic_graph = TopicGraph.of(compilation.groups, compilation.partitions, compilation.copartitioned)
+    topic_graph = TopicGraph.from_groups(
+        compilation.groups, compilation.partitions, compilation.copartitioned
+    )
     compilation = attrs.evolve(compilation, topic_graph=topic_graph)
     if compilation.application.protocol is Protocol.STREAMS:
         enforced = _by_broker(compilation)

@@ -48,13 +48,13 @@ def changelog_config(
     config |= store.overrides
     base = store.base_ms or 0
     if store.kind is ChangelogKind.VERSIONED:
-        config |= _computed(store, "min.compaction.lag.ms", base + DAY_MS)
+        config |= _computed_config(store, "min.compaction.lag.ms", base + DAY_MS)
     elif store.kind is not ChangelogKind.KEY_VALUE:
-        config |= _computed(store, "retention.ms", base + additional_retention_ms)
+        config |= _computed_config(store, "retention.ms", base + additional_retention_ms)
     return dict(sorted(config.items()))
 
 
-def _computed(store: StateStore, key: str, value: int) -> dict[str, str]:
+def _computed_config(store: StateStore, key: str, value: int) -> dict[str, str]:
     return {} if key in store.overrides else {key: str(min(value, LONGEST_MS))}
 
 
@@ -64,12 +64,12 @@ def internal_topics(compilation: Compilation) -> tuple[InternalTopic, ...]:
     return tuple(sorted(found, key=lambda topic: topic.name))
 
 
-def subtopologies(compilation: Compilation) -> tuple[SubTopology, ...]:
+def build_subtopologies(compilation: Compilation) -> tuple[SubTopology, ...]:
     """Return all sub-topologies by id; global ones and those with undecided sources have 0 tasks."""
-    return tuple(_subtopology(group, compilation) for group in compilation.groups)
+    return tuple(_build_subtopology(group, compilation) for group in compilation.groups)
 
 
-def _subtopology(group: TopicGroup, compilation: Compilation) -> SubTopology:
+def _build_subtopology(group: TopicGroup, compilation: Compilation) -> SubTopology:
     internal = {topic for topic, store in group.changelogs.items() if store.changelog_topic is None}
     return SubTopology(
         id=group.id,

@@ -194,11 +194,11 @@ class _Reader:
         return tree
 
     def _predicate(self) -> Expression:
-        left = self._joined()
+        left = self._concatenation()
         kind, word = self.tokens[self.at]
         if kind == "sign" and word in _COMPARISONS:
             self.at += 1
-            return _compare(_COMPARISONS[word], left, self._joined())
+            return _compare(_COMPARISONS[word], left, self._concatenation())
         if self.take("keyword", "is"):
             negated = self.take("keyword", "not")
             self.expect("keyword", "null")
@@ -213,14 +213,14 @@ class _Reader:
                 raise _UnsupportedError
             return _negate(_call("like", _T, _F, left, _text(pattern)), negated=negated)
         if self.take("keyword", "between"):
-            low = self._joined()
+            low = self._concatenation()
             self.expect("keyword", "and")
-            return _negate(_compare("between", left, low, self._joined()), negated=negated)
+            return _negate(_compare("between", left, low, self._concatenation()), negated=negated)
         if negated:
             raise _UnsupportedError
         return left
 
-    def _joined(self) -> Expression:
+    def _concatenation(self) -> Expression:
         tree = self._remainder()
         while self.take("sign", "||"):
             tree = _call("concat", _T, _T, tree, self._remainder())

@@ -35,7 +35,7 @@ def compile_observed(
     application, observed = document.application, document.observed
     if observed is None:
         raise ValueError(application.id)
-    config = StreamsConfig.of(application)
+    config = StreamsConfig.from_application(application)
     missing = tuple(sorted(topic for topic in observed.sources if partitions and topic not in partitions))
     return CompiledApplication(
         application=application,
@@ -80,8 +80,10 @@ def open_questions(
             "the text of Topology#describe()",
             "Their partition counts stay as observed: none can follow a source topic that is expanded.",
             (
-                f"Export the topology from the code of the application: {_export_command(application.id)}. "
-                f"Or have it print `topology.describe()`, and run {_import_command(application.id)}."
+                "Export the topology from the code of the application: `headwater import --jar JAR "
+                f"--topology CLASS::METHOD --application-id {application.id} -o DOCUMENT`. Or have it print "
+                "`topology.describe()`, and run `headwater import --describe TEXT --application-id "
+                f"{application.id} --bootstrap-server BROKER -o DOCUMENT`."
             ),
         ),
         Unknown.SOURCES: (
@@ -111,14 +113,6 @@ def open_questions(
             location=at,
             severity=Severity.WARNING if is_needed else Severity.INFO,
         )
-
-
-def _export_command(id_: str) -> str:
-    return f"`headwater import --jar JAR --topology CLASS::METHOD --application-id {id_} -o DOCUMENT`"
-
-
-def _import_command(id_: str) -> str:
-    return f"`headwater import --describe TEXT --application-id {id_} --bootstrap-server BROKER -o DOCUMENT`"
 
 
 def _observed_topics(observed: ObservedTopology, prefix: str) -> Iterator[InternalTopic]:

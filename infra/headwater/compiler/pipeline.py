@@ -16,9 +16,9 @@ from headwater.compiler.checks import (
 from headwater.compiler.cluster_profiles import profile_problems, with_accepted_settings
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
-from headwater.compiler.described import complete
+from headwater.compiler.described import complete_topology
 from headwater.compiler.dsl import build_dsl
-from headwater.compiler.internal_topics import internal_topics, subtopologies
+from headwater.compiler.internal_topics import build_subtopologies, internal_topics
 from headwater.compiler.messages import unwritten_sink
 from headwater.compiler.observed import compile_observed, open_questions
 from headwater.compiler.partitioned_sinks import partitioned_sinks, static_partitioning_problems
@@ -76,9 +76,9 @@ def build_nodes(document: TopologyDocument) -> NodeTopology:
         return NodeTopology((), problems=tuple(open_questions(document.application, document.observed)))
     if document.exported is not None:
         return document.exported.nodes
-    config = StreamsConfig.of(document.application)
+    config = StreamsConfig.from_application(document.application)
     if document.described is not None:
-        return complete(
+        return complete_topology(
             document.described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations
         )
     return build_dsl(document, config)
@@ -100,12 +100,12 @@ def compile_nodes(
     if document.observed is not None:
         return compile_observed(document, partitions, following=following, caller=caller)
     application = document.application
-    config = StreamsConfig.of(application)
+    config = StreamsConfig.from_application(application)
     compilation = Compilation(
         application=application,
         config=config,
         topology=topology,
-        naming=Naming.of(topology, config.topic_prefix or application.id),
+        naming=Naming.from_topology(topology, config.topic_prefix or application.id),
         partitions=partitions,
         following=following,
         caller=caller,
@@ -153,7 +153,7 @@ def _compiled_application(compilation: Compilation) -> CompiledApplication:
     } - compilation.repartition.keys()
     return CompiledApplication(
         application=compilation.application,
-        subtopologies=subtopologies(compilation),
+        subtopologies=build_subtopologies(compilation),
         internal_topics=(),
         external_sources=tuple(sorted(external)),
         missing_sources=missing_topics(compilation),

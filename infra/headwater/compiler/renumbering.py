@@ -46,7 +46,7 @@ class Renumbering:
     new: str
 
 
-def renumberings(recorded: Mapping[str, str], compiled: Mapping[str, str]) -> tuple[Renumbering, ...]:
+def find_renumberings(recorded: Mapping[str, str], compiled: Mapping[str, str]) -> tuple[Renumbering, ...]:
     """Return pairs of full topic names with a generated index, old and new.
 
     Both arguments: topic → its origin ("" = unknown). Names with the same origin are paired first, because a
@@ -87,7 +87,9 @@ def renumbering_problems(
     """
     topics = {topic.name: topic for topic in compiled.internal_topics if topic.generated}
     accept = _ACCEPT_REFUSED if is_refused else _ACCEPT
-    prefix = f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
+    prefix = (
+        f"{StreamsConfig.from_application(compiled.application).topic_prefix or compiled.application.id}-"
+    )
     return tuple(
         Problem(
             code=ProblemCode.RENUMBERED,
@@ -102,7 +104,7 @@ def renumbering_problems(
             location=topics[pair.new].at,
             severity=Severity.ERROR if is_refused else Severity.WARNING,
         )
-        for pair in renumberings(recorded, origins(compiled))
+        for pair in find_renumberings(recorded, origin_digests(compiled))
     )
 
 
@@ -155,7 +157,7 @@ def _most_frequent_shift(pairs: list[tuple[int, int]]) -> int:
     return max(Counter(after - before for before, after in pairs).values())
 
 
-def origins(compiled: CompiledApplication) -> Mapping[str, str]:
+def origin_digests(compiled: CompiledApplication) -> Mapping[str, str]:
     """Return internal topic with a generated name → digest of the user topics upstream of it.
 
     All topics of a chain without a further user topic have the same origin.

@@ -64,7 +64,7 @@ def _empty_topologies(compilation: Compilation) -> list[Problem]:
 
 def _missing_sources(compilation: Compilation) -> list[Problem]:
     missing = sorted(compilation.topic_graph.missing)
-    return _missing_topics(compilation, missing, _reason_of_missing(compilation))
+    return _missing_topic_problems(compilation, missing, _reason_of_missing(compilation))
 
 
 def _reason_of_missing(compilation: Compilation) -> str:
@@ -75,10 +75,10 @@ def _reason_of_missing(compilation: Compilation) -> str:
 
 def _missing_global(compilation: Compilation) -> list[Problem]:
     why = "Kafka Streams throws StreamsException in start(): the global store's topic has no partitions."
-    return _missing_topics(compilation, sorted(_absent_global(compilation)), why)
+    return _missing_topic_problems(compilation, sorted(_absent_global(compilation)), why)
 
 
-def _missing_topics(compilation: Compilation, topics: Iterable[str], why: str) -> list[Problem]:
+def _missing_topic_problems(compilation: Compilation, topics: Iterable[str], why: str) -> list[Problem]:
     readers = _readers_of(compilation)
     return [
         missing_topic(
@@ -132,7 +132,7 @@ def _read_by_name(compilation: Compilation) -> list[Problem]:
 
 def _not_created_yet(compilation: Compilation, topic: str, count: int | None) -> Problem:
     reader = _readers_of(compilation).get(topic)
-    partitions = "the partition count that the plan gives it" if count is None else _partitions(count)
+    partitions = "the partition count that the plan gives it" if count is None else _partitions_text(count)
     is_seen = compilation.caller.reads_cluster
     return Problem(
         code=ProblemCode.MISSING_SOURCE_TOPIC,
@@ -161,8 +161,8 @@ def _other_count(compilation: Compilation, topic: str, given: int, own: int) -> 
         summary=f"{topic} has another number of partitions than the application gives it.",
         topic=topic,
         node=reader.name if reader else None,
-        expected=_partitions(own),
-        found=_partitions(given),
+        expected=_partitions_text(own),
+        found=_partitions_text(given),
         why="This is the repartition topic of the application. Kafka Streams does not start while it has "
         "another count.",
         fix=f"Set `partitions: {given}` at its `repartition`"
@@ -171,7 +171,7 @@ def _other_count(compilation: Compilation, topic: str, given: int, own: int) -> 
     )
 
 
-def _partitions(count: int) -> str:
+def _partitions_text(count: int) -> str:
     return "1 partition" if count == 1 else f"{count} partitions"
 
 

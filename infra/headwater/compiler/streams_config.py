@@ -128,7 +128,7 @@ class StreamsConfig:
         return tuple(map(int, self.upgrade_from.split("."))) <= _LAST_WITH_OLD_CHANGES
 
     @classmethod
-    def of(cls, application: Application) -> "StreamsConfig":
+    def from_application(cls, application: Application) -> "StreamsConfig":
         """Return the config of `application`; never raises, see `config_problems` for invalid values."""
         return _read_configs(application.kafka_streams, tuple(application.config.items()))
 

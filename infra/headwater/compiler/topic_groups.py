@@ -54,7 +54,7 @@ def _unite_nodes(topology: NodeTopology) -> dict[str, int]:
         if isinstance(node, SourceNode):
             continue
         for parent in node.parents:
-            union.unite(node.name, parent)
+            union.unite_groups(node.name, parent)
         if isinstance(node, ProcessorNode):
             for store in node.stores:
                 users.setdefault(store, []).append(node.name)
@@ -62,7 +62,7 @@ def _unite_nodes(topology: NodeTopology) -> dict[str, int]:
     for store_name, processors in users.items():
         for together in connections.get(store_name, (processors,)):
             for one, other in pairwise(together):
-                union.unite(one, other)
+                union.unite_groups(one, other)
     ids: dict[str, int] = {}
     return {node.name: ids.setdefault(union.root(node.name), len(ids)) for node in topology.nodes}
 
@@ -80,7 +80,7 @@ class _Union:
             name = parent[name]
         return name
 
-    def unite(self, one: str, other: str) -> None:
+    def unite_groups(self, one: str, other: str) -> None:
         """Merge two groups; ignore names of nodes that do not exist, as in an invalid topology."""
         if one in self._parent and other in self._parent:
             self._parent[self.root(other)] = self.root(one)
@@ -98,7 +98,7 @@ class Naming:
     internal: Mapping[str, RepartitionTopic]
 
     @classmethod
-    def of(cls, topology: NodeTopology, prefix: str) -> "Naming":
+    def from_topology(cls, topology: NodeTopology, prefix: str) -> "Naming":
         full = f"{prefix}-{topology.name}" if topology.name else prefix
         return cls(full, {topic.name: topic for topic in topology.repartition_topics})
 

@@ -45,34 +45,34 @@ class Difference:
         return " and ".join(map(str, self.since))
 
 
-def _since(*versions: str) -> tuple[KafkaStreamsVersion, ...]:
+def _versions_since(*versions: str) -> tuple[KafkaStreamsVersion, ...]:
     return tuple(KafkaStreamsVersion(*map(int, version.split("."))) for version in versions)
 
 
 READ_ONLY_STORES = Difference(
-    "read-only-stores", _since("3.8.0"), "KIP-813", "`addReadOnlyStateStore` exists."
+    "read-only-stores", _versions_since("3.8.0"), "KIP-813", "`addReadOnlyStateStore` exists."
 )
 OFFSET_RESETS = Difference(
     "offset-resets",
-    _since("4.0.0"),
+    _versions_since("4.0.0"),
     "KIP-1106",
     "A source may start at a duration before now, or without an offset reset (`none`).",
 )
 UNNAMED_GLOBAL_STORE_FAILS = Difference(
     "unnamed-global-store-fails",
-    _since("4.0.0"),
+    _versions_since("4.0.0"),
     "KAFKA-18026",
     "A global table whose `Materialized` has no store name cannot be built.",
 )
 NO_OLD_GUARANTEES = Difference(
     "no-old-guarantees",
-    _since("4.0.0"),
+    _versions_since("4.0.0"),
     "KAFKA-12689",
     "The guarantees `exactly_once` and `exactly_once_beta` do not exist.",
 )
 STORES_OF_SUPPLIERS_FIRST = Difference(
     "stores-of-suppliers-first",
-    _since("4.0.0"),
+    _versions_since("4.0.0"),
     "KIP-1112",
     "A stream-table join with a grace period, and `transformValues` of a table, are connected to their own "
     "store first, then to other stores. It shows only in the order in which `describe()` lists two stores "
@@ -80,103 +80,103 @@ STORES_OF_SUPPLIERS_FIRST = Difference(
 )
 PROCESS_FIX = Difference(
     "process-fix",
-    _since("4.0.1", "4.1.1"),
+    _versions_since("4.0.1", "4.1.1"),
     "KAFKA-19668",
     "With `__enable.process.processValue.fix__`, `process` and `processValues` count as operators that "
     "change the key or the value, which decides where repartition topics are merged.",
 )
 STREAMS_PROTOCOL = Difference(
-    "streams-protocol", _since("4.1.0"), "KIP-1071", "The group protocol `streams` exists."
+    "streams-protocol", _versions_since("4.1.0"), "KIP-1071", "The group protocol `streams` exists."
 )
 EXPLICIT_NAMING = Difference(
     "explicit-naming",
-    _since("4.1.0"),
+    _versions_since("4.1.0"),
     "KIP-1111",
     "`ensure.explicit.internal.resource.naming` refuses generated names.",
 )
 GLOBAL_STORE_NOT_LOGGED = Difference(
     "global-store-not-logged",
-    _since("4.1.0"),
+    _versions_since("4.1.0"),
     "class Topology",
     "`Topology#addGlobalStore` disables the logging of its store; before 4.1.0 it refuses a store with "
     "logging.",
 )
 SESSION_WITHOUT_GAP = Difference(
     "session-without-gap",
-    _since("4.1.0"),
+    _versions_since("4.1.0"),
     "class SessionWindows",
     "The inactivity gap of session windows may be 0.",
 )
 STORE_ADDED_AGAIN_STAYS_CONNECTED = Difference(
     "store-added-again-stays-connected",
-    _since("4.2.2", "4.3.2"),
+    _versions_since("4.2.2", "4.3.2"),
     "KAFKA-20464",
     "A `StoreBuilder` that is added again stays connected to its processors: they are in one sub-topology, "
     "and its changelog is not dropped.",
 )
 FIRST_KEY_CHANGE_FOUND = Difference(
     "first-key-change-found",
-    _since("4.3.0"),
+    _versions_since("4.3.0"),
     "KAFKA-20264",
     "`merge.repartition.topics` finds a key change above any input of a `merge`; before 4.3.0, only above "
     "the last one.",
 )
 JOIN_STORES_WITH_HEADERS = Difference(
     "join-stores-with-headers",
-    _since("4.3.0"),
+    _versions_since("4.3.0"),
     "KAFKA-20221",
     "The changelog of a join's store that is passed as a supplier has the cleanup policy `compact,delete`; "
     "before 4.3.0 it is `delete`.",
 )
 NO_UPGRADE_FROM_2_3 = Difference(
     "no-upgrade-from-2.3",
-    _since("4.2.0"),
+    _versions_since("4.2.0"),
     "class UpgradeFromValues",
     "`upgrade.from` does not accept releases before 2.4.",
 )
 
 COPARTITIONED_WHEN_OPTIMIZED = Difference(
     "copartitioned-when-optimized",
-    _since("2.6.1"),
+    _versions_since("2.6.1"),
     "KAFKA-10454",
     "With `topology.optimization: all`, the repartition topics of a join of streams are co-partitioned; "
     "before 2.6.1 they are not checked.",
 )
 TOPIC_READ_TWICE = Difference(
     "topic-read-twice",
-    _since("2.8.0"),
+    _versions_since("2.8.0"),
     "KAFKA-6687",
     "Several calls may read the same topic; before 2.8.0, the topology cannot be built.",
 )
 GRACE_DECIDES_RETENTION = Difference(
     "grace-decides-retention",
-    _since("3.0.0"),
+    _versions_since("3.0.0"),
     "KIP-633",
     "A windowed store whose grace period was set keeps window size plus grace; before 3.0.0, at least a day.",
 )
 JOIN_CHANGELOGS_DELETED = Difference(
     "join-changelogs-deleted",
-    _since("3.1.0"),
+    _versions_since("3.1.0"),
     "KAFKA-13345",
     "The changelog of a window store with duplicates, such as the stores of a join of streams, has the "
     "cleanup policy `delete`; before 3.1.0 it is `compact,delete`.",
 )
 SELF_JOIN_WITH_ONE_STORE = Difference(
     "self-join-with-one-store",
-    _since("3.4.0"),
+    _versions_since("3.4.0"),
     "KIP-862",
     "With `topology.optimization: all`, a join of a stream with itself has one store, not two.",
 )
 SLIDING_RETENTION_COMPUTED = Difference(
     "sliding-retention-computed",
-    _since("3.7.0"),
+    _versions_since("3.7.0"),
     "3.6.2 and 3.7.2 compared",
     "The retention of a supplier for sliding windows is ignored: the window decides the retention of the "
     "changelog.",
 )
 JOIN_POLICY_OVERRIDDEN = Difference(
     "join-policy-overridden",
-    _since("3.7.0"),
+    _versions_since("3.7.0"),
     "3.6.2 and 3.7.2 compared",
     "A cleanup policy that `StreamJoined` gives the window stores of a join is ignored: it is `delete`.",
 )
@@ -215,7 +215,7 @@ DIFFERENCES = (
 
 ASYMMETRIC_WINDOWS = Difference(
     "asymmetric-windows",
-    _since("3.8.0"),
+    _versions_since("3.8.0"),
     "KAFKA-15417",
     "In a left or outer join of streams whose `before` and `after` differ, a record without a partner is "
     "emitted when the window of its own side closes; before 3.8.0, when the window of the next record's side "
@@ -223,21 +223,21 @@ ASYMMETRIC_WINDOWS = Difference(
 )
 FOREIGN_KEY_NULLS = Difference(
     "foreign-key-nulls",
-    _since("3.9.1", "4.0.1", "4.1.0"),
+    _versions_since("3.9.1", "4.0.1", "4.1.0"),
     "KAFKA-16394, KAFKA-16407",
     "A foreign-key join processes changes from and to a null foreign key, and emits fewer repeated "
     "deletions.",
 )
 NULL_GLOBAL_KEYS = Difference(
     "null-global-keys",
-    _since("4.0.1"),
+    _versions_since("4.0.1"),
     "KAFKA-19208",
     "A left join of a stream with a global table forwards records whose key for the table is null; before "
     "4.0.1, only those whose own key is null, too.",
 )
 LOGGED_HEADERS = Difference(
     "logged-headers",
-    _since("4.3.0"),
+    _versions_since("4.3.0"),
     "KIP-1271",
     "Changelog records of the window stores of stream-stream joins, and of the subscriptions of "
     "foreign-key joins, have the headers of the record that caused them.",

@@ -128,19 +128,19 @@ class _Redaction:
         self._secrets = secrets
 
     def __call__(self, _: object, __: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
-        return {name: self._redacted(name, value) for name, value in line.items()}
+        return {name: self._redact_value(name, value) for name, value in line.items()}
 
-    def _redacted(self, name: str, value: object) -> object:
+    def _redact_value(self, name: str, value: object) -> object:
         if value is not None and any(word in name.lower() for word in _SECRET_NAMES):
             return REDACTED
         match value:
             case str():
                 return redact_text(value, self._secrets)
             case Mapping():
-                return {key: self._redacted(str(key), inner) for key, inner in value.items()}
+                return {key: self._redact_value(str(key), inner) for key, inner in value.items()}
             case list() | tuple():
-                return [self._redacted("", inner) for inner in value]
+                return [self._redact_value("", inner) for inner in value]
             case None | bool() | int() | float():
                 return value
             case _:
-                return self._redacted("", repr(value))
+                return self._redact_value("", repr(value))

@@ -27,7 +27,8 @@ from headwater.model.problems import Problem, ProblemCode, ProblemsError
 MOST = 64
 MOST_OF_ADDRESS = 32
 """Less than `MOST`: an address with many connections loses its own, other addresses lose none."""
-_NETWORK_BITS = 64  # a host can have all addresses of an IPv6 network of this size
+_NETWORK_BITS = 64
+"""A host can have all addresses of an IPv6 network with a prefix of this length."""
 
 
 @attrs.define(eq=False)
@@ -102,10 +103,14 @@ def network_of(host: str) -> str:
     return f"{IPv6Address(int(address) >> _NETWORK_BITS << _NETWORK_BITS)}/{_NETWORK_BITS}"
 
 
-_AT_ONCE = 16  # answers of reading requests other than health
-_CONTROLS_AT_ONCE = 8  # control may wait for a batch to end: it must not keep others from reading
-_REQUEST_SECONDS = 10.0  # for the whole request, and for the whole answer
-_POLL_SECONDS = 0.1  # how often the idle server checks whether to stop
+_AT_ONCE = 16
+"""Requests that read, other than health, and are answered at the same time."""
+_CONTROLS_AT_ONCE = 8
+"""Control may wait for a batch to end: it must not keep others from reading."""
+_REQUEST_SECONDS = 10.0
+"""For the whole request, and for the whole answer."""
+_POLL_SECONDS = 0.1
+"""How often the idle server checks whether to stop."""
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the loopback interface is one of all
 
 

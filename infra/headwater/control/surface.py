@@ -1,6 +1,6 @@
 """The content of the endpoint of a client, to which the parts of the client add themselves.
 
-surface = Surface.of("agent-1").with_section(Section("agent", status, ready)).with_route(route)
+surface = Surface.create("agent-1").with_section(Section("agent", status, ready)).with_route(route)
 Counter("records", "…", registry=surface.registry)
 ControlServer(surface, access_of("127.0.0.1:9878", os.environ)).start()
 """
@@ -87,7 +87,7 @@ class Surface:
     routes: tuple[Route, ...] = ()
 
     @classmethod
-    def of(cls, client_id: str, **about: str) -> "Surface":
+    def create(cls, client_id: str, **about: str) -> "Surface":
         """Return the surface of a client without parts, with the metrics of its process."""
         # Otherwise every counter has a second sample with the time of its creation.
         disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -38,7 +38,7 @@ from headwater.kafka.kafka_errors import (
     client_message,
     throttled_message,
     unanswered_request,
-    unexpected,
+    unexpected_error,
     unusable_answer,
 )
 from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_background
@@ -109,7 +109,7 @@ class Admin:
         self._messages = messages  # with `self` in the callback the client could never be freed
         self._is_lost = False
         settings: dict[str, Any] = {
-            **self._connection.confluent(),
+            **self._connection.librdkafka_settings(),
             "client.id": "headwater",
             "error_cb": lambda error: messages.append(client_message(error)),
             "throttle_cb": lambda event: messages.append(throttled_message(event)),
@@ -134,7 +134,7 @@ class Admin:
             self.settle()
             self._connect()
         self.requests += 1
-        return FirstRequest(in_background(partial(self._metadata, self._client)))
+        return FirstRequest(in_background(partial(self._read_metadata, self._client)))
 
     def metadata(self, first: FirstRequest) -> ClusterMetadata:
         """Return the id of the cluster, brokers, and partitions and replicas of all topics.
@@ -144,10 +144,10 @@ class Admin:
         moment after it was paused.
         """
         try:
-            metadata = self._awaited(first.metadata, _METADATA)
+            metadata = self._await_answer(first.metadata, _METADATA)
         except KafkaException:
             self._client.poll(0)
-            raise ProblemsError([self._unreachable(_METADATA)]) from None
+            raise ProblemsError([self._unreachable_problem(_METADATA)]) from None
         self._messages.clear()
         offsets = metadata.topics.get(_OFFSETS)
         self.has_all_coordinators = offsets is None or all(
@@ -159,7 +159,7 @@ class Admin:
         )
         return metadata
 
-    def _metadata(self, client: AdminClient) -> ClusterMetadata:
+    def _read_metadata(self, client: AdminClient) -> ClusterMetadata:
         """Return the metadata; waits while the answers have neither brokers nor topics."""
         deadline = time.monotonic() + self._timeout
         while True:
@@ -251,9 +251,9 @@ class Admin:
         return self._client.describe_acls(filter_for(only), request_timeout=self._timeout)
 
     def acls(self, pending: "Future[list[AclBinding]]") -> list[AclBinding]:
-        answer = self._answer(pending, "list the ACLs")
+        answer = self._read_answer(pending, "list the ACLs")
         if isinstance(answer, KafkaError):
-            raise ProblemsError([unexpected(answer, "list the ACLs of", "the cluster")])
+            raise ProblemsError([unexpected_error(answer, "list the ACLs of", "the cluster")])
         return answer
 
     def request_cluster_operations(self) -> "Future[frozenset[Operation]]":
@@ -264,7 +264,7 @@ class Admin:
     def _cluster_operations(self) -> frozenset[Operation]:
         cluster = self._at_brokers(_METADATA, lambda client: client.read_cluster())
         if isinstance(cluster, KafkaError):
-            raise ProblemsError([unexpected(cluster, "describe", "the cluster")])
+            raise ProblemsError([unexpected_error(cluster, "describe", "the cluster")])
         return operations_of(map(AclOperation, cluster.operations or ()))
 
     def request_first_offsets(
@@ -281,8 +281,8 @@ class Admin:
 
     def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
         """Yield the answers in the order of the requests."""
-        for key, future in pending.take():
-            answer: V | KafkaError = self._answer(future, pending.what)
+        for key, future in pending.take_answers():
+            answer: V | KafkaError = self._read_answer(future, pending.what)
             yield key, answer
         self._messages.clear()  # errors of this request must not explain a later one
 
@@ -334,16 +334,16 @@ class Admin:
             (partial(counted, items[start : start + CHUNK]) for start in starts), in_flight, what
         )
 
-    def _answer(self, future: Future[V], what: str) -> V | KafkaError:
+    def _read_answer(self, future: Future[V], what: str) -> V | KafkaError:
         try:
-            return self._awaited(future, what)
+            return self._await_answer(future, what)
         except KafkaException as error:
             reason: KafkaError = error.args[0]
         if reason.code() in NO_ANSWER:
-            raise ProblemsError([self._unreachable(what)])
+            raise ProblemsError([self._unreachable_problem(what)])
         return reason
 
-    def _awaited(self, future: Future[V], what: str) -> V:
+    def _await_answer(self, future: Future[V], what: str) -> V:
         """Wait for the answer to the request `what`, and poll the client: it reports errors in callbacks."""
         start = time.monotonic()
         while True:
@@ -360,9 +360,9 @@ class Admin:
         is_down = any(item.code == ALL_BROKERS_DOWN for item in messages)
         is_late = waited > self._timeout + _GRACE_SECONDS
         if is_refused or is_late or (is_down and waited > _CONNECT_SECONDS):
-            raise ProblemsError([self._unreachable(what)])
+            raise ProblemsError([self._unreachable_problem(what)])
 
-    def _unreachable(self, what: str) -> Problem:
+    def _unreachable_problem(self, what: str) -> Problem:
         """Report the messages of the client library, which say more than the timeout."""
         self._is_lost = True
         return self._no_answer(what, tuple(self._messages))

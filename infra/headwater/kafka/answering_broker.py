@@ -68,7 +68,7 @@ def find_answering(
     answering = next((answer for answer in answers if isinstance(answer, Answering)), None)
     if answering is not None:
         others = sorted(set(answering.brokers) - set(settings.bootstrap_servers))[:_MOST_ADDRESSES]
-        for address, reason in _find_unreachable(others, seconds, end).items():
+        for address, reason in _find_unreachable_in_time(others, seconds, end).items():
             failures.append(failure_message(address, OSError(reason)))
     return answering, failures
 
@@ -97,7 +97,7 @@ def _await_answer(
         return failure_message(server, error)
 
 
-def _find_unreachable(addresses: Sequence[str], seconds: float, end: float) -> Mapping[str, str]:
+def _find_unreachable_in_time(addresses: Sequence[str], seconds: float, end: float) -> Mapping[str, str]:
     pending = in_background(partial(find_unreachable, addresses, seconds))
     try:
         return pending.result(max(0.0, end - time.monotonic()))

@@ -79,12 +79,12 @@ class BoundedTopic:
             with _Fetch(self, deadline, position) as fetch:
                 for record in fetch.records(end):
                     if bad is not None:
-                        yield self._unread(bad, position - 1, reason)
+                        yield self._unread_record(bad, position - 1, reason)
                         bad = None
                     yield record
             is_behind = fetch.position > position or fetch.obstacle is None
             if bad is not None and is_behind:
-                yield self._unread(bad, position - 1, reason)
+                yield self._unread_record(bad, position - 1, reason)
                 bad = None
             position = fetch.position
             if fetch.obstacle is None or position >= end:
@@ -92,11 +92,11 @@ class BoundedTopic:
             # The next record is usually behind it. Otherwise the batch has more than one.
             is_first = bad is None
             bad, reason = position if bad is None else bad, fetch.obstacle
-            position = position + 1 if is_first else self._behind(position, end, deadline)
+            position = position + 1 if is_first else self._offset_behind(position, end, deadline)
         if bad is not None:
-            yield self._unread(bad, position - 1, reason)
+            yield self._unread_record(bad, position - 1, reason)
 
-    def _behind(self, offset: int, end: int, deadline: float) -> int:
+    def _offset_behind(self, offset: int, end: int, deadline: float) -> int:
         """Return the first offset behind the batch at `offset`, which cannot be fetched."""
         bad, step = offset, 1
         while bad + step < end and not self._is_fetched(bad + step, deadline):
@@ -115,7 +115,7 @@ class BoundedTopic:
             found = next(fetch.records(offset + 1, is_one=True), None)
             return found is not None or fetch.obstacle is None
 
-    def _unread(self, first: int, last: int, reason: UnreadReason) -> UnreadRecord:
+    def _unread_record(self, first: int, last: int, reason: UnreadReason) -> UnreadRecord:
         return UnreadRecord(
             topic=self.topic, partition=self.partition, offset=first, last_offset=last, reason=reason
         )
@@ -131,7 +131,7 @@ class _Fetch:
         self._deadline = deadline
         self._is_at_end = self._is_refused = False
         self._progress = time.monotonic()
-        self.consumer = Consumer({**topic.settings, **_SETTINGS, "error_cb": self._refused})
+        self.consumer = Consumer({**topic.settings, **_SETTINGS, "error_cb": self._on_error})
         if start is not None:
             self.consumer.assign([TopicPartition(topic.topic, topic.partition, start)])
 
@@ -148,7 +148,7 @@ class _Fetch:
             KafkaException: No record has arrived for too long, or the brokers refuse the request.
         """
         while self.position < end and self.obstacle is None:
-            for record in self._next():
+            for record in self._next_records():
                 if record.offset < end or is_one:
                     yield record
             if is_one and self._is_at_end:
@@ -156,7 +156,7 @@ class _Fetch:
             if time.monotonic() > min(self._deadline, self._progress + self.topic.seconds):
                 raise KafkaException(TIMED_OUT)
 
-    def _next(self) -> list[ReadRecord]:
+    def _next_records(self) -> list[ReadRecord]:
         """Return the next records, none after a while without any."""
         was_refused, found = self._is_refused, []
         for message in self.consumer.consume(_BATCH, timeout=_POLL_SECONDS):
@@ -182,7 +182,7 @@ class _Fetch:
         if position > self.position:
             self.position, self._progress = position, time.monotonic()
 
-    def _refused(self, error: KafkaError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         self._is_refused = self._is_refused or error.code() == KafkaError._BAD_MSG  # noqa: SLF001 - as above
 
 

@@ -73,8 +73,8 @@ class BrokerSession:
     def connect(self, address: str) -> BrokerConnection:
         """Return the connection to a broker; raises `OSError`."""
         if address not in self._connections:
-            with self._noted(address):
-                opened = BrokerConnection(self._settings, address, self._seconds(), self._login)
+            with self._noting_failure(address):
+                opened = BrokerConnection(self._settings, address, self._seconds_left(), self._login)
             self._connections[address] = self._stack.enter_context(opened)
         return self._connections[address]
 
@@ -87,9 +87,9 @@ class BrokerSession:
         does not transfer in one try.
         """
         remaining = self._deadline - time.monotonic()
-        with self._noted(connected.address):
+        with self._noting_failure(connected.address):
             try:
-                return connected.request(message, body, self._seconds(), read, whole_seconds=remaining)
+                return connected.request(message, body, self._seconds_left(), read, whole_seconds=remaining)
             except LateResponseError:
                 self._try_seconds *= 2  # the broker may be slow: the next try may take the rest of the time
                 raise
@@ -166,7 +166,7 @@ class BrokerSession:
         if failure is not None:
             raise failure
 
-    def _seconds(self) -> float:
+    def _seconds_left(self) -> float:
         return max(0.1, min(self._try_seconds, self._deadline - time.monotonic()))
 
     def _check_deadline(self) -> None:
@@ -175,7 +175,7 @@ class BrokerSession:
             raise NoAnswerError(messages)
 
     @contextmanager
-    def _noted(self, address: str) -> Iterator[None]:
+    def _noting_failure(self, address: str) -> Iterator[None]:
         """Keep the failure of a connection for the message, and do not use the connection again."""
         try:
             yield

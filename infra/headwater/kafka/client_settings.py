@@ -51,7 +51,7 @@ _PROVIDER_MECHANISMS = {
 }
 
 
-def confluent(connection: ConnectionSettings) -> dict[str, Any]:
+def librdkafka_settings(connection: ConnectionSettings) -> dict[str, Any]:
     """Return librdkafka's settings (its CONFIGURATION.md); AWS_MSK_IAM may raise `ProblemsError`."""
     settings: dict[str, Any] = {
         "bootstrap.servers": ",".join(connection.bootstrap_servers),
@@ -98,7 +98,7 @@ def _confluent_sasl(connection: ConnectionSettings) -> dict[str, Any]:
             }
 
 
-def provider(connection: ConnectionSettings) -> dict[str, Any]:
+def provider_arguments(connection: ConnectionSettings) -> dict[str, Any]:
     """Return the arguments of `pulumi_kafka.Provider`. TLS is always set; its default there is on."""
     return {
         "bootstrap_servers": list(connection.bootstrap_servers),
@@ -136,7 +136,7 @@ _OAUTH_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginC
 _IAM_HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
 
 
-def java(connection: ConnectionSettings) -> Mapping[str, str]:
+def java_properties(connection: ConnectionSettings) -> Mapping[str, str]:
     """Return the client properties, secrets in the clear.
 
     AWS_MSK_IAM needs Amazon's `aws-msk-iam-auth` jar on the class path.

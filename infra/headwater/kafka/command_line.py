@@ -75,7 +75,7 @@ class NamedCluster:
         """
         server = self.bootstrap_server
         if self.command_config is not None:
-            text = _read_text(self.command_config)
+            text = _read_settings(self.command_config)
             # Of two entries with the same key, the last one counts.
             return Connection.from_properties(f"{text}\nbootstrap.servers={server}\n" if server else text)
         if server is not None:
@@ -117,7 +117,7 @@ def cluster_options(text: str) -> Callable[[F], F]:
     return add
 
 
-def _read_text(path: Path) -> str:
+def _read_settings(path: Path) -> str:
     try:
         return read_text(path, LARGEST_SETTINGS)
     except (OSError, UnicodeDecodeError) as error:

@@ -45,17 +45,17 @@ class Connection(ConnectionSettings):
             raise ProblemsError(problems)
         return self
 
-    def confluent(self) -> dict[str, Any]:
+    def librdkafka_settings(self) -> dict[str, Any]:
         """Return librdkafka's settings; raises `ProblemsError`."""
-        return client_settings.confluent(self.checked())
+        return client_settings.librdkafka_settings(self.checked())
 
-    def java(self) -> Mapping[str, str]:
+    def java_properties(self) -> Mapping[str, str]:
         """Return the Java client's properties, secrets in the clear; raises `ProblemsError`."""
-        return client_settings.java(self.checked())
+        return client_settings.java_properties(self.checked())
 
-    def provider(self) -> dict[str, Any]:
+    def provider_arguments(self) -> dict[str, Any]:
         """Return the arguments of `pulumi_kafka.Provider`, secrets in the clear; raises `ProblemsError`."""
-        return client_settings.provider(self.checked())
+        return client_settings.provider_arguments(self.checked())
 
     @classmethod
     def from_environment(

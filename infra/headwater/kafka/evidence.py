@@ -10,7 +10,7 @@ import attrs
 from confluent_kafka import KafkaError
 
 from headwater.kafka.group_admin import GroupAdmin, ListedGroup
-from headwater.kafka.kafka_errors import is_denial, unexpected
+from headwater.kafka.kafka_errors import is_denial, unexpected_error
 from headwater.kafka.reader import ClusterReader, GroupsRead
 from headwater.model.acls import Operation
 from headwater.model.cluster import (
@@ -143,7 +143,7 @@ def _read_ownership(
     try:
         if OWNERSHIP_TOPIC not in snapshot.topics and not reader.topic_ids([OWNERSHIP_TOPIC]):
             return (), ()
-        log = reader.ownership()
+        log = reader.read_ownership()
         return log.records, _unread_records(log.unread)
     except ProblemsError as error:
         if not all(problem.code is ProblemCode.NOT_AUTHORIZED for problem in error.problems):
@@ -185,4 +185,4 @@ def _unread_group(id_: str, error: KafkaError) -> Sequence[UnreadEvidence]:
             permission=f"permission {Operation.DESCRIBE}",
         )
         return (denied,)
-    raise ProblemsError([unexpected(error, "read consumer group", id_)])
+    raise ProblemsError([unexpected_error(error, "read consumer group", id_)])

@@ -38,7 +38,7 @@ def coordination_topic(group: str) -> str:
 def client_settings(connection: Connection, client_id: str) -> dict[str, Any]:
     """Return the settings of all clients of a coordination topic; raises `ProblemsError`."""
     return {
-        **connection.confluent(),
+        **connection.librdkafka_settings(),
         "client.id": client_id,
         "reconnect.backoff.max.ms": 1_000,
         "logger": client_log(_log_line),

@@ -130,12 +130,12 @@ class GroupClient:
     def list_groups(self) -> Sequence[messages.GroupListing] | KafkaError:
         """Return all groups that the user may describe, of every broker that is alive."""
         with self._session() as session:
-            return session.retry(lambda: _listing(session))
+            return session.retry(lambda: _list_groups(session))
 
     def read_cluster(self) -> messages.ClusterDescription | KafkaError:
         """Return the brokers that are alive, and the operations that the user may perform on the cluster."""
         with self._session() as session:
-            return session.retry(lambda: _cluster(session, with_operations=True))
+            return session.retry(lambda: _describe_cluster(session, with_operations=True))
 
     def registered_brokers(self, at: str) -> RegisteredBrokers | KafkaError:
         """Return the brokers of the cluster, as the broker `at` an address knows them.
@@ -143,7 +143,7 @@ class GroupClient:
         From Kafka 4.0 on, stopped brokers are among them.
         """
         with self._session() as session:
-            return session.retry(lambda: _registered(session, at))
+            return session.retry(lambda: _registered_brokers(session, at))
 
     def topic_configs(self, chunks: Iterable[Sequence[str]], at: Sequence[str]) -> TopicConfigs | KafkaError:
         """Return the settings of topics, each chunk by one request; the answer about a topic may be an error.
@@ -158,7 +158,7 @@ class GroupClient:
         found: dict[str, TopicConfig | KafkaError] = {}
         with self._session() as session:
             for names in chunks:
-                answer = _topic_configs(session, names, at)
+                answer = _request_topic_configs(session, names, at)
                 if isinstance(answer, KafkaError):
                     return answer
                 found |= answer
@@ -168,7 +168,7 @@ class GroupClient:
         return BrokerSession(self._settings, self._login, self._timeout)
 
 
-def _topic_configs(
+def _request_topic_configs(
     session: BrokerSession, names: Sequence[str], at: Sequence[str]
 ) -> TopicConfigs | KafkaError:
     body, read = describe_topic_configs(names), partial(topic_configs, names)
@@ -225,8 +225,8 @@ def described_streams_groups(
     return found
 
 
-def _listing(session: BrokerSession) -> Sequence[messages.GroupListing] | KafkaError:
-    cluster = _cluster(session)
+def _list_groups(session: BrokerSession) -> Sequence[messages.GroupListing] | KafkaError:
+    cluster = _describe_cluster(session)
     if isinstance(cluster, KafkaError):
         return cluster
     if not cluster.brokers:  # all are fenced, for example after a pause
@@ -243,7 +243,7 @@ def _listing(session: BrokerSession) -> Sequence[messages.GroupListing] | KafkaE
     return tuple(groups.values())
 
 
-def _cluster(
+def _describe_cluster(
     session: BrokerSession, *, with_operations: bool = False
 ) -> messages.ClusterDescription | KafkaError:
     body = describe_cluster(with_operations=with_operations)
@@ -252,7 +252,7 @@ def _cluster(
     )
 
 
-def _registered(session: BrokerSession, at: str) -> RegisteredBrokers | KafkaError:
+def _registered_brokers(session: BrokerSession, at: str) -> RegisteredBrokers | KafkaError:
     connected = session.connect(at)
     version = connected.version(messages.DESCRIBE_BROKERS)
     read = partial(messages.registered_brokers, version)

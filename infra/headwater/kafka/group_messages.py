@@ -20,7 +20,7 @@ def subscribed_topics(metadata: bytes) -> frozenset[str]:
 
     Bytes of another protocol yield no topics.
     """
-    return _topics(metadata, with_partitions=False)
+    return _read_topics(metadata, with_partitions=False)
 
 
 def assigned_topics(assignment: bytes) -> frozenset[str]:
@@ -28,17 +28,17 @@ def assigned_topics(assignment: bytes) -> frozenset[str]:
 
     Bytes of another protocol yield no topics.
     """
-    return _topics(assignment, with_partitions=True)
+    return _read_topics(assignment, with_partitions=True)
 
 
-def _topics(data: bytes, *, with_partitions: bool) -> frozenset[str]:
+def _read_topics(data: bytes, *, with_partitions: bool) -> frozenset[str]:
     try:
-        return frozenset(_names(ResponseReader(data), with_partitions=with_partitions))
+        return frozenset(_read_names(ResponseReader(data), with_partitions=with_partitions))
     except ValueError:
         return frozenset()
 
 
-def _names(reader: ResponseReader, *, with_partitions: bool) -> Iterator[str]:
+def _read_names(reader: ResponseReader, *, with_partitions: bool) -> Iterator[str]:
     reader.skip(2)  # version
     for _ in range(reader.number(4)):
         yield reader.take(reader.number(2)).decode()
@@ -148,7 +148,7 @@ def _classic_group(reader: ResponseReader) -> tuple[str, GroupDescription | Kafk
     code, id_ = reader.number(2), reader.compact_text()
     state, protocol_type, assignor = reader.compact_text(), reader.compact_text(), reader.compact_text()
     members = tuple(reader.compact_array(partial(_classic_member, reader)))
-    operations = _operations(reader.number(4))
+    operations = _operation_codes(reader.number(4))
     reader.tagged_fields()
     if code:
         return id_, KafkaError(code)
@@ -189,7 +189,7 @@ def _consumer_group(reader: ResponseReader) -> tuple[str, GroupDescription | Kaf
     reader.skip(8)  # epochs
     assignor = reader.compact_text()
     members = tuple(reader.compact_array(partial(_consumer_member, reader)))
-    operations = _operations(reader.number(4))
+    operations = _operation_codes(reader.number(4))
     reader.tagged_fields()
     if code:
         return id_, KafkaError(code)
@@ -210,12 +210,12 @@ def _consumer_member(reader: ResponseReader) -> GroupMember:
     client, host = reader.compact_text(), reader.compact_text()
     subscribed = frozenset(reader.compact_array(reader.compact_text))
     reader.compact_text()  # regular expression
-    assigned, _ = frozenset(_assignment(reader)), frozenset(_assignment(reader))
+    assigned, _ = frozenset(_read_assignment(reader)), frozenset(_read_assignment(reader))
     reader.tagged_fields()
     return GroupMember(client_id=client, host=host, subscribed=subscribed, assigned=assigned)
 
 
-def _assignment(reader: ResponseReader) -> Iterator[str]:
+def _read_assignment(reader: ResponseReader) -> Iterator[str]:
     def topic() -> str:
         reader.skip(16)  # id
         name = reader.compact_text()
@@ -332,7 +332,7 @@ def cluster_description(reader: ResponseReader) -> ClusterDescription | KafkaErr
         return broker_address(host, port)
 
     brokers = tuple(reader.compact_array(broker))
-    operations = _operations(reader.number(4))
+    operations = _operation_codes(reader.number(4))
     return KafkaError(code) if code else ClusterDescription(brokers, operations)
 
 
@@ -368,7 +368,7 @@ def registered_brokers(version: int, reader: ResponseReader) -> RegisteredBroker
     return KafkaError(code) if code else RegisteredBrokers({each.id: each for each in found}, has_fenced)
 
 
-def _operations(bits: int) -> frozenset[int] | None:
+def _operation_codes(bits: int) -> frozenset[int] | None:
     """Return the codes of the operations (KIP-430): bit n stands for the operation with code n."""
     return None if bits < 0 else frozenset(code for code in range(31) if bits >> code & 1)
 

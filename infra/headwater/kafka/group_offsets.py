@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from headwater.kafka.client_settings import client_log
 from headwater.kafka.connection import Connection
-from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, is_moving, not_authorized, unexpected
+from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, is_moving, not_authorized, unexpected_error
 from headwater.model.offset_metadata import trim_text, unread_reason
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.untrusted import UnreadReason
@@ -42,7 +42,7 @@ def read_metadata(
         return []
     consumer = Consumer(
         {
-            **connection.confluent(),
+            **connection.librdkafka_settings(),
             "client.id": "headwater",
             "group.id": group,
             "enable.auto.commit": False,
@@ -52,14 +52,14 @@ def read_metadata(
         }
     )
     try:
-        found = _committed(consumer, requested, time.monotonic() + timeout_seconds)
+        found = _read_committed(consumer, requested, time.monotonic() + timeout_seconds)
     except KafkaException as error:
-        raise ProblemsError([_problem(error.args[0], "group", group, purpose)]) from None
+        raise ProblemsError([_offsets_problem(error.args[0], "group", group, purpose)]) from None
     finally:
         consumer.close()
     for each in found:
         if each.error is not None:
-            raise ProblemsError([_problem(each.error, "topic", each.topic, purpose)])
+            raise ProblemsError([_offsets_problem(each.error, "topic", each.topic, purpose)])
     if unread := [problem for each in found if (problem := unread_problem(group, each)) is not None]:
         raise ProblemsError(unread)
     return [each.metadata for each in found if each.metadata]
@@ -104,14 +104,14 @@ def unread_problem(group: str, committed: TopicPartition) -> Problem | None:
     )
 
 
-def _problem(error: KafkaError, what: str, name: str, purpose: str) -> Problem:
+def _offsets_problem(error: KafkaError, what: str, name: str, purpose: str) -> Problem:
     request = f"read the offsets of {what}"
     if is_denial(error):
         return not_authorized(error, request, name, purpose=purpose)
-    return unexpected(error, request, name)
+    return unexpected_error(error, request, name)
 
 
-def _committed(
+def _read_committed(
     consumer: Consumer, partitions: list[TopicPartition], deadline: float
 ) -> Sequence[TopicPartition]:
     """Return what is committed; waits for a coordinator that is loading.
@@ -126,7 +126,7 @@ def _committed(
                 consumer.committed(partitions, max(0.1, min(seconds, deadline - time.monotonic())))
             )
         except KafkaException as error:
-            if (denial := _denial(consumer)) is not None:
+            if (denial := _reported_denial(consumer)) is not None:
                 raise KafkaException(denial) from None
             is_repeated = is_moving(error.args[0]) or error.args[0].code() == TIMED_OUT.code()
             if not is_repeated or time.monotonic() > deadline:
@@ -135,7 +135,7 @@ def _committed(
         time.sleep(_PAUSE_SECONDS)
 
 
-def _denial(consumer: Consumer) -> KafkaError | None:
+def _reported_denial(consumer: Consumer) -> KafkaError | None:
     """Return that the brokers deny the group, if the client has reported it."""
     message = consumer.poll(0)
     error = None if message is None else message.error()

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from headwater.model.expansions import ExpansionEntry, Stage
-from headwater.model.untrusted import json_object, mapping, text, texts, whole
+from headwater.model.untrusted import check_mapping, check_text, check_texts, check_whole, json_object
 
 _VERSION = 1
 _LARGEST_TERM = 2**40
@@ -55,7 +55,7 @@ class JournalLine:
         return f"{self.application}#{self.number}"
 
     @classmethod
-    def of(cls, entry: ExpansionEntry, term: int, host: str) -> "JournalLine":
+    def from_entry(cls, entry: ExpansionEntry, term: int, host: str) -> "JournalLine":
         fields = attrs.asdict(entry, recurse=False)
         return cls(term=term, host=host, **{**fields, "stage": entry.stage.value})
 
@@ -105,19 +105,20 @@ def decode_line(value: bytes | None) -> JournalLine | None:
     try:
         document = json_object(value or b"", _LATEST_VERSION, "version")
         line = JournalLine(
-            term=whole(document.get("term"), _LARGEST_TERM),
-            client_id=text(document.get("clientId", "")),
-            host=text(document.get("host", "")),
-            wall_ms=(datetime.fromisoformat(text(document.get("at"))) - _EPOCH) // timedelta(milliseconds=1),
-            application=text(document.get("application", "")),
-            number=whole(document.get("number", 0), _LARGEST_NUMBER),
-            stage=text(document.get("stage", "")),
+            term=check_whole(document.get("term"), _LARGEST_TERM),
+            client_id=check_text(document.get("clientId", "")),
+            host=check_text(document.get("host", "")),
+            wall_ms=(datetime.fromisoformat(check_text(document.get("at"))) - _EPOCH)
+            // timedelta(milliseconds=1),
+            application=check_text(document.get("application", "")),
+            number=check_whole(document.get("number", 0), _LARGEST_NUMBER),
+            stage=check_text(document.get("stage", "")),
             before=_read_counts(document, "before"),
             after=_read_counts(document, "after"),
             sources_before=_read_counts(document, "sourcesBefore"),
             sources_after=_read_counts(document, "sourcesAfter"),
-            done=texts(document.get("done", [])),
-            reason=text(document.get("reason", ""), _LONGEST_REASON),
+            done=check_texts(document.get("done", [])),
+            reason=check_text(document.get("reason", ""), _LONGEST_REASON),
         )
         encode_line(line)
     except (ValueError, TypeError, OverflowError):
@@ -126,7 +127,10 @@ def decode_line(value: bytes | None) -> JournalLine | None:
 
 
 def _read_counts(document: Mapping[str, Any], name: str) -> Mapping[str, int]:
-    return {topic: whole(count, _LARGEST_NUMBER) for topic, count in mapping(document.get(name, {})).items()}
+    return {
+        topic: check_whole(count, _LARGEST_NUMBER)
+        for topic, count in check_mapping(document.get(name, {})).items()
+    }
 
 
 def valid_lines(lines: Iterable[JournalLine]) -> Iterator[JournalLine]:

@@ -177,11 +177,11 @@ def unanswered_request(
         expected=f"an answer within {seconds:g} s",
         found=f"{answering.broker} answers, and names {', '.join(answering.brokers) or 'no broker'}{failed}",
         why=_WHY,
-        fix=" ".join(_remedies(has_silent=bool(silent), is_throttled=is_throttled)),
+        fix=" ".join(_list_remedies(has_silent=bool(silent), is_throttled=is_throttled)),
     )
 
 
-def _remedies(*, has_silent: bool, is_throttled: bool) -> Iterator[str]:
+def _list_remedies(*, has_silent: bool, is_throttled: bool) -> Iterator[str]:
     if has_silent or not is_throttled:
         yield _START_BROKERS
     if is_throttled:
@@ -330,7 +330,7 @@ def not_authorized(
     )
 
 
-def unexpected(error: KafkaError, what: str, name: str) -> Problem:
+def unexpected_error(error: KafkaError, what: str, name: str) -> Problem:
     """Return the problem for any other error, which may be temporary."""
     return unusable_answer(f"{what} {name}", f"{error.name()}: {error.str()}")
 

@@ -84,21 +84,21 @@ class KafkaClusterReader:
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return name → id of the topics that exist; raises `ProblemsError`."""
-        return {name: str(topic.topic_id) for name, topic in self._described(names)}
+        return {name: str(topic.topic_id) for name, topic in self._describe_topics(names)}
 
     def topic_ids_and_counts(self, names: Sequence[str]) -> tuple[Mapping[str, str], Mapping[str, int]]:
         """Return name → id and name → partition count of the topics that exist; raises `ProblemsError`."""
-        found = self._described(names)
+        found = self._describe_topics(names)
         ids = {name: str(topic.topic_id) for name, topic in found}
         return ids, {name: len(topic.partitions) for name, topic in found}
 
-    def ownership(self) -> OwnershipLog:
+    def read_ownership(self) -> OwnershipLog:
         """Return the ownership records; raises `ProblemsError`."""
         return self._read_ownership()
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
         """Return name → partition count of the topics that exist; raises `ProblemsError`."""
-        return {name: len(topic.partitions) for name, topic in self._described(names)}
+        return {name: len(topic.partitions) for name, topic in self._describe_topics(names)}
 
     def record_counts(self, partitions: Mapping[str, int]) -> Mapping[str, int]:
         """Return name → number of offsets of the topics that can be read; raises `ProblemsError`."""
@@ -134,7 +134,7 @@ class KafkaClusterReader:
         """Return the policy, empty if it may not be read; raises `ProblemsError`."""
         return read_cleanup_policy(self._admin, topic)
 
-    def _described(self, names: Sequence[str]) -> Sequence[tuple[str, TopicDescription]]:
+    def _describe_topics(self, names: Sequence[str]) -> Sequence[tuple[str, TopicDescription]]:
         denied: list[Problem] = []
         answers = self._admin.answers(self._admin.request_topics(names))
         found = tuple(successful_answers(answers, "see topic", denied))

@@ -41,11 +41,11 @@ from headwater.model.untrusted import (
     LaterFormatError,
     UnreadReason,
     UnreadRecord,
+    check_boolean,
+    check_mapping,
+    check_name,
+    check_texts,
     json_object,
-    mapping,
-    name,
-    texts,
-    truth,
 )
 
 PARTITION = 0
@@ -70,7 +70,7 @@ def read_ownership(connection: Connection, timeout_seconds: float) -> OwnershipL
     """
     throttled: deque[ClientMessage] = deque(maxlen=50)
     settings = {
-        **connection.confluent(),
+        **connection.librdkafka_settings(),
         "throttle_cb": lambda event: throttled.append(throttled_message(event)),
         "client.id": "headwater",
         "group.id": OWNERSHIP_TOPIC,  # the consumer never joins: the partition is assigned manually
@@ -206,17 +206,17 @@ def decode_record(value: bytes) -> OwnershipRecord:
     Raises `LaterFormatError` if a later version of Headwater has written it, `ValueError` for another format.
     """
     fields = json_object(value, _FORMAT, "format")
-    stack = mapping(fields.get("stack"))
-    topics = mapping(fields.get("topics"))
+    stack = check_mapping(fields.get("stack"))
+    topics = check_mapping(fields.get("topics"))
     return OwnershipRecord(
-        application_id=name(fields.get("application")),
-        stack=StackIdentity(name(stack.get("id")), name(stack.get("name"))),
-        topics={name(topic): name(id_) for topic, id_ in topics.items()},
-        is_finished=truth(fields.get("finished")),
-        is_retired=truth(fields.get("retired")),
+        application_id=check_name(fields.get("application")),
+        stack=StackIdentity(check_name(stack.get("id")), check_name(stack.get("name"))),
+        topics={check_name(topic): check_name(id_) for topic, id_ in topics.items()},
+        is_finished=check_boolean(fields.get("finished")),
+        is_retired=check_boolean(fields.get("retired")),
         # Earlier versions write neither.
-        reads=frozenset(map(name, texts(fields.get("reads", [])))),
-        retired_topics=frozenset(map(name, texts(fields.get("retiredTopics", [])))),
+        reads=frozenset(map(check_name, check_texts(fields.get("reads", [])))),
+        retired_topics=frozenset(map(check_name, check_texts(fields.get("retiredTopics", [])))),
     )
 
 
@@ -249,7 +249,7 @@ def _unread_record(record: ReadRecord, reason: UnreadReason) -> UnreadRecord:
 def _parse_key(key: bytes) -> tuple[str, str] | None:
     """Return the stack and the application that a key names."""
     try:
-        stack_id, _, application_id = name(key.decode()).partition("/")
+        stack_id, _, application_id = check_name(key.decode()).partition("/")
     except ValueError:
         return None
     return (stack_id, application_id) if stack_id and application_id else None

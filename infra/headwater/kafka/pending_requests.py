@@ -29,7 +29,7 @@ class PendingRequests(Generic[K, V]):
         for _ in range(in_flight):
             self._send()
 
-    def take(self) -> Iterator[tuple[K, Future[V]]]:
+    def take_answers(self) -> Iterator[tuple[K, Future[V]]]:
         """Yield key and answer, and release each: thousands of answers take much memory."""
         while self._sent:
             chunk = self._sent.popleft()
@@ -75,7 +75,7 @@ class RenewedClient(Generic[C]):
     def renew(self) -> None:
         """Replace the client."""
         old, self.client = [self.client], self._connect()
-        in_background(partial(self._drop, old))
+        in_background(partial(self._drop_client, old))
 
     @contextmanager
     def used(self, *failures: type[Exception]) -> Iterator[C]:
@@ -86,7 +86,7 @@ class RenewedClient(Generic[C]):
             self.renew()
             raise
 
-    def _drop(self, clients: list[C]) -> None:
+    def _drop_client(self, clients: list[C]) -> None:
         """Drop the only client of the list: no other reference may keep it."""
         self._settle(clients[0])
         clients.clear()

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.kafka.acl_bindings import acl_of, unlimited_acls
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_messages import DEAD
-from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
+from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected_error
 from headwater.kafka.ownership import ownership_problem
 from headwater.kafka.pending_requests import in_background
 from headwater.kafka.reader import SnapshotRequest
@@ -62,32 +62,20 @@ class PendingSnapshot:
         # A topic without permission is not in the metadata: request by name those that should exist.
         unseen = (request.names | request.recorded.keys()) - self.partitions.keys()
         described = described_names if request.with_ids else request.recorded.keys() & self.partitions.keys()
-        self._admin, self._request, self._read_ownership = admin, request, read_ownership
-        # A topic that is not in the metadata does not exist, or the user may not see it.
-        has_topic = request.with_ownership and OWNERSHIP_TOPIC in self.partitions
-        self._ownership = in_background(read_ownership) if has_topic else None
-        self._ownership_topic = (
-            admin.request_topics([OWNERSHIP_TOPIC]) if request.with_ownership and not has_topic else None
+        self._admin, self._request = admin, request
+        self._ownership = (
+            _PendingOwnership(admin, metadata, read_ownership) if request.with_ownership else None
         )
-        self._ownership_replicas = (
-            _most_replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
-        )
-        self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
-        self._hosts = tuple(sorted({str(broker.host) for broker in metadata.brokers.values()}))
-        self._listed = {name: _list_topic(name, metadata.topics[name].partitions) for name in described_names}
-        self._replicas = {
-            name: tuple(frozenset(each.replicas) for each in metadata.topics[name].partitions.values())
-            for name in described_names
-        }
-        self._alive = frozenset(metadata.brokers)
+        self._listed = _ListedCluster.from_metadata(metadata, described_names)
         self._registered = in_background(admin.registered_brokers) if described_names else None
         self._groups = admin.request_groups(request.groups) if request.groups else None
         first_broker = next(iter(metadata.brokers), None)
         self._broker = None if first_broker is None else admin.request_broker_config(first_broker)
         self._descriptions = admin.request_topics(sorted({*described, *unseen}))
         self._configured = frozenset(described_names) - request.sources
-        of_ownership = {OWNERSHIP_TOPIC} if has_topic else frozenset[str]()
-        self._configs = admin.request_topic_configs(sorted(self._configured | of_ownership))
+        has_records = self._ownership is not None and self._ownership.has_topic
+        names = self._configured | frozenset([OWNERSHIP_TOPIC] if has_records else [])
+        self._configs = admin.request_topic_configs(sorted(names))
         self._features = admin.request_features() if request.with_features else None
         self._acls = admin.request_acls(request.acl_principals) if request.acl_principals else None
         self._operations = admin.request_cluster_operations() if request.acl_principals else None
@@ -99,30 +87,33 @@ class PendingSnapshot:
         configs = self._admin.topic_configs(self._configs)
         requested = {name: config for name, config in configs.items() if name in self._configured}
         _add_settings(settings, requested, denied, self._request.purpose)
-        described = self._described(settings, denied)
+        described = self._described_topics(settings, denied)
         groups = self._live_groups(denied)
         of_streams, streams_groups = self._streams_groups(groups, denied)
         defaults = self._broker_config()
         acls = self._live_acls(defaults, denied)
-        ownership = self._ownership_records(denied)
+        ownership = self._ownership.read_records(denied) if self._ownership is not None else None
         if denied:
             raise ProblemsError(denied)
         topics = {
             name: LiveTopic(name, "", count, 0)
             for name, count in self.partitions.items()
-            if name not in self._listed
+            if name not in self._listed.topics
         }
         topics |= {
             name: attrs.evolve(topic, config=settings.own.get(name, {})) for name, topic in described.items()
         }
         registered = self._registered.result() if self._registered is not None else None
-        topics |= {name: self._placed(topics[name], registered) for name in described.keys() & self._replicas}
+        topics |= {
+            name: self._with_brokers(topics[name], registered)
+            for name in described.keys() & self._listed.replicas
+        }
         return ClusterSnapshot(
-            cluster_id=self._cluster_id,
-            brokers=self._brokers,
-            hosts=self._hosts,
+            cluster_id=self._listed.cluster_id,
+            brokers=len(self._listed.brokers),
+            hosts=self._listed.hosts,
             registered=registered,
-            topics=topics | self._emptiness(topics),
+            topics=topics | self._check_emptiness(topics),
             groups=groups | of_streams,
             streams_groups=streams_groups,
             described=frozenset(described),
@@ -133,10 +124,12 @@ class PendingSnapshot:
             features=self._features.result() if self._features else None,
             acls=acls,
             ownership=None if ownership is None else ownership.records,
-            ownership_topic=self._ownership_of(ownership, configs.get(OWNERSHIP_TOPIC)),
+            ownership_topic=self._ownership.describe_topic(ownership, configs.get(OWNERSHIP_TOPIC))
+            if self._ownership is not None
+            else OwnershipTopic(),
         )
 
-    def _described(self, settings: TopicSettings, denied: list[Problem]) -> dict[str, LiveTopic]:
+    def _described_topics(self, settings: TopicSettings, denied: list[Problem]) -> dict[str, LiveTopic]:
         """Return the topics that exist; those whose ids were not requested as in the metadata.
 
         A topic may be created between the requests. Its settings are requested again then: without them it
@@ -151,19 +144,19 @@ class PendingSnapshot:
         if created and not denied:
             configs = self._admin.topic_configs(self._admin.request_topic_configs(created))
             _add_settings(settings, configs, denied, purpose)
-        listed = {} if self._request.with_ids else self._listed
+        listed = {} if self._request.with_ids else self._listed.topics
         present = settings.own.keys() | sources
-        return {name: topic for name, topic in (listed | found).items() if name in present}
+        return {name: topic for name, topic in {**listed, **found}.items() if name in present}
 
-    def _placed(self, topic: LiveTopic, registered: RegisteredBrokers | None) -> LiveTopic:
+    def _with_brokers(self, topic: LiveTopic, registered: RegisteredBrokers | None) -> LiveTopic:
         """Return the topic with what is known about the brokers of its replicas."""
-        replicas = self._replicas[topic.name]
+        replicas = self._listed.replicas[topic.name]
         known = registered.by_id if registered is not None else {}
         racks = {id_: broker.rack for id_, broker in known.items() if broker.rack}
         has_racks = bool(replicas) and all(each <= racks.keys() for each in replicas)
         return attrs.evolve(
             topic,
-            silent=frozenset().union(*replicas) - self._alive,
+            silent=frozenset().union(*replicas) - self._listed.brokers,
             racks=min(len({racks[id_] for id_ in each}) for each in replicas) if has_racks else None,
         )
 
@@ -240,32 +233,7 @@ class PendingSnapshot:
             unlimited=frozenset(acl for binding in bindings for acl in unlimited_acls(binding)),
         )
 
-    def _ownership_records(self, denied: list[Problem]) -> OwnershipLog | None:
-        if self._ownership is not None:
-            try:
-                return self._ownership.result()
-            except ProblemsError as error:
-                denied.extend(error.problems)
-        if self._ownership_topic is None:
-            return None
-        (_, answer), *_ = self._admin.answers(self._ownership_topic)
-        if not isinstance(answer, KafkaError):
-            return self._read_ownership()  # it was created a moment ago
-        if is_denial(answer):
-            denied.append(ownership_problem(answer, Operation.READ))
-        return OwnershipLog()
-
-    def _ownership_of(
-        self, log: OwnershipLog | None, config: "TopicConfig | KafkaError | None"
-    ) -> OwnershipTopic:
-        """Return the topic of the records; without permission to read its settings, none are known."""
-        if log is None:
-            return OwnershipTopic()
-        known = {} if config is None or isinstance(config, KafkaError) else config
-        settings = {key: str(entry.value) for key, entry in known.items() if entry.value is not None}
-        return OwnershipTopic(settings, self._ownership_replicas, log.unread, log.more_unread)
-
-    def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
+    def _check_emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
         """Check whether anything was ever written to topics whose ids differ from the recorded ones."""
         replaced = [
             topics[name]
@@ -280,6 +248,73 @@ class PendingSnapshot:
             # A partition that cannot be read may contain records.
             ends[partition.topic] += 1 if isinstance(answer, KafkaError) else answer.offset
         return {topic.name: attrs.evolve(topic, is_empty=ends[topic.name] == 0) for topic in replaced}
+
+
+@attrs.frozen(kw_only=True)
+class _ListedCluster:
+    """What the metadata shows of a cluster, and of the topics that the snapshot describes.
+
+    `replicas` is topic → the brokers of each partition.
+    """
+
+    cluster_id: str
+    brokers: frozenset[int]
+    hosts: tuple[str, ...]
+    topics: Mapping[str, LiveTopic]
+    replicas: Mapping[str, tuple[frozenset[int], ...]]
+
+    @classmethod
+    def from_metadata(cls, metadata: ClusterMetadata, names: Collection[str]) -> "_ListedCluster":
+        return cls(
+            cluster_id=str(metadata.cluster_id),
+            brokers=frozenset(metadata.brokers),
+            hosts=tuple(sorted({str(broker.host) for broker in metadata.brokers.values()})),
+            topics={name: _list_topic(name, metadata.topics[name].partitions) for name in names},
+            replicas={
+                name: tuple(frozenset(each.replicas) for each in metadata.topics[name].partitions.values())
+                for name in names
+            },
+        )
+
+
+class _PendingOwnership:
+    """The ownership records and their topic, which may not exist. The requests are sent at once."""
+
+    def __init__(
+        self, admin: GroupAdmin, metadata: ClusterMetadata, read_ownership: Callable[[], OwnershipLog]
+    ) -> None:
+        # A topic that is not in the metadata does not exist, or the user may not see it.
+        self.has_topic = OWNERSHIP_TOPIC in metadata.topics
+        self._admin, self._read_ownership = admin, read_ownership
+        self._log = in_background(read_ownership) if self.has_topic else None
+        self._topic = None if self.has_topic else admin.request_topics([OWNERSHIP_TOPIC])
+        self._replicas = _most_replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if self.has_topic else 0
+
+    def read_records(self, denied: list[Problem]) -> OwnershipLog | None:
+        """Return the records; None without permission to read them, with a problem in `denied`."""
+        if self._log is not None:
+            try:
+                return self._log.result()
+            except ProblemsError as error:
+                denied.extend(error.problems)
+        if self._topic is None:
+            return None
+        (_, answer), *_ = self._admin.answers(self._topic)
+        if not isinstance(answer, KafkaError):
+            return self._read_ownership()  # it was created a moment ago
+        if is_denial(answer):
+            denied.append(ownership_problem(answer, Operation.READ))
+        return OwnershipLog()
+
+    def describe_topic(
+        self, log: OwnershipLog | None, config: "TopicConfig | KafkaError | None"
+    ) -> OwnershipTopic:
+        """Return the topic of the records; without permission to read its settings, none are known."""
+        if log is None:
+            return OwnershipTopic()
+        known = {} if config is None or isinstance(config, KafkaError) else config
+        settings = {key: str(entry.value) for key, entry in known.items() if entry.value is not None}
+        return OwnershipTopic(settings, self._replicas, log.unread, log.more_unread)
 
 
 def successful_answers(
@@ -300,7 +335,7 @@ def successful_answers(
         elif is_denial(answer):
             denied.append(not_authorized(answer, what, name, operation, purpose=purpose))
         elif answer.code() not in _ABSENT:
-            raise ProblemsError([unexpected(answer, what, name)])
+            raise ProblemsError([unexpected_error(answer, what, name)])
 
 
 def _add_settings(

@@ -82,7 +82,7 @@ class ClusterReader(Protocol):
         """Return topic name → id for the `names` that exist."""
         ...
 
-    def ownership(self) -> OwnershipLog:
+    def read_ownership(self) -> OwnershipLog:
         """Return the ownership records, none before the first is written, and what could not be read."""
         ...
 

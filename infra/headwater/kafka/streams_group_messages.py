@@ -45,7 +45,7 @@ def streams_groups(version: int, reader: ResponseReader) -> Sequence[tuple[str, 
     """Return the answer to StreamsGroupDescribe; raises `ValueError` if it is none, or too large."""
     reader.skip(4)  # throttle time
     answer = _Answer(reader)
-    return answer.items(partial(_group, answer, version))
+    return answer.items(partial(_read_group, answer, version))
 
 
 @attrs.define
@@ -74,14 +74,14 @@ class _Answer:
         return self.reader.number(1) != _NULL
 
 
-def _group(answer: _Answer, version: int) -> tuple[str, StreamsGroup | KafkaError]:
+def _read_group(answer: _Answer, version: int) -> tuple[str, StreamsGroup | KafkaError]:
     reader = answer.reader
     code = reader.number(2)
     reader.compact_text()  # message
     id_, state = reader.compact_text(), reader.compact_text()
     epoch, assignment_epoch = reader.number(4), reader.number(4)
-    topology_epoch, subtopologies = _topology(answer) if answer.is_present() else (None, ())
-    members = answer.items(partial(_member, answer))
+    topology_epoch, subtopologies = _read_topology(answer) if answer.is_present() else (None, ())
+    members = answer.items(partial(_read_member, answer))
     reader.skip(4)  # operations
     nodes, status, assignor = None, DescriptionStatus.NOT_REQUESTED, ""
     if version >= _WITH_NODES:
@@ -109,18 +109,18 @@ _MISSING = DescriptionStatus.NOT_STORED
 """The status of an answer that says that there are nodes, and has none."""
 
 
-def _topology(answer: _Answer) -> tuple[int, tuple[GroupSubtopology, ...]]:
+def _read_topology(answer: _Answer) -> tuple[int, tuple[GroupSubtopology, ...]]:
     epoch = answer.reader.number(4)
-    subtopologies = answer.items(partial(_subtopology, answer))
+    subtopologies = answer.items(partial(_read_subtopology, answer))
     answer.reader.tagged_fields()
     return epoch, subtopologies
 
 
-def _subtopology(answer: _Answer) -> GroupSubtopology:
+def _read_subtopology(answer: _Answer) -> GroupSubtopology:
     id_ = answer.reader.compact_text()
     sources, sinks = answer.texts(), answer.texts()
-    changelogs = answer.items(partial(_topic, answer))
-    repartitions = answer.items(partial(_topic, answer))
+    changelogs = answer.items(partial(_read_topic, answer))
+    repartitions = answer.items(partial(_read_topic, answer))
     answer.reader.tagged_fields()
     return GroupSubtopology(
         id=id_,
@@ -131,21 +131,21 @@ def _subtopology(answer: _Answer) -> GroupSubtopology:
     )
 
 
-def _topic(answer: _Answer) -> GroupTopic:
+def _read_topic(answer: _Answer) -> GroupTopic:
     reader = answer.reader
     name, partitions, factor = reader.compact_text(), reader.number(4), reader.number(2)
-    config = dict(answer.items(partial(_pair, reader)))
+    config = dict(answer.items(partial(_read_pair, reader)))
     reader.tagged_fields()
     return GroupTopic(name=name, partitions=partitions, replication_factor=factor, config=config)
 
 
-def _pair(reader: ResponseReader) -> tuple[str, str]:
+def _read_pair(reader: ResponseReader) -> tuple[str, str]:
     key, value = reader.compact_text(), reader.compact_text()
     reader.tagged_fields()
     return key, value
 
 
-def _member(answer: _Answer) -> StreamsMember:
+def _read_member(answer: _Answer) -> StreamsMember:
     reader = answer.reader
     id_ = reader.compact_text()
     reader.skip(4)  # epoch
@@ -157,11 +157,11 @@ def _member(answer: _Answer) -> StreamsMember:
         reader.compact_text()
         reader.skip(2)
         reader.tagged_fields()
-    answer.items(partial(_pair, reader))  # tags of the client
+    answer.items(partial(_read_pair, reader))  # tags of the client
     for _ in range(2):
         answer.items(partial(_task_offset, reader))
-    active, standby, warm_up = _assignment(answer)
-    _assignment(answer)  # the target
+    active, standby, warm_up = _read_assignment(answer)
+    _read_assignment(answer)  # the target
     is_classic = reader.number(1) != 0
     reader.tagged_fields()
     return StreamsMember(
@@ -186,14 +186,14 @@ def _task_offset(reader: ResponseReader) -> None:
 _Tasks = Mapping[str, tuple[int, ...]]
 
 
-def _assignment(answer: _Answer) -> tuple[_Tasks, _Tasks, _Tasks]:
+def _read_assignment(answer: _Answer) -> tuple[_Tasks, _Tasks, _Tasks]:
     """Return the active, standby and warm-up tasks: sub-topology → partitions."""
-    active, standby, warm_up = (dict(answer.items(partial(_tasks, answer))) for _ in range(3))
+    active, standby, warm_up = (dict(answer.items(partial(_read_tasks, answer))) for _ in range(3))
     answer.reader.tagged_fields()
     return active, standby, warm_up
 
 
-def _tasks(answer: _Answer) -> tuple[str, tuple[int, ...]]:
+def _read_tasks(answer: _Answer) -> tuple[str, tuple[int, ...]]:
     subtopology = answer.reader.compact_text()
     partitions = answer.items(partial(answer.reader.number, 4))
     answer.reader.tagged_fields()
@@ -209,18 +209,18 @@ def _pushed_topology(answer: _Answer) -> PushedTopology:
 
 def _pushed_subtopology(answer: _Answer) -> tuple[str, tuple[PushedNode, ...]]:
     id_ = answer.reader.compact_text()
-    nodes = answer.items(partial(_node, answer))
+    nodes = answer.items(partial(_read_node, answer))
     answer.reader.tagged_fields()
     return id_, nodes
 
 
 def _global_store(answer: _Answer) -> tuple[PushedNode, PushedNode]:
-    source, processor = _node(answer), _node(answer)
+    source, processor = _read_node(answer), _read_node(answer)
     answer.reader.tagged_fields()
     return source, processor
 
 
-def _node(answer: _Answer) -> PushedNode:
+def _read_node(answer: _Answer) -> PushedNode:
     reader = answer.reader
     name, type_ = reader.compact_text(), NodeType(reader.number(1))
     topics, topic = answer.texts(), reader.compact_text()

@@ -49,7 +49,7 @@ def topic_configs(names: Collection[str], reader: ResponseReader) -> TopicConfig
     reader.skip(4)  # throttle time
     entries = _Entries(reader)
     found: dict[str, TopicConfig | KafkaError] = {}
-    count = reader.unsigned() - 1
+    count = reader.unsigned_varint() - 1
     for _ in range(count):
         code, text = reader.number(2), reader.compact_text()
         reader.skip(1)  # type
@@ -74,11 +74,11 @@ class _Entries:
         self._known: defaultdict[int, dict[bytes, ConfigEntry]] = defaultdict(dict)
 
     def read(self) -> TopicConfig:
-        return self._read_once(self._topics, self._topic)
+        return self._read_once(self._topics, self._read_topic)
 
-    def _topic(self) -> TopicConfig:
-        count = self._reader.unsigned() - 1
-        entries = (self._read_once(self._known[position], self._entry) for position in range(count))
+    def _read_topic(self) -> TopicConfig:
+        count = self._reader.unsigned_varint() - 1
+        entries = (self._read_once(self._known[position], self._read_entry) for position in range(count))
         return {entry.name: entry for entry in entries}
 
     def _read_once(self, known: dict[bytes, T], read: Callable[[], T]) -> T:
@@ -91,21 +91,21 @@ class _Entries:
             known[found] = item
         return known[found]
 
-    def _entry(self) -> ConfigEntry:
+    def _read_entry(self) -> ConfigEntry:
         reader = self._reader
         name, value = reader.compact_text(), reader.compact_nullable_text()
         reader.skip(1)  # whether it is read-only
         source = reader.number(1)
         reader.skip(1)  # whether it is sensitive: then it has no value
         synonyms: dict[str, ConfigEntry] = {}
-        for each in reader.compact_array(self._synonym):
+        for each in reader.compact_array(self._read_synonym):
             synonyms.setdefault(each.name, each)  # the value with priority is first
         reader.skip(1)  # type
         reader.compact_text()  # documentation
         reader.tagged_fields()
         return _config_entry(name, value, source, synonyms)
 
-    def _synonym(self) -> ConfigEntry:
+    def _read_synonym(self) -> ConfigEntry:
         reader = self._reader
         name, value = reader.compact_text(), reader.compact_nullable_text()
         source = reader.number(1)

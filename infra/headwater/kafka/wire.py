@@ -113,7 +113,7 @@ class ResponseReader:
     def number(self, size: int) -> int:
         return int.from_bytes(self.take(size), "big", signed=True)
 
-    def unsigned(self) -> int:
+    def unsigned_varint(self) -> int:
         """Return an UNSIGNED_VARINT."""
         value = shift = 0
         while shift < _VARINT_BITS:
@@ -126,7 +126,7 @@ class ResponseReader:
 
     def compact_bytes(self) -> bytes:
         """Return COMPACT_BYTES; none are empty."""
-        return self.take(max(0, self.unsigned() - 1))
+        return self.take(max(0, self.unsigned_varint() - 1))
 
     def compact_text(self) -> str:
         """Return a COMPACT_STRING or COMPACT_NULLABLE_STRING; null is empty."""
@@ -134,13 +134,15 @@ class ResponseReader:
 
     def compact_nullable_text(self) -> str | None:
         """Return a COMPACT_NULLABLE_STRING."""
-        size = self.unsigned()
+        size = self.unsigned_varint()
         return self.take(size - 1).decode() if size else None
 
     def compact_array(self, read: Callable[[], T]) -> Iterator[T]:
         """Yield the items of a COMPACT_ARRAY, each read by `read`; null is empty."""
-        for _ in range(self.unsigned() - 1):
+        for _ in range(self.unsigned_varint() - 1):
             yield read()
 
     def tagged_fields(self) -> dict[int, bytes]:
-        return {self.unsigned(): self.take(self.unsigned()) for _ in range(self.unsigned())}
+        return {
+            self.unsigned_varint(): self.take(self.unsigned_varint()) for _ in range(self.unsigned_varint())
+        }

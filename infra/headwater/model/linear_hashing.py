@@ -7,7 +7,7 @@ processors)`.
 from collections.abc import Iterator, Sequence
 
 
-def bucket(number: int, initial: int, count: int) -> int:
+def bucket_of(number: int, initial: int, count: int) -> int:
     """Return the bucket of `number` (0 or more) in a table that has grown from `initial` to `count` buckets.
 
     A table grows by splitting one bucket after the other: round k splits the first `initial * 2**k` buckets
@@ -26,12 +26,12 @@ def bucket(number: int, initial: int, count: int) -> int:
 def bucket_table(initial: int, count: int) -> Sequence[int]:
     """Return the buckets of many numbers: the bucket of number n is `table[n % len(table)]`.
 
-    Raises `ValueError` as `bucket` does.
+    Raises `ValueError` as `bucket_of` does.
     """
     size = initial
     while 0 < size < count:
         size *= 2
-    return [bucket(number, initial, count) for number in range(max(1, size))]
+    return [bucket_of(number, initial, count) for number in range(max(1, size))]
 
 
 def round_start(size: int, count: int) -> int | None:
@@ -39,7 +39,7 @@ def round_start(size: int, count: int) -> int | None:
 
     `size` is any number of the series `initial`, 2 x `initial`, 4 x `initial`, ...: the initial number, or
     the partition count of a topic whose initial count was doubled. With the result as initial number,
-    `bucket` returns the same as with `initial`.
+    `bucket_of` returns the same as with `initial`.
 
     None: `size` is greater than `count`, and no number of at most `count` can be doubled to it.
     """
@@ -59,10 +59,10 @@ def split_by(new: int, initial: int) -> int:
     """
     if new < initial:
         raise ValueError(f"bucket {new} is one of the first {initial}")
-    return bucket(new, initial, new)
+    return bucket_of(new, initial, new)
 
 
-def ancestors(number: int, initial: int) -> Iterator[int]:
+def earlier_buckets(number: int, initial: int) -> Iterator[int]:
     """Yield `number` and the earlier buckets of its keys, back to one of the first `initial` buckets."""
     yield number
     while number >= initial:

@@ -200,7 +200,7 @@ def _length_of_entries(body: bytes) -> int | None:
     return at if count >= 0 else None
 
 
-def decode(text: str) -> OffsetMetadata | None:
+def decode_metadata(text: str) -> OffsetMetadata | None:
     """Return the metadata in a committed text; None if it is empty or Kafka Streams wrote it."""
     entries = _decode_values(text)
     if _VERSION_KEY not in entries:
@@ -306,7 +306,7 @@ def decode_time(text: str) -> int:
 
 def latest_metadata(texts: Iterable[str]) -> OffsetMetadata | None:
     """Return the metadata of the last batch among the texts committed for a task's partitions."""
-    decoded = [metadata for metadata in map(decode, texts) if metadata is not None]
+    decoded = [metadata for metadata in map(decode_metadata, texts) if metadata is not None]
     return max(decoded, key=lambda metadata: metadata.version, default=None)
 
 
@@ -392,6 +392,6 @@ def _encode_base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
 
 
-def announcements(changelogs: Iterable[str]) -> Sequence[tuple[str, int]]:
+def announcement_partitions(changelogs: Iterable[str]) -> Sequence[tuple[str, int]]:
     """Return the topic partitions whose offset metadata announce a move of these changelog topics."""
     return [(topic, 0) for topic in sorted(set(changelogs))]

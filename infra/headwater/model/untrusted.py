@@ -73,8 +73,8 @@ def json_object(value: bytes, latest_format: int, format_key: str) -> Mapping[st
         found = json.loads(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    found = mapping(found)
-    version = whole(found.get(format_key))
+    found = check_mapping(found)
+    version = check_whole(found.get(format_key))
     if version > latest_format:
         raise LaterFormatError(version)
     if version == 0:
@@ -82,44 +82,44 @@ def json_object(value: bytes, latest_format: int, format_key: str) -> Mapping[st
     return found
 
 
-def whole(value: object, most: int = 2**63 - 1) -> int:
+def check_whole(value: object, most: int = 2**63 - 1) -> int:
     """Return a whole number from 0 to `most`; raises `ValueError` for another value."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
         return value
     raise ValueError("not a number in the range")
 
 
-def truth(value: object) -> bool:
+def check_boolean(value: object) -> bool:
     """Return a truth value; raises `ValueError` for another value."""
     if isinstance(value, bool):
         return value
     raise ValueError("neither true nor false")
 
 
-def text(value: object, most: int = LARGEST_TEXT) -> str:
+def check_text(value: object, most: int = LARGEST_TEXT) -> str:
     """Return a text of at most `most` characters; raises `ValueError` for another value."""
     if not isinstance(value, str) or len(value) > most:
         raise ValueError("not a short text")
     return value
 
 
-def name(value: object) -> str:
+def check_name(value: object) -> str:
     """Return a short text that can be printed as it is; raises `ValueError` for another value."""
-    found = text(value)
+    found = check_text(value)
     if not found.isprintable():
         raise ValueError("not printable")
     return found
 
 
-def texts(value: object) -> tuple[str, ...]:
+def check_texts(value: object) -> tuple[str, ...]:
     """Return a list of texts; raises `ValueError` for another value."""
     if not isinstance(value, list) or len(value) > MOST_ENTRIES:
         raise ValueError("not a list of texts")
-    return tuple(map(text, value))
+    return tuple(map(check_text, value))
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def check_mapping(value: object) -> Mapping[str, Any]:
     """Return an object whose keys are short texts; raises `ValueError` for another value."""
     if not isinstance(value, dict) or len(value) > MOST_ENTRIES:
         raise ValueError("not an object")
-    return {text(key): each for key, each in value.items()}
+    return {check_text(key): each for key, each in value.items()}

@@ -22,7 +22,7 @@ from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, not_authorized
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
 from headwater.planner import ActionKind, Plan
-from headwater.planner.phrases import few
+from headwater.planner.phrases import few_names
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -46,7 +46,7 @@ _WITHOUT_ANSWER = frozenset({TIMED_OUT.code(), KafkaError.REQUEST_TIMED_OUT})
 _WHY = "A run without all permissions would stop halfway. Nothing has been changed."
 
 
-def refusals(connection: Connection, plan: Plan, *, with_permissions: bool = True) -> Iterator[Problem]:
+def find_refusals(connection: Connection, plan: Plan, *, with_permissions: bool = True) -> Iterator[Problem]:
     """Yield a problem for each change of a topic that the brokers refuse, and one for the ACLs.
 
     Missing permissions are refusals only `with_permissions`: who reviews a change may have no permission to
@@ -171,7 +171,7 @@ def _silent_controller(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
         summary="The controller of the cluster does not answer, and it makes all changes of topics.",
         topic=names[0] if len(names) == 1 else None,
-        expected=f"an answer within {seconds:g} s about {few(sorted({*names}))}",
+        expected=f"an answer within {seconds:g} s about {few_names(sorted({*names}))}",
         found=f"none; broker {answering.broker} answers",
         why="A run waits for minutes, and fails halfway. Topics that have been changed keep their changes.",
         fix="Check that the controllers run (processes with `controller` in `process.roles`), that the "

@@ -6,7 +6,7 @@ application id. Both parts may contain hyphens, so a name alone does not show wh
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 
 import attrs
@@ -101,7 +101,7 @@ def recognize_applications(
     owners: defaultdict[str, list[LiveTopic]] = defaultdict(list)
     ambiguities: defaultdict[str, list[str]] = defaultdict(list)
     skipped = []
-    for topic in _with_internal_names(survey):
+    for topic in [topic for name, topic in sorted(survey.topics.items()) if has_internal_name(name)]:
         ids = _possible_owners(topic.name, known)
         owner = _find_owner(topic.name, ids, known, survey)
         is_certain = (
@@ -126,10 +126,6 @@ def recognize_applications(
         id_ for id_, certainty in known.items() if certainty is Certainty.CERTAIN and id_ not in owners
     )
     return Recognized(applications, tuple(skipped), tuple(stateless))
-
-
-def _with_internal_names(survey: Survey) -> Iterator[LiveTopic]:
-    return (topic for name, topic in sorted(survey.topics.items()) if has_internal_name(name))
 
 
 def _possible_owners(topic: str, known: Collection[str]) -> list[str]:

@@ -21,7 +21,7 @@ def change_before(plan: Plan, ownership: Ownership) -> OwnershipChange:
         if claim != ownership.own.get(part.application_id):
             written.append(claim)
         if part.compiled is not None and part.compiled.application.setup.take_over:
-            for conflict in ownership.conflicts(part.application_id, _declared_topics(part)):
+            for conflict in ownership.find_conflicts(part.application_id, _declared_topics(part)):
                 if not conflict.is_same_application:
                     written.append(_without_topics(conflict.record, conflict.topics))
                 elif conflict.record.key != claim.key:  # the claim itself replaces one of a copied state
@@ -55,12 +55,12 @@ def find_race(before: OwnershipChange, ownership: Ownership, now: Ownership) -> 
         conflict
         for record in before.written
         if record.stack == ownership.stack
-        for conflict in now.conflicts(record.application_id, tuple(record.topics))
+        for conflict in now.find_conflicts(record.application_id, tuple(record.topics))
         if conflict.record not in ownership.foreign and conflict.record not in before.written
     )
 
 
-def retraction(before: OwnershipChange, ownership: Ownership) -> OwnershipChange:
+def retract_claims(before: OwnershipChange, ownership: Ownership) -> OwnershipChange:
     """Return the change that restores the own records of before the run."""
     own = [record for record in before.written if record.stack == ownership.stack]
     previous = {record.key: record for record in ownership.own.values()}

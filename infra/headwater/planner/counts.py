@@ -91,7 +91,7 @@ class CountedApplication:
 
     @cached_property
     def config(self) -> StreamsConfig:
-        return StreamsConfig.of(self.compiled.application)
+        return StreamsConfig.from_application(self.compiled.application)
 
     @property
     def internal(self) -> Sequence[CountedTopic]:

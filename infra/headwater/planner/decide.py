@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.compiler.renumbering import origins
+from headwater.compiler.renumbering import origin_digests
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, SubTopology
 from headwater.model.problems import PLAN, Caller, Problem
@@ -14,7 +14,7 @@ from headwater.model.topology import Lifecycle, Sink
 from headwater.model.versions import read_any_version
 from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
 from headwater.planner.document_settings import document_settings, setting_changes
-from headwater.planner.phrases import counted, few
+from headwater.planner.phrases import counted, few_names
 from headwater.planner.plans import AclAction, ActionKind, ApplicationPlan, Plan, PlanPolicy, TopicAction
 from headwater.planner.policies.topic_settings import without_ignored
 from headwater.planner.processors import (
@@ -36,7 +36,7 @@ from headwater.planner.topic_actions import (
 )
 from headwater.planner.transfers import Transfers
 from headwater.planner.upgrade.changes import NO_DOWNGRADES
-from headwater.planner.waves import waves
+from headwater.planner.waves import wave_numbers
 
 
 def plan(
@@ -62,14 +62,16 @@ def plan(
     """
     ordered = tuple(sorted(compiled, key=lambda application: application.application.id))
     is_other_cluster = expected_cluster(records, policy, snapshot.cluster_id) != snapshot.cluster_id
-    transfers = Transfers.of(ordered, _without_ids(records) if is_other_cluster else records, snapshot)
+    transfers = Transfers.from_records(
+        ordered, _without_ids(records) if is_other_cluster else records, snapshot
+    )
     active = tuple(
-        ActiveApplication.of(
+        ActiveApplication.from_snapshot(
             each,
             snapshot,
             transfers.records.get(each.application.id),
             predecessor=records.get(each.application.renamed_from or ""),
-            received=transfers.received(each.application.id),
+            received=transfers.moving_to(each.application.id),
             earlier=(earlier or {}).get(each.application.id),
             elapsed_ms=elapsed_ms,
             caller=caller,
@@ -117,7 +119,7 @@ def _record_after(application: ActiveApplication, actions: Iterable[TopicAction]
         initial=initial_processors(application),
         initial_processors=(before.initial_processors if before else 0) or _recorded_processors(application),
         generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
-        origins=origins(application.compiled),
+        origins=origin_digests(application.compiled),
         cluster_id=application.snapshot.cluster_id,
         kafka_streams=str(application.compiled.application.kafka_streams),
         settings=document_settings(application.compiled),
@@ -144,7 +146,7 @@ def _in_waves(active: Sequence[ActiveApplication]) -> list[tuple[TopicAction, ..
     """Return the actions of each application, with wave numbers across all applications."""
     actions = [topic_actions(application) for application in active]
     growing = {action.name for part in actions for action in part if action.added_partitions}
-    numbers = waves((application.compiled for application in active), growing)
+    numbers = wave_numbers((application.compiled for application in active), growing)
     return [
         tuple(
             sorted(
@@ -178,7 +180,7 @@ def _complete_plan(
 ) -> ApplicationPlan:
     """Return `part` with its ACLs, the record as it is in the stack, and notes about sinks that move away."""
     record = attrs.evolve(part.record, acls=acls_after(actions)) if part.record else None
-    notes = (*part.notes, *transfers.notes(part.application_id))
+    notes = (*part.notes, *transfers.describe_moves_from(part.application_id))
     recorded = records.get(part.application_id)
     return attrs.evolve(part, acls=actions, record=record, recorded=recorded, notes=notes)
 
@@ -223,8 +225,8 @@ def _running_note(application: ActiveApplication) -> Iterator[str]:
     other = None if group is None else other_subscription(application.compiled, group)
     if other is not None:
         differences = [
-            *([f"not {few(other.declared)}"] if other.declared else []),
-            *([f"but {few(other.running)}"] if other.running else []),
+            *([f"not {few_names(other.declared)}"] if other.declared else []),
+            *([f"but {few_names(other.running)}"] if other.running else []),
         ]
         yield f"the running application reads other topics than the document: {', '.join(differences)}"
 

@@ -41,7 +41,7 @@ class Ownership:
     """Records that cannot be used: records of other stacks may be among them."""
 
     @classmethod
-    def of(
+    def from_records(
         cls,
         records: Sequence[OwnershipRecord],
         snapshot: ClusterSnapshot,
@@ -71,7 +71,7 @@ class Ownership:
         foreign = (record for record in records if not _is_own(record, self.stack, self.applications))
         return attrs.evolve(self, foreign=tuple(record for record in foreign if record not in self.expired))
 
-    def conflicts(self, application_id: str, topics: Sequence[str]) -> Iterator[Conflict]:
+    def find_conflicts(self, application_id: str, topics: Sequence[str]) -> Iterator[Conflict]:
         """Yield a conflict for each foreign record of the application, or of one of the topics."""
         for record in self.foreign:
             common = tuple(sorted(record.topics.keys() & set(topics)))

@@ -53,7 +53,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def few(names: Sequence[str]) -> str:
+def few_names(names: Sequence[str]) -> str:
     """Return the first names, separated by commas, and how many more there are."""
     more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
     return listed(names[:_MOST_NAMES]) + more
@@ -94,7 +94,7 @@ def setting_text(value: str | None) -> str:
     return "unset" if value is None else value
 
 
-def duration(milliseconds: str) -> str:
+def explain_milliseconds(milliseconds: str) -> str:
     """Return milliseconds with their meaning, `90000000 (25 hours)`; -1 means no limit."""
     number = parse_whole(milliseconds)
     if number is None:

@@ -52,7 +52,7 @@ class TopicState(CountedTopic):
 
 @attrs.frozen(kw_only=True)
 class ActiveApplication(CountedApplication):
-    """One active application before a run. Create it with `of`."""
+    """One active application before a run. Create it with `from_snapshot`."""
 
     topics: tuple[TopicState, ...]
     snapshot: ClusterSnapshot
@@ -64,7 +64,7 @@ class ActiveApplication(CountedApplication):
     elapsed_ms: int = 0
 
     @classmethod
-    def of(
+    def from_snapshot(
         cls,
         compiled: CompiledApplication,
         snapshot: ClusterSnapshot,
@@ -226,7 +226,9 @@ class Run:
         applications = frozenset(
             {compiled.application.id for compiled in self.compiled} | self.records.keys()
         )
-        found = Ownership.of(self.snapshot.ownership, self.snapshot, self.policy.stack, applications)
+        found = Ownership.from_records(
+            self.snapshot.ownership, self.snapshot, self.policy.stack, applications
+        )
         return attrs.evolve(found, unread=self.snapshot.ownership_topic.unread)
 
     @cached_property
@@ -248,7 +250,7 @@ class Run:
     def released(self) -> tuple[SetupRecord, ...]:
         """Records of applications that are released, or that have a new id."""
         former = self._former_ids - {compiled.application.id for compiled in self.compiled}
-        return self._recorded(former | self._ids(Lifecycle.RELEASED))
+        return self._records_of(former | self._ids_with(Lifecycle.RELEASED))
 
     @cached_property
     def retired(self) -> tuple[SetupRecord, ...]:
@@ -258,7 +260,7 @@ class Run:
     @cached_property
     def retiring(self) -> tuple[SetupRecord, ...]:
         """First step of deletion: the document says `retired`."""
-        return self._recorded(self._ids(Lifecycle.RETIRED))
+        return self._records_of(self._ids_with(Lifecycle.RETIRED))
 
     @cached_property
     def deleted(self) -> tuple[SetupRecord, ...]:
@@ -269,14 +271,14 @@ class Run:
     def removed(self) -> tuple[SetupRecord, ...]:
         """Records without a document."""
         documents = {compiled.application.id for compiled in self.compiled}
-        return self._recorded(self.records.keys() - documents - self._former_ids)
+        return self._records_of(self.records.keys() - documents - self._former_ids)
 
     @property
     def _former_ids(self) -> set[str]:
         return {c.application.renamed_from for c in self.compiled if c.application.renamed_from is not None}
 
-    def _ids(self, lifecycle: Lifecycle) -> set[str]:
+    def _ids_with(self, lifecycle: Lifecycle) -> set[str]:
         return {c.application.id for c in self.compiled if c.application.lifecycle is lifecycle}
 
-    def _recorded(self, ids: set[str]) -> tuple[SetupRecord, ...]:
+    def _records_of(self, ids: set[str]) -> tuple[SetupRecord, ...]:
         return tuple(self.records[id_] for id_ in sorted(ids) if id_ in self.records)

@@ -9,7 +9,7 @@ import attrs
 from headwater.compiler.java.config_values import parse_whole
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
-from headwater.planner.phrases import duration
+from headwater.planner.phrases import explain_milliseconds
 from headwater.planner.plans import ConfigChange, TopicAction
 
 _NO_LIMIT = "9223372036854775807"
@@ -71,28 +71,28 @@ class Settings:
     def effective_value(self, key: str) -> str | None:
         """Return the effective value; None if only the broker knows it."""
         own = self.live.config.get(key)
-        return own if own is not None else self.default(key)
+        return own if own is not None else self.inherited_value(key)
 
-    def default(self, key: str) -> str | None:
+    def inherited_value(self, key: str) -> str | None:
         """Return the value of topics that do not set the key; None if only the broker knows it."""
         return self.defaults.get(key, _KAFKA_DEFAULTS.get(key))
 
-    def limit(self, key: str) -> float:
+    def effective_limit(self, key: str) -> float:
         """Return the effective number; -1 (no limit) is infinity."""
         return _parse_limit(self.effective_value(key) or "0")
 
-    def policies(self) -> frozenset[str]:
+    def cleanup_policies(self) -> frozenset[str]:
         """Return the policies in `cleanup.policy`."""
         return _cleanup_policies(self.effective_value("cleanup.policy") or "")
 
-    def described(self, key: str) -> str:
+    def effective_text(self, key: str) -> str:
         """Return the effective value as a text."""
         value = self.effective_value(key) or "nothing"
-        text = duration(value) if key.endswith(".ms") else value
+        text = explain_milliseconds(value) if key.endswith(".ms") else value
         return text if key in self.live.config else f"{text}, the broker's default"
 
 
-def differences(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
+def find_differences(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
     """Return the declared settings whose effective value differs."""
     return tuple(
         ConfigChange(key, settings.live.config.get(key), value)
@@ -101,7 +101,7 @@ def differences(declared: Mapping[str, str], settings: Settings) -> tuple[Config
     )
 
 
-def undeclared(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
+def undeclared_settings(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
     """Return the settings of the topic that its document does not declare and that change its behavior.
 
     Some brokers and tools store every default as a setting of the topic itself. It has no effect.
@@ -109,11 +109,11 @@ def undeclared(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigC
     return tuple(
         ConfigChange(key, value, None)
         for key, value in sorted(settings.live.config.items())
-        if key not in declared and not _is_same(key, settings.default(key), value)
+        if key not in declared and not _is_same(key, settings.inherited_value(key), value)
     )
 
 
-def misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconfiguration, ...]:
+def find_misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconfiguration, ...]:
     """Return the settings that lose data.
 
     They are those that `InternalTopicManager#validate` rejects (Kafka Streams 4.1 never calls it), and the
@@ -141,8 +141,8 @@ def removing_changes(
     changes = tuple(change for change in action.changes if change.key in _REMOVING)
     if not changes:
         return ()
-    before = _Kept.of(Settings(live, defaults))
-    after = _Kept.of(Settings(attrs.evolve(live, config=action.config), defaults))
+    before = _Kept.from_settings(Settings(live, defaults))
+    after = _Kept.from_settings(Settings(attrs.evolve(live, config=action.config), defaults))
     return changes if after.removes_more(before) else ()
 
 
@@ -156,15 +156,17 @@ class _Kept:
     uncompacted_milliseconds: float
 
     @classmethod
-    def of(cls, settings: Settings) -> "_Kept":
-        policies = settings.policies()
+    def from_settings(cls, settings: Settings) -> "_Kept":
+        policies = settings.cleanup_policies()
         is_deleted, is_compacted = "delete" in policies, "compact" in policies
         size = _parse_limit(settings.effective_value("retention.bytes") or "-1")
         return cls(
             all_of_a_key=not is_compacted,
-            milliseconds=settings.limit("retention.ms") if is_deleted else math.inf,
+            milliseconds=settings.effective_limit("retention.ms") if is_deleted else math.inf,
             size=size if is_deleted else math.inf,
-            uncompacted_milliseconds=settings.limit("min.compaction.lag.ms") if is_compacted else math.inf,
+            uncompacted_milliseconds=settings.effective_limit("min.compaction.lag.ms")
+            if is_compacted
+            else math.inf,
         )
 
     def removes_more(self, before: "_Kept") -> bool:
@@ -180,7 +182,7 @@ def _check_cleanup(topic: InternalTopic, settings: Settings) -> Iterator[Misconf
     declared = topic.config.get("cleanup.policy")
     if declared is None:
         return
-    unexpected = settings.policies() - _cleanup_policies(declared)
+    unexpected = settings.cleanup_policies() - _cleanup_policies(declared)
     if "delete" in unexpected:
         why = "Kafka deletes old segments, so a task that moves to another instance cannot restore its state."
     elif "compact" in unexpected and topic.kind is not TopicKind.CHANGELOG:
@@ -191,12 +193,16 @@ def _check_cleanup(topic: InternalTopic, settings: Settings) -> Iterator[Misconf
 
 
 def _check_retention(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
-    if "delete" not in settings.policies():
+    if "delete" not in settings.cleanup_policies():
         return
     lost = "state" if topic.kind is TopicKind.CHANGELOG else "unprocessed records"
     declared = topic.config.get("retention.ms")
-    if declared is not None and settings.limit("retention.ms") < _parse_limit(declared):
-        expected = duration(declared) if int(declared) < 0 else f"at least {duration(declared)}"
+    if declared is not None and settings.effective_limit("retention.ms") < _parse_limit(declared):
+        expected = (
+            explain_milliseconds(declared)
+            if int(declared) < 0
+            else f"at least {explain_milliseconds(declared)}"
+        )
         why = f"Kafka deletes {lost} that the application still needs."
         yield _wrong_setting(topic, settings, "retention.ms", expected, why)
     size = settings.live.config.get("retention.bytes", "-1")
@@ -209,9 +215,11 @@ def _check_retention(topic: InternalTopic, settings: Settings) -> Iterator[Misco
 
 def _compaction_lag(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
     declared = topic.config.get("min.compaction.lag.ms")
-    if declared is not None and settings.limit("min.compaction.lag.ms") < _parse_limit(declared):
+    if declared is not None and settings.effective_limit("min.compaction.lag.ms") < _parse_limit(declared):
         why = "Kafka deletes versions that are within the history retention of the store."
-        yield _wrong_setting(topic, settings, "min.compaction.lag.ms", f"at least {duration(declared)}", why)
+        yield _wrong_setting(
+            topic, settings, "min.compaction.lag.ms", f"at least {explain_milliseconds(declared)}", why
+        )
 
 
 def _check_timestamps(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
@@ -225,7 +233,7 @@ def _wrong_setting(
     topic: InternalTopic, settings: Settings, key: str, expected: str, why: str
 ) -> Misconfiguration:
     change = ConfigChange(key, settings.live.config.get(key), topic.config.get(key))
-    return Misconfiguration(change, expected, settings.described(key), why)
+    return Misconfiguration(change, expected, settings.effective_text(key), why)
 
 
 def _is_same(key: str, held: str | None, declared: str) -> bool:

@@ -14,7 +14,7 @@ from headwater.planner.phrases import counted
 from headwater.planner.plans import ActionKind, ApplicationPlan, ConfigChange, TopicAction
 from headwater.planner.processors import has_own_count
 from headwater.planner.run import ActiveApplication, TopicState
-from headwater.planner.settings import Settings, differences, misconfigurations, undeclared
+from headwater.planner.settings import Settings, find_differences, find_misconfigurations, undeclared_settings
 
 
 def topic_actions(application: ActiveApplication) -> tuple[TopicAction, ...]:
@@ -104,10 +104,10 @@ def _config_changes(
 ) -> tuple[tuple[ConfigChange, ...], tuple[ConfigChange, ...]]:
     """Return changes and remaining differences. `automatic` setup changes settings, `manual` does not."""
     declared = state.declared
-    wrong = misconfigurations(declared, settings) if isinstance(declared, InternalTopic) else ()
-    changes = {change.key: change for change in differences(declared.config, settings)}
+    wrong = find_misconfigurations(declared, settings) if isinstance(declared, InternalTopic) else ()
+    changes = {change.key: change for change in find_differences(declared.config, settings)}
     changes |= {fault.change.key: fault.change for fault in wrong}
-    others = {change.key: change for change in undeclared(declared.config, settings)}
+    others = {change.key: change for change in undeclared_settings(declared.config, settings)}
     if application.is_manual:
         return (), _sort_changes(others | changes)
     return _sort_changes(changes), _sort_changes(

@@ -37,7 +37,7 @@ class Transfers:
     records: Mapping[str, SetupRecord]
 
     @classmethod
-    def of(
+    def from_records(
         cls,
         compiled: Sequence[CompiledApplication],
         records: Mapping[str, SetupRecord],
@@ -69,11 +69,11 @@ class Transfers:
             remaining[id_] = attrs.evolve(record, topics=left)
         return cls(moving, remaining)
 
-    def received(self, owner: str) -> Mapping[str, Transfer]:
+    def moving_to(self, owner: str) -> Mapping[str, Transfer]:
         """Return the sinks that move to `owner`, by topic."""
         return {name: transfer for name, transfer in self.sinks.items() if transfer.owner == owner}
 
-    def notes(self, former: str) -> Iterator[str]:
+    def describe_moves_from(self, former: str) -> Iterator[str]:
         """Yield what moves away from an application."""
         for name, transfer in sorted(self.sinks.items()):
             if transfer.former == former:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from headwater.model.compiled import CompiledApplication
 
 
-def waves(compiled: Iterable[CompiledApplication], growing: Collection[str]) -> Mapping[str, int]:
+def wave_numbers(compiled: Iterable[CompiledApplication], growing: Collection[str]) -> Mapping[str, int]:
     """Return topic → wave number for the topics that are expanded: 0 is first.
 
     Waves span applications that feed each other.

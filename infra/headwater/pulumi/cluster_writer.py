@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kafka
 from confluent_kafka.admin import AdminClient
 
-from headwater.change import admin_client, change_topics, failures
+from headwater.change import admin_client, await_failures, change_topics
 from headwater.change.ownership import configure_topic, write_ownership
 from headwater.change.topics import delete_topics
 from headwater.kafka import ClusterReader, Connection
@@ -17,10 +17,10 @@ from headwater.kafka.acl_bindings import acl_binding
 from headwater.model.acls import Acl
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OwnershipChange, SetupRecord
-from headwater.operations.validation import controller_problem, refusals
+from headwater.operations.validation import controller_problem, find_refusals
 from headwater.planner import ActionKind, Plan
-from headwater.planner.claims import change_after, change_before, find_race, retraction
-from headwater.planner.rules.ownership_messages import refusal
+from headwater.planner.claims import change_after, change_before, find_race, retract_claims
+from headwater.planner.rules.ownership_messages import conflict_problem
 from headwater.pulumi.registration import Repair
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class ClusterWriter(Protocol):
     """Changes topics and ACLs."""
 
-    def refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
+    def find_refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         """Return a problem for each planned change that the brokers refuse, or that the user may not make."""
         ...
 
@@ -67,10 +67,10 @@ class KafkaClusterWriter:
 
     connection: Connection
 
-    def refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
+    def find_refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         if not plan.has_changes:
             return ()
-        return tuple(refusals(self.connection, plan, with_permissions=with_permissions))
+        return tuple(find_refusals(self.connection, plan, with_permissions=with_permissions))
 
     def controller_problem(self, topic: str) -> Problem | None:
         return controller_problem(self.connection, topic)
@@ -79,7 +79,7 @@ class KafkaClusterWriter:
         admin = admin_client(self.connection)
         failed = [
             *change_topics(admin, repairs),
-            *failures(_grant_acls(admin, [repair.acl for repair in repairs if repair.acl is not None])),
+            *await_failures(_grant_acls(admin, [repair.acl for repair in repairs if repair.acl is not None])),
         ]
         if failed:
             raise pulumi.RunError("could not repair " + "; ".join(failed))
@@ -118,14 +118,14 @@ def claim_applications(plan: Plan, reader: ClusterReader, writer: ClusterWriter)
         return ()
     try:
         writer.write_ownership(change)
-        lost = find_race(change, ownership, ownership.with_foreign_records(reader.ownership().records))
+        lost = find_race(change, ownership, ownership.with_foreign_records(reader.read_ownership().records))
         if lost:
-            writer.write_ownership(retraction(change, ownership))
+            writer.write_ownership(retract_claims(change, ownership))
     except ProblemsError as error:
         return error.problems
     documents = {part.application_id: part.compiled for part in plan.applications}
     return tuple(
-        refusal(conflict, ownership).located(location=compiled.application.at if compiled else None)
+        conflict_problem(conflict, ownership).located(location=compiled.application.at if compiled else None)
         for conflict in lost
         for compiled in (documents.get(conflict.application_id),)
     )
@@ -171,7 +171,7 @@ def kafka_provider(connection: Connection, variables: Mapping[str, str]) -> pulu
         connection: The connection to the cluster.
         variables: Secret argument → the variable of this process that has its value.
     """
-    arguments = connection.provider()
+    arguments = connection.provider_arguments()
     stored = {
         name: pulumi.Output.secret(arguments[name])
         for name in _PLUGIN_VARIABLES.keys() & arguments.keys() - variables.keys()

@@ -160,12 +160,12 @@ class TopicRecheck:
     state: StackState
     actions: Iterable[TopicAction]
 
-    def current(self, topic: TopicResource) -> TopicResource:
+    def reread_topic(self, topic: TopicResource) -> TopicResource:
         """Return how `topic` is registered now. If it was expanded, make its other changes as repairs.
 
         Blocks on requests to the cluster. Raises `pulumi.RunError` if a repair failed.
         """
-        partitions = self._partitions(topic.name)
+        partitions = self._live_partitions(topic.name)
         if partitions < topic.inputs["partitions"]:
             return topic
         action = next(action for action in self.actions if action.name == topic.name)
@@ -174,7 +174,7 @@ class TopicRecheck:
             self.writer.repair(decided.repairs)
         return decided.topics[0]
 
-    def _partitions(self, name: str) -> int:
+    def _live_partitions(self, name: str) -> int:
         """Return the live count, 0 if it cannot be read: the cluster may still answer the provider."""
         try:
             return self.reader.partition_counts([name]).get(name, 0)

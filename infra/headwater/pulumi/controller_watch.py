@@ -30,7 +30,7 @@ async def controller_watch(
     reported: list[Problem] = []
 
     async def ask_once() -> None:
-        problem = await _answer(ask)
+        problem = await _await_answer(ask)
         if problem is not None and not reported:
             reported.append(problem)
             report(problem)
@@ -44,15 +44,15 @@ async def controller_watch(
     try:
         yield
     except Exception:
-        await _end(watching)
+        await _end_watch(watching)
         if not reported:
             await ask_once()
         raise
     finally:
-        await _end(watching)
+        await _end_watch(watching)
 
 
-async def _answer(ask: Ask) -> Problem | None:
+async def _await_answer(ask: Ask) -> Problem | None:
     """Wait for the answer in a thread of its own: the threads of the event loop wait for the provider.
 
     An answer that is not awaited any more continues there, and is ignored; so is an error.
@@ -71,7 +71,7 @@ async def _answer(ask: Ask) -> Problem | None:
     return answer.result() if answer.done() and answer.exception() is None else None
 
 
-async def _end(watching: "asyncio.Task[None]") -> None:
+async def _end_watch(watching: "asyncio.Task[None]") -> None:
     watching.cancel()
     with suppress(asyncio.CancelledError):
         await watching

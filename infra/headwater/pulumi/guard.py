@@ -11,7 +11,7 @@ from headwater.kafka.evidence import with_evidence
 from headwater.model.cluster import EvidenceRequest
 from headwater.model.problems import ProblemsError
 from headwater.planner import AclActionKind, ActionKind, Plan
-from headwater.planner.rules.ownership import obstacles
+from headwater.planner.rules.ownership import find_obstacles
 from headwater.planner.run import Run
 from headwater.pulumi.cluster_writer import ClusterWriter
 from headwater.pulumi.component import Target
@@ -53,7 +53,7 @@ class DeletionCheck:
     owners: Mapping[str, str]
     reader: ClusterReader
 
-    def obstacles(self) -> Mapping[str, Sequence[str]]:
+    def obstacles_by_topic(self) -> Mapping[str, Sequence[str]]:
         """Return topic → phrases for the reasons not to delete it; raises `ProblemsError`."""
         planned = self.run.snapshot
         request = EvidenceRequest(
@@ -64,7 +64,7 @@ class DeletionCheck:
             found = attrs.evolve(found, ownership=found.evidence.ownership)
         run = attrs.evolve(self.run, snapshot=found)
         return {
-            name: [each.text for each in obstacles(run, owner, planned.topics[name], is_prepared=True)]
+            name: [each.text for each in find_obstacles(run, owner, planned.topics[name], is_prepared=True)]
             for name, owner in self.owners.items()
         }
 
@@ -84,7 +84,7 @@ def deletion_guard(
     async def check_evidence(name: str) -> None:
         async with reading:
             if check is not None and name not in found:
-                found.update(await asyncio.to_thread(_find_obstacles, check))
+                found.update(await asyncio.to_thread(_obstacles_or_unreadable, check))
         if found.get(name):
             raise pulumi.RunError(_TOPIC_IN_USE.format(name, "; ".join(found[name])))
 
@@ -105,9 +105,9 @@ def deletion_guard(
     return pulumi.ResourceHook(_NAME, refuse, options)
 
 
-def _find_obstacles(check: DeletionCheck) -> Mapping[str, Sequence[str]]:
+def _obstacles_or_unreadable(check: DeletionCheck) -> Mapping[str, Sequence[str]]:
     try:
-        return check.obstacles()
+        return check.obstacles_by_topic()
     except ProblemsError as error:
         return dict.fromkeys(check.owners, (f"not readable: {error}",))
 
@@ -163,7 +163,7 @@ def delete_retired_topics(
     if not ids:
         return
     try:
-        found = _deletion_check(planned, ids, new_reader).obstacles()
+        found = _deletion_check(planned, ids, new_reader).obstacles_by_topic()
     except ProblemsError as error:
         raise pulumi.RunError(f"no topic is deleted: the evidence cannot be read ({error})") from None
     if reasons := [f"{name}: {'; '.join(each)}" for name, each in sorted(found.items()) if each]:

@@ -43,15 +43,15 @@ class _Pending:
 
         Raises `pulumi.RunError` if the registration failed.
         """
-        if not self.parent.register(self._current()):
+        if not self.parent.register(self._current_resource()):
             raise pulumi.RunError(
                 f"{self.resource.name} could not be set up; resources after it are unchanged"
             )
 
-    def _current(self) -> TopicResource | AclResource:
+    def _current_resource(self) -> TopicResource | AclResource:
         resource = self.resource
         if isinstance(resource, TopicResource) and resource.expands and not pulumi.runtime.is_dry_run():
-            return self.recheck.current(resource)
+            return self.recheck.reread_topic(resource)
         return resource
 
 
@@ -70,14 +70,14 @@ async def register_all(components: Sequence[InternalTopics]) -> Mapping[str, Set
         for resource in component.registration.resources
     ]
     pending.sort(key=lambda each: each.position)
-    await _register(pending[:1])
+    await _register_wave(pending[:1])
     for _, wave in groupby(pending[1:], key=lambda each: each.position):
-        await _register(tuple(wave))
+        await _register_wave(tuple(wave))
     recorded = {component.planned.application_id: await component.record() for component in components}
     return {id_: record for id_, record in recorded.items() if record is not None}
 
 
-async def _register(wave: Sequence[_Pending]) -> None:
+async def _register_wave(wave: Sequence[_Pending]) -> None:
     resources = iter(wave)
     in_a_call = min(max(len(wave) // _AT_A_TIME, 1), _MOST_IN_A_CALL)
     await asyncio.gather(*(_register_by_calls(resources, in_a_call) for _ in range(_AT_A_TIME)))

@@ -108,12 +108,14 @@ class PackageProvider(Provider):
         options: pulumi.ResourceOptions | None = None,
     ) -> ConstructResult:
         if resource_type != TOKEN:
-            raise _refusal(f"the package headwater has no component {resource_type}")
+            raise _input_error(f"the package headwater has no component {resource_type}")
         if self._constructed:
-            raise _refusal(_SECOND.format(self._constructed, name))
+            raise _input_error(_SECOND.format(self._constructed, name))
         self._constructed = name
         component = Applications(name, options)
-        return ConstructResult(component.urn, {"partitions": pulumi.Output.from_input(_deploy(name, inputs))})
+        return ConstructResult(
+            component.urn, {"partitions": pulumi.Output.from_input(_deploy_inputs(name, inputs))}
+        )
 
 
 _SECOND = (
@@ -122,7 +124,7 @@ _SECOND = (
 )
 
 
-async def _deploy(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str, int]] | str:
+async def _deploy_inputs(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str, int]] | str:
     """Deploy the stack; return application id → topic → partition count, or UNKNOWN.
 
     Raises:
@@ -135,7 +137,7 @@ async def _deploy(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str,
         state = await read_stack_state()
         if state.topics or state.records:
             # The engine would plan to delete the topics, because nothing registers them.
-            raise _refusal(_UNKNOWN_WITH_TOPICS.format(name, ", ".join(unknown), unknown[0]))
+            raise _input_error(_UNKNOWN_WITH_TOPICS.format(name, ", ".join(unknown), unknown[0]))
         pulumi.log.warn(_UNKNOWN.format(name, ", ".join(unknown)))
         return UNKNOWN
     secrets = [key for key, output in outputs.items() if await output.is_secret()]
@@ -143,11 +145,11 @@ async def _deploy(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str,
     try:
         applications = await deploy(configured_settings(ResourceInputs(name, texts, frozenset(secrets))))
     except pulumi.RunError as error:
-        raise _refusal(str(error)) from None
+        raise _input_error(str(error)) from None
     return {id_: dict(application.partitions) for id_, application in applications.items()}
 
 
-def _refusal(text: str) -> InputPropertiesError:
+def _input_error(text: str) -> InputPropertiesError:
     return InputPropertiesError(text, errors=[])
 
 

@@ -91,7 +91,7 @@ def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
     if approved is None:
         return None
     try:
-        expected = _read_approved(approved)
+        expected = _read_approved_plan(approved)
     except (OSError, ValueError) as error:
         return _not_approved(
             f"The approved plan cannot be read: {getattr(error, 'strerror', None) or error}.",
@@ -108,7 +108,7 @@ def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
     )
 
 
-def _read_approved(approved: str) -> ApprovedPlan:
+def _read_approved_plan(approved: str) -> ApprovedPlan:
     if not approved:
         raise ValueError(f"{APPROVED_PLAN} is empty")
     if approved.startswith("sha256:"):
@@ -196,7 +196,7 @@ def other_resources(
             if other.topic is not None:
                 yield _topic_problem(other, is_only_program=is_only_program)
             else:
-                yield _unregistered(other) if is_only_program else _second_acl(other)
+                yield _unregistered_problem(other) if is_only_program else _second_acl(other)
 
 
 _ONLY_OWN = "only resources that Headwater has registered"
@@ -225,7 +225,7 @@ def _topic_problem(other: OtherResource, *, is_only_program: bool) -> Problem:
     )
 
 
-def _unregistered(other: OtherResource) -> Problem:
+def _unregistered_problem(other: OtherResource) -> Problem:
     return Problem(
         code=ProblemCode.DELETION_REFUSED,
         summary=f"The state of the stack has a resource of type {other.type} that Headwater has not "

@@ -22,7 +22,7 @@ from headwater.model.problems import Problem, ProblemsError, Severity, errors
 from headwater.model.records import SetupRecord, StackIdentity
 from headwater.planner import ActionKind, ApplicationPlan, Plan
 from headwater.planner.data_risks import data_risks
-from headwater.planner.phrases import counted, few
+from headwater.planner.phrases import counted, few_names
 from headwater.pulumi.cluster_writer import (
     ClusterWriter,
     KafkaClusterWriter,
@@ -52,6 +52,10 @@ from headwater.report.plan_text import plan_messages
 
 _MOST_PROBLEMS = 100
 _EXPORT_SECONDS = 60
+_NOT_EXPORTED = (
+    "`pulumi stack export` failed, so it is not known which resources in the state Pulumi would delete. "
+    "Topics and other resources of the Kafka provider count as deleted, other resources do not ({})"
+)
 _LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
 
 
@@ -98,24 +102,10 @@ async def deploy(
     _log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
-    if (differs := approval_problem(planned.plan, settings.approved_plan)) is not None:
-        _raise_if_any([differs])
-    registrations = {
-        part.application_id: registration_of(part, state)
-        for part in planned.plan.applications
-        if not _is_deleted(part)
-    }
-    _raise_if_any(tuple(registered_twice(registrations)))
+    registrations = _decide_registrations(planned.plan, settings.approved_plan, state)
     connection = settings.connection
     reader, writer = reader_for(connection), writer_for(connection)
-    # A preview needs no permissions: the user who reviews a change may have none to make it.
-    is_preview = pulumi.runtime.is_dry_run()
-    _raise_if_any(await asyncio.to_thread(writer.refusals, planned.plan, with_permissions=not is_preview))
-    if not is_preview:
-        unprotected = await asyncio.to_thread(protect_records, planned.plan, writer)
-        _log_problems(unprotected)
-        _raise_if_any(errors(unprotected), is_logged=True)
-        _raise_if_any(await asyncio.to_thread(claim_applications, planned.plan, reader, writer))
+    await _check_and_claim(planned.plan, reader, writer)
     target = Target(
         provider=kafka_provider(connection, settings.secret_variables),
         reader=reader,
@@ -127,15 +117,51 @@ async def deploy(
     _log_kept_resources(registrations, planned.plan, state)
     guard = plan_guard(planned, target, lambda: reader_for(connection))
     components = _register_components(planned.plan, registrations, target, guard, opts)
-    recorded = await _register_all(planned.plan, components, writer)
-    if not is_preview:
-        await asyncio.to_thread(_record_ownership, planned.plan, recorded, writer)
+    recorded = await _register_and_watch(planned.plan, components, writer)
+    if not pulumi.runtime.is_dry_run():
+        await asyncio.to_thread(_record_ownership_or_fail, planned.plan, recorded, writer)
         await asyncio.to_thread(delete_retired_topics, planned, writer, lambda: reader_for(connection))
     await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
 
 
-async def _register_all(
+def _decide_registrations(
+    plan: Plan, approved_plan: str | None, state: StackState
+) -> Mapping[str, Registration]:
+    """Return application id → how to register its resources.
+
+    Raises:
+        pulumi.RunError: The plan is not the approved one, or a resource would be registered twice.
+    """
+    if (differs := approval_problem(plan, approved_plan)) is not None:
+        _raise_if_any([differs])
+    registrations = {
+        part.application_id: registration_of(part, state)
+        for part in plan.applications
+        if not _is_deleted(part)
+    }
+    _raise_if_any(tuple(registered_twice(registrations)))
+    return registrations
+
+
+async def _check_and_claim(plan: Plan, reader: ClusterReader, writer: ClusterWriter) -> None:
+    """Check that the brokers accept the changes; unless it is a preview, claim the applications.
+
+    Raises:
+        pulumi.RunError: The brokers refuse a change, or another stack manages an application.
+    """
+    # A preview needs no permissions: the user who reviews a change may have none to make it.
+    is_preview = pulumi.runtime.is_dry_run()
+    _raise_if_any(await asyncio.to_thread(writer.find_refusals, plan, with_permissions=not is_preview))
+    if is_preview:
+        return
+    unprotected = await asyncio.to_thread(protect_records, plan, writer)
+    _log_problems(unprotected)
+    _raise_if_any(errors(unprotected), is_logged=True)
+    _raise_if_any(await asyncio.to_thread(claim_applications, plan, reader, writer))
+
+
+async def _register_and_watch(
     plan: Plan, components: Sequence[InternalTopics], writer: ClusterWriter
 ) -> Mapping[str, SetupRecord]:
     """Register all resources; report meanwhile if the controller does not answer."""
@@ -185,7 +211,9 @@ def _log_kept_resources(registrations: Mapping[str, Registration], plan: Plan, s
     planned = {action.acl for part in plan.applications for action in part.acls}
     acls = len(state.acls.keys() - planned)
     if topics or acls:
-        kept = ", ".join([*([few(topics)] if topics else []), *([counted(acls, "ACL")] if acls else [])])
+        kept = ", ".join(
+            [*([few_names(topics)] if topics else []), *([counted(acls, "ACL")] if acls else [])]
+        )
         pulumi.log.info(
             f"Removed from the state of the stack: {kept}\n"
             "None of them is deleted on the cluster, although Pulumi shows `delete[retain]`."
@@ -211,9 +239,11 @@ async def read_stack_state() -> StackState:
     # A file backend has no state before the engine has registered the stack.
     if stack := pulumi.runtime.get_root_resource():
         await stack.urn.future()
-    read = retry(stop=stop_after_attempt(4), wait=wait_exponential(multiplier=0.1), reraise=True)(_invoke)
+    read = retry(stop=stop_after_attempt(4), wait=wait_exponential(multiplier=0.1), reraise=True)(
+        _invoke_function
+    )
     answer = await read("pulumi:pulumi:readStackResourceOutputs", {"stackName": _qualified_name()})
-    return StackState.of(answer["outputs"])
+    return StackState.from_outputs(answer["outputs"])
 
 
 def export_stack_state() -> Mapping[str, Properties] | None:
@@ -238,13 +268,7 @@ def export_stack_state() -> Mapping[str, Properties] | None:
         return None
 
 
-_NOT_EXPORTED = (
-    "`pulumi stack export` failed, so it is not known which resources in the state Pulumi would delete. "
-    "Topics and other resources of the Kafka provider count as deleted, other resources do not ({})"
-)
-
-
-async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
+async def _invoke_function(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]:
     answer: Mapping[str, Any] = await pulumi.runtime.invoke_async(token, dict(arguments))
     return answer
 
@@ -260,7 +284,7 @@ def _identity_of(state: StackState) -> StackIdentity:
     return StackIdentity(state.stack_id or new, _qualified_name(), has_records=bool(state.stack_id))
 
 
-def _record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: ClusterWriter) -> None:
+def _record_ownership_or_fail(plan: Plan, recorded: Mapping[str, SetupRecord], writer: ClusterWriter) -> None:
     try:
         record_ownership(plan, recorded, writer)
     except ProblemsError as error:

@@ -16,10 +16,10 @@ from headwater.model.topology import Application, Lifecycle, StackSwitch, Topolo
 from headwater.planner import PlanPolicy
 from headwater.pulumi.stack_config import ResourceInputs, StackConfig
 from headwater.spec import load_documents
-from headwater.spec.files import find
+from headwater.spec.files import find_files
 from headwater.spec.policies import load_policies
 from headwater.spec.scalars import read_duration
-from headwater.spec.schema import document_schema, matches
+from headwater.spec.schema import document_schema, matches_pattern
 
 # Key → the environment variable for the same setting (`headwater.kafka.connection`).
 _CONNECTION = {
@@ -101,7 +101,7 @@ def stack_settings(
     """
     config = stack_config(values, secrets=secrets, file=file, inputs=inputs)
     paths = [Path(path) for path in config.texts("documents") or DOCUMENTS]
-    empty = [path for path in paths if path.is_dir() and not find([path])[0]]
+    empty = [path for path in paths if path.is_dir() and not find_files([path])[0]]
     loaded = load_documents([path for path in paths if path not in empty])
     connection = _read_connection(config, environment)
     policy, policy_problems = plan_policy(config)
@@ -172,7 +172,7 @@ def with_switches(
     for id_ in sorted(switches.keys() - ids) if are_all else ():
         config.problems.append(config.unknown(f"setup.{id_}", ids, what="an application of this stack"))
     return tuple(
-        _with_switches(document, switches.get(document.application.id), config) for document in documents
+        _apply_switches(document, switches.get(document.application.id), config) for document in documents
     )
 
 
@@ -181,7 +181,7 @@ def _limit_policies(config: StackConfig) -> Iterator[Policy]:
     for key, effect in _LIMITS.items():
         limit = config.count(key)
         if limit is not None:
-            yield Policy(rule=BlastRadius({effect: limit}), key=config.label(key), at=config.at(key))
+            yield Policy(rule=BlastRadius({effect: limit}), key=config.label(key), at=config.location_of(key))
 
 
 def _no_documents(folder: Path) -> Problem:
@@ -223,7 +223,7 @@ def _read_text(config: StackConfig, key: str) -> str | None:
     return (",".join(config.texts(key)) or None) if key in _LISTS else config.text(key)
 
 
-def _with_switches(document: TopologyDocument, switches: object, config: StackConfig) -> TopologyDocument:
+def _apply_switches(document: TopologyDocument, switches: object, config: StackConfig) -> TopologyDocument:
     if switches is None:
         return document
     application = document.application
@@ -255,9 +255,11 @@ def _stack_switch(id_: str, name: str, config: StackConfig) -> StackSwitch:
     else:
         path = f'["{id_}"]' if "." in id_ else f".{id_}"  # `--path` splits a key at its dots
         # Another stack may be selected.
-        stack = f" --stack {file[1]}" if (file := _STACK_FILE.fullmatch(config.at("setup").file)) else ""
+        stack = (
+            f" --stack {file[1]}" if (file := _STACK_FILE.fullmatch(config.location_of("setup").file)) else ""
+        )
         removal = f"Run `pulumi config rm{stack} --path 'headwater:setup{path}.{name}'`."
-    return StackSwitch(label, config.at("setup"), removal)
+    return StackSwitch(label, config.location_of("setup"), removal)
 
 
 def _parse_flag(key: str, value: object, config: StackConfig) -> bool:
@@ -290,7 +292,7 @@ def _read_acls(
 
 def _is_principal(name: object) -> bool:
     pattern = document_schema()["$defs"]["principal"]["pattern"]
-    return isinstance(name, str) and matches(pattern, name)
+    return isinstance(name, str) and matches_pattern(pattern, name)
 
 
 def _read_lifecycle(key: str, switches: Mapping[str, Any], config: StackConfig) -> Lifecycle | None:

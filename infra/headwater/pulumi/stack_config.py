@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import attrs
 
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
-from headwater.spec.phrases import nearest
+from headwater.spec.phrases import nearest_word
 
 Value = TypeVar("Value")
 
@@ -54,7 +54,7 @@ class StackConfig:
         self.problems: list[Problem] = [
             self.problem(
                 key,
-                f"{key} is a secret, but {self.at(key).file} contains it in plain text.",
+                f"{key} is a secret, but {self.location_of(key).file} contains it in plain text.",
                 expected="a secret",
                 found="plain text",
                 fix=_INPUT_FIX.format(key)
@@ -70,7 +70,7 @@ class StackConfig:
         """Return how problems name a key: as an input, or with its namespace."""
         return key if self._is_input(key) else f"{NAMESPACE}{key}"
 
-    def at(self, key: str) -> Location:
+    def location_of(self, key: str) -> Location:
         path = key.replace(".", "/")
         if self._is_input(key):
             return Location(f"resource {self._inputs.name}", pointer=f"/properties/{path}")
@@ -120,7 +120,7 @@ class StackConfig:
         )
 
     def unknown(self, key: str, allowed: Collection[str], *, what: str) -> Problem:
-        meant = nearest(key.rpartition(".")[2], allowed)
+        meant = nearest_word(key.rpartition(".")[2], allowed)
         return self.problem(
             key,
             f"{self.label(key)} is not {what}." + (f" Did you mean {meant}?" if meant else ""),
@@ -148,7 +148,7 @@ class StackConfig:
             if severity is Severity.ERROR
             else "Everyone who can read the file or its history can access the cluster with it.",
             fix=fix,
-            location=self.at(key),
+            location=self.location_of(key),
             severity=severity,
         )
 

@@ -95,7 +95,7 @@ class StackState:
     others: tuple[OtherResource, ...] = ()
 
     @classmethod
-    def of(cls, resources: Mapping[str, Properties]) -> "StackState":
+    def from_outputs(cls, resources: Mapping[str, Properties]) -> "StackState":
         """Read the result of `readStackResourceOutputs`: URN → `type` and `outputs`."""
         finished = dict(_outputs_of(resources, COMPONENT_TYPE))
         started = dict(_outputs_of(resources, SETUP_TYPE))

@@ -11,8 +11,10 @@ import attrs
 
 from headwater.report.graph import Graph, PartBox, StoreBox, TopicBox
 
-_MONO = 7.25  # width of a character of 12 px monospace
-_SMALL = 5.5  # average width of a character of 11 px text
+_MONO = 7.25
+"""Width of a character of 12 px monospace."""
+_SMALL = 5.5
+"""Average width of a character of 11 px text."""
 _MOST_CHARACTERS = 44
 _TOPIC_HEIGHT = 46
 _HEAD = 50
@@ -87,12 +89,12 @@ class Layout:
 class _Columns:
     """The column of each topic (by name) and sub-topology (by id), and the positions of the columns."""
 
-    of: Mapping[str | int, int]
+    numbers: Mapping[str | int, int]
     starts: Mapping[int, float]
     widths: Mapping[int, float]
 
-    def at(self, what: str | int, y: float, height: float) -> Rectangle:
-        column = self.of[what]
+    def rectangle_of(self, box: str | int, y: float, height: float) -> Rectangle:
+        column = self.numbers[box]
         return Rectangle(self.starts[column], y, self.widths[column], height)
 
     @property
@@ -175,7 +177,7 @@ def _stack_topics(names: Sequence[str], columns: _Columns) -> Sequence[Sequence[
     """Group the topics of a lane by column."""
     stacks: defaultdict[int, list[str]] = defaultdict(list)
     for name in names:
-        stacks[columns.of[name]].append(name)
+        stacks[columns.numbers[name]].append(name)
     return tuple(stacks.values())
 
 
@@ -195,13 +197,13 @@ def _part_height(part: PartBox) -> float:
 def _topic_boxes(stack: Sequence[TopicBox], columns: _Columns, middle: float) -> Iterator[Topic]:
     y = middle - _stack_height(len(stack)) / 2
     for box in stack:
-        yield Topic(box, shorten_name(box.label), columns.at(box.name, y, _TOPIC_HEIGHT))
+        yield Topic(box, shorten_name(box.label), columns.rectangle_of(box.name, y, _TOPIC_HEIGHT))
         y += _TOPIC_HEIGHT + _GAP
 
 
 def _part_box(part: PartBox, columns: _Columns, lane: Rectangle) -> Part:
     height = _part_height(part)
-    at = columns.at(part.id, lane.middle - height / 2, height)
+    at = columns.rectangle_of(part.id, lane.middle - height / 2, height)
     stores = tuple(
         Store(
             store,

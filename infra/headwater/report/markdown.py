@@ -46,7 +46,7 @@ _PROSE = re.compile(r"([\\`*_{}\[\]<>|~#&])")
 _AT_SIGN = "@\N{ZERO WIDTH SPACE}"
 
 
-def code(text: str) -> str:
+def code_span(text: str) -> str:
     """Return a code span that is valid in a table; an `@name` in it is not a mention."""
     shown = printable(text).replace("|", "\\|") or " "
     longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
@@ -55,11 +55,11 @@ def code(text: str) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def prose(text: str) -> str:
+def escape_prose(text: str) -> str:
     """Return Headwater's own sentence with its code spans kept and everything else escaped."""
     parts = re.split(r"`([^`]*)`", printable(text))
     return "".join(
-        code(part) if number % 2 else _PROSE.sub(r"\\\1", part).replace("@", _AT_SIGN)
+        code_span(part) if number % 2 else _PROSE.sub(r"\\\1", part).replace("@", _AT_SIGN)
         for number, part in enumerate(parts)
     )
 
@@ -69,7 +69,7 @@ def inline_html(text: str) -> str:
     return escape(printable(text)).replace("@", _AT_SIGN)
 
 
-def block(text: str, language: str = "") -> str:
+def code_block(text: str, language: str = "") -> str:
     """Return a fenced code block with a fence longer than any in `text`.
 
     No line is a command for a pipeline.
@@ -80,7 +80,7 @@ def block(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
 
 
-def table(
+def markdown_table(
     head: str, items: Sequence[_Item], row_of: Callable[[_Item], str], most: int | None = None
 ) -> Iterator[str]:
     """Yield the parts of a table with a row for each of the first items, and how many more there are."""
@@ -98,7 +98,7 @@ def grouped_names(pairs: Iterable[tuple[_Reason, str]]) -> Iterator[tuple[_Reaso
     """
     names: dict[_Reason, list[str]] = {}
     for reason, name in pairs:
-        names.setdefault(reason, []).append(code(name))
+        names.setdefault(reason, []).append(code_span(name))
     for reason, found in names.items():
         yield reason, f" ({first_names(found, _MOST_NAMES)})" if len(names) > 1 else ""
 
@@ -132,12 +132,12 @@ def shorten_markdown(
         text = text if rows is None else write(rows)
         in_tables = [] if rows is None else [f"tables have at most {rows} rows"]
         if len(text) <= available and (omitted or in_tables):
-            return f"{text.rstrip()}\n\n{_sentence(limit, command, [*left_out, *in_tables])}"
+            return f"{text.rstrip()}\n\n{_shortened_sentence(limit, command, [*left_out, *in_tables])}"
     left_out += [f"tables have at most {_MOST_ROWS[-1]} rows", "the end is left out"]
-    return f"{_cut_lines(text, available).rstrip()}\n\n{_sentence(limit, command, left_out)}"
+    return f"{_cut_lines(text, available).rstrip()}\n\n{_shortened_sentence(limit, command, left_out)}"
 
 
-def _sentence(limit: int, command: str, left_out: Sequence[str]) -> str:
+def _shortened_sentence(limit: int, command: str, left_out: Sequence[str]) -> str:
     shortened = ", ".join(left_out)
     return (
         f"*This report is shortened: {shortened}, because comments and issues on GitHub have at most "

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from headwater.model.problems import Problem, Severity
 from headwater.planner.phrases import counted
-from headwater.report.markdown import block, printable, without_command
+from headwater.report.markdown import code_block, printable, without_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +32,7 @@ def problem_text(problem: Problem) -> str:
 
 def problem_blocks(problems: Sequence[Problem], rows: int | None) -> Iterator[str]:
     """Yield a code block of Markdown for each of the first `rows` problems, and how many there are more."""
-    yield from (block(problem_text(problem)) for problem in problems[:rows])
+    yield from (code_block(problem_text(problem)) for problem in problems[:rows])
     if more := len(problems) - len(problems[:rows]):
         yield f"… and {more:,} more\n"
 

@@ -12,7 +12,15 @@ from rich.text import Text
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from headwater.report.compiled import location_json, problem_json
-from headwater.report.markdown import LIMIT, code, grouped_names, printable, prose, shorten_markdown, table
+from headwater.report.markdown import (
+    LIMIT,
+    code_span,
+    escape_prose,
+    grouped_names,
+    markdown_table,
+    printable,
+    shorten_markdown,
+)
 from headwater.report.problems import (
     SIGNS,
     entry_rich,
@@ -138,10 +146,10 @@ def upgrade_markdown(upgrade: Upgrade, limit: int = LIMIT) -> str:
 
 
 def _whole_markdown(upgrade: Upgrade, rows: int | None) -> str:
-    parts = [f"**{prose(upgrade_summary(upgrade))}**\n"]
+    parts = [f"**{escape_prose(upgrade_summary(upgrade))}**\n"]
     if upgrade.cluster_id is not None:
-        parts.append(f"Cluster {code(upgrade.cluster_id)}\n")
-    parts += [f"{prose(remark)}\n" for remark in upgrade_remarks(upgrade)]
+        parts.append(f"Cluster {code_span(upgrade.cluster_id)}\n")
+    parts += [f"{escape_prose(remark)}\n" for remark in upgrade_remarks(upgrade)]
     for application in upgrade.applications:
         parts += _application_markdown(application, rows)
     if upgrade.problems:
@@ -151,25 +159,30 @@ def _whole_markdown(upgrade: Upgrade, rows: int | None) -> str:
 
 
 def _application_markdown(part: ApplicationUpgrade, rows: int | None) -> Iterator[str]:
-    yield f"### {code(part.id)}: {prose(application_summary(part))}\n"
-    yield f"{prose(restart_sentence(part))}\n"
+    yield f"### {code_span(part.id)}: {escape_prose(application_summary(part))}\n"
+    yield f"{escape_prose(restart_sentence(part))}\n"
     for note in part.notes:
-        yield f"- {prose(note)}\n"
+        yield f"- {escape_prose(note)}\n"
     for data in part.data:
-        yield f"- *Data*: {prose(data.text)}\n"
+        yield f"- *Data*: {escape_prose(data.text)}\n"
     if part.changes:
-        yield from table("| | change | before | after |", part.changes, _change_row, rows)
+        yield from markdown_table("| | change | before | after |", part.changes, _change_row, rows)
         reasons = (
             ((change.why, change.first), change.topic or change.kind) for change in part.changes[:rows]
         )
         for (why, first), names in grouped_names(reasons):
-            yield f"*Why it matters*{names}: {prose(why)}\n"
-            yield f"*Do first*{names}: {prose(first)}\n"
+            yield f"*Why it matters*{names}: {escape_prose(why)}\n"
+            yield f"*Do first*{names}: {escape_prose(first)}\n"
 
 
 def _change_row(change: Change) -> str:
     sign = SIGNS[change.severity]
-    cells = (f"{sign} {change.kind}", prose(change.what), prose(change.before), prose(change.after))
+    cells = (
+        f"{sign} {change.kind}",
+        escape_prose(change.what),
+        escape_prose(change.before),
+        escape_prose(change.after),
+    )
     return f"| {' | '.join(cells)} |"
 
 

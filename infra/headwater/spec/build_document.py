@@ -44,8 +44,8 @@ from headwater.spec.versions import declared_version
 def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
     """Return the typed document, None if its described text cannot be read, and problems."""
     data: dict[str, Any] = raw.data
-    application = _application(raw, data)
-    sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
+    application = _build_application(raw, data)
+    sinks = tuple(_build_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
     if "topology" in data:
         steps = _Steps(raw.file).steps(data["topology"], raw.position.child("topology"), ("topology",))
         return TopologyDocument(application, steps=steps, sinks=sinks), ()
@@ -77,7 +77,7 @@ def _described_topology(
         name, folder = options["file"], Path(raw.file).parent
         content = read_confined(folder, name, DOCUMENT, code=ProblemCode.UNREADABLE_DESCRIBE, at=at)
         if not isinstance(content, str):
-            return None, (_outside(name, at) if content is None else content,)
+            return None, (_outside_problem(name, at) if content is None else content,)
         text, file = content, str(folder / name)
     elif not file.endswith(".json"):  # so that the file has the same line numbers
         text = "\n" * at.line + text
@@ -89,10 +89,10 @@ def _described_topology(
         without_prefix(nodes, application_id),
         at=at,
         repartition_partitions=dict(options.get("repartitions", {})),
-        stores={name: _detail(detail) for name, detail in options.get("stores", {}).items()},
+        stores={name: _build_detail(detail) for name, detail in options.get("stores", {}).items()},
         copartitioned=tuple(tuple(group) for group in options.get("copartitioned", ())),
         created_by={topic: CreatedBy(call) for topic, call in options.get("createdBy", {}).items()},
-        unknown=_unknown(options.get("unknown", {})),
+        unknown=_build_unknown(options.get("unknown", {})),
     )
     return described, problems
 
@@ -109,7 +109,7 @@ def _text_as_name(at: Location) -> Problem:
     )
 
 
-def _outside(name: str, at: Location) -> Problem:
+def _outside_problem(name: str, at: Location) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_DESCRIBE,
         summary="`file` is outside of the document's folder.",
@@ -121,7 +121,7 @@ def _outside(name: str, at: Location) -> Problem:
     )
 
 
-def _unknown(options: dict[str, Any]) -> UnknownDetails:
+def _build_unknown(options: dict[str, Any]) -> UnknownDetails:
     return UnknownDetails(
         stores={name: tuple(details) for name, details in options.get("stores", {}).items()},
         repartitions=tuple(options.get("repartitions", ())),
@@ -130,7 +130,7 @@ def _unknown(options: dict[str, Any]) -> UnknownDetails:
     )
 
 
-def _detail(options: dict[str, Any]) -> StoreDetail:
+def _build_detail(options: dict[str, Any]) -> StoreDetail:
     default = StoreDetail()
     return StoreDetail(
         kind=options.get("kind"),
@@ -146,38 +146,40 @@ def _detail(options: dict[str, Any]) -> StoreDetail:
 def _observed_topology(raw: RawDocument, options: Options) -> ObservedTopology:
     """Return the observed topics, with locations of topics, sources and open questions."""
     return ObservedTopology(
-        topics=tuple(_topic(raw, name, given) for name, given in options["topics"].items()),
-        at=_at(raw, "observed"),
+        topics=tuple(_build_topic(raw, name, given) for name, given in options["topics"].items()),
+        at=_location_at(raw, "observed"),
         sources=dict(options.get("sources", {})),
-        locations={topic: _at(raw, "observed", "sources", topic) for topic in options.get("sources", {})},
+        locations={
+            topic: _location_at(raw, "observed", "sources", topic) for topic in options.get("sources", {})
+        },
         unknown={
-            Unknown(word): _at(raw, "observed", "unknown", index)
+            Unknown(word): _location_at(raw, "observed", "unknown", index)
             for index, word in enumerate(options["unknown"])
         },
     )
 
 
-def _topic(raw: RawDocument, name: str, options: dict[str, Any]) -> ObservedTopic:
+def _build_topic(raw: RawDocument, name: str, options: dict[str, Any]) -> ObservedTopic:
     return ObservedTopic(
         name=name,
         kind=TopicKind(options["kind"]),
         partitions=options["partitions"],
         replication_factor=options.get("replicationFactor", -1),
         config=read_config(options["config"]) if "config" in options else None,
-        at=_at(raw, "observed", "topics", name),
+        at=_location_at(raw, "observed", "topics", name),
     )
 
 
-def _at(raw: RawDocument, *path: PathPart) -> Location:
+def _location_at(raw: RawDocument, *path: PathPart) -> Location:
     return raw.location(path, at_key=isinstance(path[-1], str)) or Location(raw.file)
 
 
-def _application(raw: RawDocument, data: Options) -> Application:
+def _build_application(raw: RawDocument, data: Options) -> Application:
     options = data["application"]
     return Application(
         id=options["id"],
         at=raw.location(("application", "id")) or Location(raw.file),
-        protocol=_protocol(options),
+        protocol=_read_protocol(options),
         kafka_streams=declared_version(options) or DEFAULT_VERSION,
         names_version=options.get("kafkaStreams") is not None,
         config=read_config(options.get("config")),
@@ -185,11 +187,11 @@ def _application(raw: RawDocument, data: Options) -> Application:
         absent_topic_configs=find_absent_configs(options.get("config")),
         cluster_profile=PROFILES.get(options.get("clusterProfile", "")),
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
-        setup=_setup(options.get("setup", {})),
+        setup=_build_setup(options.get("setup", {})),
         renamed_from=options.get("renamedFrom"),
-        acls=_acls(raw, data.get("acls")),
-        processors=_processors(options),
-        leftovers=_leftovers(raw, data.get("leftovers", {})),
+        acls=_build_acls(raw, data.get("acls")),
+        processors=_read_processors(options),
+        leftovers=_build_leftovers(raw, data.get("leftovers", {})),
     )
 
 
@@ -198,12 +200,12 @@ def _config_locations(raw: RawDocument, configs: Options) -> dict[str, Location]
     return {key: at for key in configs if (at := raw.location((*path, key))) is not None and at.line}
 
 
-def _processors(options: Options) -> int | None:
+def _read_processors(options: Options) -> int | None:
     declared: int | str = options.get("processors", "follow")
     return declared if isinstance(declared, int) else None
 
 
-def _acls(raw: RawDocument, options: Options | None) -> AclDeclaration | None:
+def _build_acls(raw: RawDocument, options: Options | None) -> AclDeclaration | None:
     if options is None:
         return None
     at = raw.location(("acls",), at_key=True) or Location(raw.file)
@@ -218,7 +220,7 @@ def _acls(raw: RawDocument, options: Options | None) -> AclDeclaration | None:
     )
 
 
-def _leftovers(raw: RawDocument, options: Options) -> Leftovers:
+def _build_leftovers(raw: RawDocument, options: Options) -> Leftovers:
     return Leftovers(
         retire=tuple(options.get("retire", ())),
         delete=tuple(options.get("delete", ())),
@@ -227,14 +229,14 @@ def _leftovers(raw: RawDocument, options: Options) -> Leftovers:
     )
 
 
-def _protocol(options: Options) -> Protocol:
+def _read_protocol(options: Options) -> Protocol:
     """Return `protocol`, else the config `group.protocol`. The compiler reports invalid values."""
     configured = trim_text(read_config(options.get("config")).get("group.protocol", "")).lower()
     word = options.get("protocol", configured)
     return Protocol(word) if word in set(Protocol) else Protocol.CLASSIC
 
 
-def _setup(options: Options) -> Setup:
+def _build_setup(options: Options) -> Setup:
     default = Setup()
     return Setup(
         if_incomplete=options.get("ifIncomplete", default.if_incomplete),
@@ -248,7 +250,7 @@ def _setup(options: Options) -> Setup:
     )
 
 
-def _sink(topic: str, options: Options) -> Sink:
+def _build_sink(topic: str, options: Options) -> Sink:
     partitions = options.get("partitions", "follow")
     return Sink(
         topic,

@@ -28,7 +28,7 @@ def read_config(options: Options | None) -> dict[str, str]:
     Configs declared as absent are omitted (`find_absent_configs`).
     """
     return {
-        key: _config_text(key, config_text(value))
+        key: _normalize_config(key, config_text(value))
         for key, value in (options or {}).items()
         if value is not None
     }
@@ -41,7 +41,7 @@ def find_absent_configs(options: Options | None) -> frozenset[str]:
     )
 
 
-def _config_text(key: str, text: str) -> str:
+def _normalize_config(key: str, text: str) -> str:
     if key.startswith(_TOPIC_PREFIX):
         return broker_text(key.removeprefix(_TOPIC_PREFIX), text)
     own = HEADWATER_CONFIGS.get(key)

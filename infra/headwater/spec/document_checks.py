@@ -17,9 +17,9 @@ from headwater.model.problems import Problem, ProblemCode, Severity, shorten_tex
 from headwater.model.versions import SUPPORTED
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument, mapping_of
 from headwater.spec.misspelled_configs import REGISTRY_URL, TOPIC_PREFIX, find_meant_config
-from headwater.spec.phrases import nearest, one_of
+from headwater.spec.phrases import nearest_word, one_of
 from headwater.spec.scalars import config_text
-from headwater.spec.schema import operators
+from headwater.spec.schema import operator_names
 from headwater.spec.versions import declared_version, is_version, reports_value
 
 _SOURCES = frozenset({"stream", "table", "globalTable"})
@@ -28,7 +28,7 @@ _ON_TOPOLOGY = frozenset(
     {"addSource", "addProcessor", "addSink", "connectProcessorAndStateStores", "addReadOnlyStateStore"}
 )
 """Calls on the `Topology`: they do not take or return a result."""
-_WITH_INPUT = frozenset(operators()) - _SOURCES - _ON_TOPOLOGY - {"addStateStore", "addGlobalStore"}
+_WITH_INPUT = frozenset(operator_names()) - _SOURCES - _ON_TOPOLOGY - {"addStateStore", "addGlobalStore"}
 _MOST_LISTED, _MOST_COMPARED = 12, 200
 """How many handles are listed, and how many of the latest are compared with a mistyped one."""
 
@@ -115,7 +115,7 @@ class _Handles:
             handle = options.get(key)
             if isinstance(handle, str) and handle not in self._known:
                 known = [shorten_text(name) for name in islice(reversed(self._known), _MOST_COMPARED)]
-                meant, shown = nearest(handle, known), shorten_text(handle)
+                meant, shown = nearest_word(handle, known), shorten_text(handle)
                 yield from self._problem(
                     (*at, key),
                     f"`{operator}` refers to the handle `{shown}`, which no earlier step defines.",

@@ -13,7 +13,7 @@ from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec.build_document import build_document
 from headwater.spec.document_checks import config_problems, handle_problems
 from headwater.spec.exported import exported_application_problems, with_exported_application
-from headwater.spec.files import find, read
+from headwater.spec.files import find_files, read_regular_file
 from headwater.spec.locations import NO_POSITION, RawDocument
 from headwater.spec.schema_problems import schema_problems
 from headwater.spec.topic_configs import topic_config_problems
@@ -36,11 +36,11 @@ def load_documents(paths: Sequence[Path]) -> Documents:
 
     Invalid input raises nothing: it is in `problems`.
     """
-    files, problems = find(paths)
+    files, problems = find_files(paths)
     raws: list[RawDocument] = []
     found = list(problems)
     for file in files:
-        text = read(file)
+        text = read_regular_file(file)
         if isinstance(text, Problem):
             found.append(text)
         else:

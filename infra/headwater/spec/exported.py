@@ -67,7 +67,7 @@ class _Reading:
         ]
 
     def topology(self) -> ExportedTopology:
-        nodes = tuple(self._node(given) for given in self._nodes)
+        nodes = tuple(self._build_node(given) for given in self._nodes)
         global_nodes = frozenset(given.name for given in self._nodes if given.is_global)
         internal: Mapping[str, Options] = self._options["repartitionTopics"]
         stores: Mapping[str, Options] = self._options["stores"]
@@ -79,7 +79,8 @@ class _Reading:
             nodes=NodeTopology(
                 nodes,
                 stores=tuple(
-                    self._store(name, store, is_global=name in of_global) for name, store in stores.items()
+                    self._build_store(name, store, is_global=name in of_global)
+                    for name, store in stores.items()
                 ),
                 global_nodes=global_nodes,
                 repartition_topics=tuple(
@@ -87,7 +88,7 @@ class _Reading:
                         name,
                         is_foreign_key=not name.endswith(_SUFFIX),
                         partitions=topic.get("partitions"),
-                        at=self._at("repartitionTopics", name),
+                        at=self._location_at("repartitionTopics", name),
                     )
                     for name, topic in internal.items()
                 ),
@@ -96,7 +97,7 @@ class _Reading:
                 printed_groups={given.name: int(given.group) for given in self._nodes},
                 name=self._options.get("name"),
             ),
-            at=self._at(),
+            at=self._location_at(),
             partitioners={
                 given.name: given.options["partitioner"]
                 for given in self._nodes
@@ -104,9 +105,9 @@ class _Reading:
             },
         )
 
-    def _node(self, given: _Given) -> Node:
+    def _build_node(self, given: _Given) -> Node:
         options = given.options
-        at = self._at("subtopologies", given.group, "nodes", given.name)
+        at = self._location_at("subtopologies", given.group, "nodes", given.name)
         parents = tuple(options.get("parents", ()))
         if "source" in options or "pattern" in options:
             return SourceNode(given.name, tuple(options.get("source", ())), options.get("pattern"), at)
@@ -114,7 +115,7 @@ class _Reading:
             return SinkNode(given.name, parents, options.get("sink"), options.get("extractor"), at)
         return ProcessorNode(given.name, parents, tuple(options.get("stores", ())), at)
 
-    def _store(self, name: str, options: Options, *, is_global: bool) -> StateStore:
+    def _build_store(self, name: str, options: Options, *, is_global: bool) -> StateStore:
         users = frozenset(given.name for given in self._nodes if name in given.options.get("stores", ()))
         owners = frozenset(options.get("owners", ()))
         return StateStore(
@@ -126,10 +127,10 @@ class _Reading:
             changelog_topic=None if is_global else options.get("sourceTopic"),
             is_global=is_global,
             connections=(users - owners, owners) if "owners" in options else (),
-            at=self._at("stores", name),
+            at=self._location_at("stores", name),
         )
 
-    def _at(self, *path: PathPart) -> Location:
+    def _location_at(self, *path: PathPart) -> Location:
         return self._raw.location((_SECTION, *path), at_key=True) or Location(self._raw.file)
 
     def problems(self) -> Iterator[Problem]:
@@ -137,7 +138,7 @@ class _Reading:
         for given in self._nodes:
             path = ("subtopologies", given.group, "nodes", given.name)
             if given.name in groups:
-                yield self._problem(
+                yield self._topology_problem(
                     f"The node {shorten_text(given.name)} is in two sub-topologies.",
                     "one sub-topology for each node",
                     f"{groups[given.name]} and {given.group}",
@@ -148,14 +149,14 @@ class _Reading:
         for given in self._nodes:
             path = ("subtopologies", given.group, "nodes", given.name)
             own = {name for name, group in groups.items() if group == given.group}
-            yield from self._unknown(given.options.get("parents", ()), own, (*path, "parents"))
-            yield from self._unknown(
+            yield from self._unknown_names(given.options.get("parents", ()), own, (*path, "parents"))
+            yield from self._unknown_names(
                 given.options.get("stores", ()), self._options["stores"], (*path, "stores")
             )
         yield from self._topic_problems()
         sources = {each.name for each in self._nodes if {"source", "pattern"} & each.options.keys()}
         for index, group in enumerate(self._options["copartitioned"]):
-            yield from self._unknown(group, sources, ("copartitioned", index))
+            yield from self._unknown_names(group, sources, ("copartitioned", index))
 
     def _kind_problems(self, given: _Given, path: tuple[PathPart, ...]) -> Iterator[Problem]:
         shown = tuple(
@@ -166,7 +167,7 @@ class _Reading:
             "partitioner" in given.options and not of_sink
         )
         if shown not in _NODE_KINDS or not is_fitting:
-            yield self._problem(
+            yield self._topology_problem(
                 f"The node {shorten_text(given.name)} is neither a source, a sink nor a processor.",
                 "`source`, `pattern`, `parents` with `sink` or `extractor`, or `parents` with `stores`",
                 ", ".join(f"`{key}`" for key in given.options) or "no key",
@@ -178,7 +179,7 @@ class _Reading:
         written = {given.options["sink"] for given in self._nodes if "sink" in given.options}
         for topic in self._options["repartitionTopics"]:
             if topic not in read or topic not in written:
-                yield self._problem(
+                yield self._topology_problem(
                     f"No {'source reads' if topic in written else 'sink writes'} {topic}.",
                     "a sink that writes each repartition topic, and a source that reads it",
                     "none",
@@ -186,29 +187,31 @@ class _Reading:
                 )
         for name, store in self._options["stores"].items():
             users = {each.name for each in self._nodes if name in each.options.get("stores", ())}
-            yield from self._unknown(store.get("owners", ()), users, ("stores", name, "owners"))
+            yield from self._unknown_names(store.get("owners", ()), users, ("stores", name, "owners"))
             if store["kind"] != "keyValue" and "retention" not in store:
-                yield self._problem(
+                yield self._topology_problem(
                     f"The store {shorten_text(name)} has no `retention`.",
                     "the retention of a windowed or versioned store",
                     "none",
                     ("stores", name),
                 )
 
-    def _unknown(
+    def _unknown_names(
         self, names: Iterable[str], known: Iterable[str], path: tuple[PathPart, ...]
     ) -> Iterator[Problem]:
         allowed = set(known)
         for name in names:
             if name not in allowed:
-                yield self._problem(
+                yield self._topology_problem(
                     f"`{_SECTION}` names {shorten_text(name)}, which is not there.",
                     ", ".join(sorted(allowed)[:10]) or "no name",
                     shorten_text(name),
                     path,
                 )
 
-    def _problem(self, summary: str, expected: str, found: str, path: tuple[PathPart, ...]) -> Problem:
+    def _topology_problem(
+        self, summary: str, expected: str, found: str, path: tuple[PathPart, ...]
+    ) -> Problem:
         return Problem(
             code=ProblemCode.INVALID_TOPOLOGY,
             summary=summary,

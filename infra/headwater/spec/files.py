@@ -58,7 +58,7 @@ STACK_FILE = FileKind(
 )
 
 
-def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """Return the files of `paths` (files, folders with YAML and JSON files, glob patterns), each once."""
     files: dict[str, Path] = {}
     problems = []
@@ -74,7 +74,7 @@ def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     return tuple(files.values()), tuple(problems)
 
 
-def read(
+def read_regular_file(
     file: Path,
     kind: FileKind = DOCUMENT,
     *,

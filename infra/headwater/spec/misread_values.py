@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from headwater.model.problems import shorten_text
-from headwater.spec.schema import operators
+from headwater.spec.schema import operator_names
 
 _PAIR = re.compile(r"(?P<key>[A-Za-z$][\w.$-]*)(?P<sign>:|\s*=\s*)(?P<value>(?!//)\S.*)")
 _QUOTES = re.compile("[\N{LEFT DOUBLE QUOTATION MARK}\N{LEFT SINGLE QUOTATION MARK}]")
@@ -54,7 +54,7 @@ def unquoted_fix(value: object, required: str | Collection[str]) -> str:
 
 
 def _fix_of_text(text: str, *, is_step: bool) -> str:
-    if is_step and text in operators():
+    if is_step and text in operator_names():
         return f"Write `{text}:`, with a colon."
     pair = _PAIR.fullmatch(text)
     if pair is None:
@@ -77,7 +77,7 @@ def _fix_of_list(items: Sequence[Any]) -> str:
 def _fix_of_steps(mapping: Mapping[str, Any]) -> str:
     """Return the fix for steps without the sign of an item of a list, or with one without a space."""
     names = {key.removeprefix("-") for key in mapping}
-    if not names or not names <= set(operators()):
+    if not names or not names <= set(operator_names()):
         return ""
     first = next(iter(mapping)).removeprefix("-")
     if any(key.startswith("-") for key in mapping):

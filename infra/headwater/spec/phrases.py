@@ -28,46 +28,48 @@ _MOST_WORDS = 1_000
 _LIKENESS = 0.7
 
 
-def code(words: Iterable[str]) -> str:
+def quote_words(words: Iterable[str]) -> str:
     """Return `a`, `b`, `c`."""
     return ", ".join(f"`{word}`" for word in words)
 
 
-def either(phrases: Sequence[str]) -> str:
+def join_with_or(phrases: Sequence[str]) -> str:
     """Return a, b or c."""
     return phrases[0] if len(phrases) == 1 else ", ".join(phrases[:-1]) + " or " + phrases[-1]
 
 
 def one_of(words: Sequence[str]) -> str:
     """Return `a`, `b` or `c`."""
-    return either([f"`{word}`" for word in words])
+    return join_with_or([f"`{word}`" for word in words])
 
 
-def a(noun: str) -> str:
+def with_article(noun: str) -> str:
     """Return the noun with its article."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-def capital(text: str) -> str:
+def capitalize(text: str) -> str:
     """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
-def types(names: str | Sequence[str]) -> str:
+def type_names(names: str | Sequence[str]) -> str:
     """Return JSON Schema types in plain words."""
-    return either(
+    return join_with_or(
         [phrase for name in ([names] if isinstance(names, str) else names) for phrase in _TYPES[name]]
     )
 
 
 def such_as(phrase: str, schema: Mapping[str, Any]) -> str:
     """Return `phrase` with short examples of the schema; booleans need none."""
-    examples = [literal(example) for example in schema.get("examples", ()) if not isinstance(example, bool)]
+    examples = [
+        yaml_literal(example) for example in schema.get("examples", ()) if not isinstance(example, bool)
+    ]
     short = [example for example in examples if len(example) <= _LONGEST_EXAMPLE][:4]
     return f"{phrase}, such as {one_of(short)}" if short else phrase
 
 
-def literal(value: object) -> str:
+def yaml_literal(value: object) -> str:
     """Return a value as YAML on one line."""
     match value:
         case bool() | None:
@@ -75,41 +77,41 @@ def literal(value: object) -> str:
         case str():
             return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)
         case list():
-            return f"[{', '.join(map(literal, value))}]"
+            return f"[{', '.join(map(yaml_literal, value))}]"
         case dict():
-            return "{" + ", ".join(f"{key}: {literal(item)}" for key, item in value.items()) + "}"
+            return "{" + ", ".join(f"{key}: {yaml_literal(item)}" for key, item in value.items()) + "}"
         case _:
             return str(value)
 
 
-def repeated(values: Sequence[object]) -> str:
+def first_repeated(values: Sequence[object]) -> str:
     """Return the first value that a list contains more than once."""
     seen: set[str] = set()
     for value in values:
         text = json.dumps(value, sort_keys=True, default=str)
         if text in seen:
-            return f"{found(value)} more than once"
+            return f"{describe_value(value)} more than once"
         seen.add(text)
-    return found(values)
+    return describe_value(values)
 
 
-def found(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return a short description of a value."""
     match value:
         case bool() | None:
-            return "nothing" if value is None else literal(value)
+            return "nothing" if value is None else yaml_literal(value)
         case str():
             return f"`{shorten_text(value)}`" if value else "empty text"
         case list():
             return f"a list of {len(value)}" if value else "an empty list"
         case dict():
-            keys = code(shorten_text(key) for key in list(value)[:_MOST_KEYS])
+            keys = quote_words(shorten_text(key) for key in list(value)[:_MOST_KEYS])
             return f"a mapping with {keys}" if value else "an empty mapping"
         case _:
             return f"the number {shorten_text(str(value))}"
 
 
-def subject(path: Sequence[PathPart]) -> str:
+def describe_path(path: Sequence[PathPart]) -> str:
     """Return what the value at `path` is called in the document."""
     if not path:
         return "the document"
@@ -118,10 +120,10 @@ def subject(path: Sequence[PathPart]) -> str:
         return f"`{shorten_text(last)}`"
     if len(path) > 1 and path[-2] in ("topology", "then"):
         return f"step {last + 1}"
-    return f"item {last + 1} of {subject(path[:-1])}"
+    return f"item {last + 1} of {describe_path(path[:-1])}"
 
 
-def nearest(word: str, allowed: Iterable[str]) -> str | None:
+def nearest_word(word: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed word that is most similar to `word`, None if none is similar."""
     if len(word) > _LONGEST_WORD:
         return None

@@ -28,7 +28,7 @@ from headwater.model.policies import (
 )
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from headwater.spec.build_stores import Options, read_duration
-from headwater.spec.files import POLICY_FILE, read, read_confined
+from headwater.spec.files import POLICY_FILE, read_confined, read_regular_file
 from headwater.spec.locations import PathPart, RawDocument
 from headwater.spec.scalars import config_text
 from headwater.spec.schema_problems import schema_problems
@@ -52,7 +52,7 @@ def load_policies(files: Sequence[Path], folder: Path | None = None) -> Policies
     policies: list[Policy] = []
     problems: list[Problem] = []
     for file in files:
-        text = read(file, POLICY_FILE) if folder is None else _confine_file(folder, file)
+        text = read_regular_file(file, POLICY_FILE) if folder is None else _confine_file(folder, file)
         shown = file if folder is None else folder / file
         loaded = Policies((), (text,)) if isinstance(text, Problem) else load_policies_text(text, str(shown))
         policies += loaded.policies

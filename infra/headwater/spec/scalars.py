@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from headwater.model.durations import parse_duration
-from headwater.spec.schema import document_schema, matches
+from headwater.spec.schema import document_schema, matches_pattern
 
 Scalar = str | int | float | bool | None
 
@@ -90,5 +90,5 @@ def read_duration(value: object) -> int | None:
     """Return the milliseconds of a duration from a setting or the command line; None if it is invalid."""
     if isinstance(value, str):
         pattern = document_schema()["$defs"]["duration"]["pattern"]
-        return parse_duration(value) if matches(pattern, value) else None
+        return parse_duration(value) if matches_pattern(pattern, value) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -71,7 +71,7 @@ def find_violations(data: Any, schema: str = _TOPOLOGY) -> Iterator[Violation]: 
         )
 
 
-def resolve(schema: Schema) -> Schema:
+def resolve_reference(schema: Schema) -> Schema:
     """Return `schema` with its `$ref` resolved; keywords next to the reference have priority."""
     while "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
@@ -81,18 +81,18 @@ def resolve(schema: Schema) -> Schema:
 
 
 @cache
-def operators() -> tuple[str, ...]:
+def operator_names() -> tuple[str, ...]:
     """Return the names of all operators, in the order of the schema."""
     return tuple(document_schema()["$defs"]["step"]["properties"])
 
 
-def matches(pattern: str, text: str) -> bool:
+def matches_pattern(pattern: str, text: str) -> bool:
     """Return whether `text` matches as in JSON Schema, where `$` is only the end of the text."""
     return re.search(pattern.replace("$", r"\Z"), text) is not None
 
 
 def _check_pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not matches(pattern, value):
+    if isinstance(value, str) and not matches_pattern(pattern, value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
@@ -171,10 +171,10 @@ class _Inlining:
         if not isinstance(part, dict):
             return part
         if "$ref" in part:
-            return self._referred(part["$ref"].removeprefix("#/$defs/"), part)
+            return self._inlined_definition(part["$ref"].removeprefix("#/$defs/"), part)
         return {key: inner if key == "examples" else self.part(inner) for key, inner in part.items()}
 
-    def _referred(self, name: str, part: Schema) -> Schema:
+    def _inlined_definition(self, name: str, part: Schema) -> Schema:
         if name not in self._made:
             self._made[name] = {}
             self._made[name].update(self.part(self._definitions[name]))

@@ -12,20 +12,20 @@ from headwater.spec.files import DOCUMENT, FileKind
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
 from headwater.spec.misread_values import misread_type_fix, no_break_space_fix, quotes_fix, unquoted_fix
 from headwater.spec.phrases import (
-    a,
-    capital,
-    code,
-    either,
-    found,
-    literal,
-    nearest,
+    capitalize,
+    describe_path,
+    describe_value,
+    first_repeated,
+    join_with_or,
+    nearest_word,
     one_of,
-    repeated,
-    subject,
+    quote_words,
     such_as,
-    types,
+    type_names,
+    with_article,
+    yaml_literal,
 )
-from headwater.spec.schema import Schema, Violation, find_violations, operators, resolve
+from headwater.spec.schema import Schema, Violation, find_violations, operator_names, resolve_reference
 
 
 @attrs.frozen
@@ -52,7 +52,7 @@ def _split_expressions(mapping: Mapping[str, Any], allowed: Collection[str]) -> 
     for name, value in mapping.items():
         if name in allowed:
             key = name if isinstance(value, str) and _open_brackets(value) > 0 else None
-        elif value is not None or nearest(name, allowed):
+        elif value is not None or nearest_word(name, allowed):
             key = None
         elif key is not None:
             pieces.setdefault(key, []).append(name)
@@ -139,8 +139,8 @@ def _find_mistakes(violation: Violation) -> Iterator[_Mistake]:
 
 def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
     allowed = tuple(violation.schema.get("properties", ()))
-    is_step = allowed == operators()
-    owner = capital(subject(violation.path))
+    is_step = allowed == operator_names()
+    owner = capitalize(describe_path(violation.path))
     splits = _split_expressions(violation.value, allowed)
     yield from (_split_expression(violation.path, split) for split in splits)
     pieces = {piece for split in splits for piece in split.pieces}
@@ -151,7 +151,9 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
                 path=(*violation.path, key),
                 at_key=True,
                 summary=f"There is no operator {shown}." if is_step else f"{owner} has no key {shown}.",
-                expected=f"one of the {len(allowed)} operators" if is_step else f"one of {code(allowed)}",
+                expected=f"one of the {len(allowed)} operators"
+                if is_step
+                else f"one of {quote_words(allowed)}",
                 found=shown,
                 fix=(_STORE_NAME if key in _NAMES and violation.path[-1:] == ("materialized",) else None)
                 or _ELSEWHERE.get(key)
@@ -195,18 +197,18 @@ def _deeper_key(key: str, schema: Schema) -> str:
 
 def _sections_with(key: str, schema: Schema) -> list[str]:
     parts = schema.get("properties", {})
-    return [name for name, part in parts.items() if key in resolve(part).get("properties", ())]
+    return [name for name, part in parts.items() if key in resolve_reference(part).get("properties", ())]
 
 
 def _wrong_type(violation: Violation) -> Iterator[_Mistake]:
-    allowed = types(violation.requires)
+    allowed = type_names(violation.requires)
     is_unquoted = isinstance(violation.value, bool | int | float) and violation.requires == "string"
     expected = such_as(allowed, violation.schema)
     yield _Mistake(
         path=violation.path,
-        summary=f"{capital(subject(violation.path))} must be {allowed}.",
+        summary=f"{capitalize(describe_path(violation.path))} must be {allowed}.",
         expected=expected,
-        found=found(violation.value),
+        found=describe_value(violation.value),
         fix="Put it in quotes." if is_unquoted else _meant_type(violation) or f"Write {expected}.",
     )
 
@@ -215,20 +217,20 @@ def _meant_type(violation: Violation) -> str:
     """Return a fix that says what to type; empty if an example of the type is the best one."""
     path, value = violation.path, violation.value
     is_step = len(path) > 1 and isinstance(path[-1], int) and path[-2] in ("topology", "then")
-    fix = misread_type_fix(value, violation.requires, subject(path), is_step=is_step)
+    fix = misread_type_fix(value, violation.requires, describe_path(path), is_step=is_step)
     if path or (fix and isinstance(value, list)):
         return fix
-    return f"Write a mapping with {code(violation.schema['required'])}."
+    return f"Write a mapping with {quote_words(violation.schema['required'])}."
 
 
 def _not_listed(violation: Violation) -> Iterator[_Mistake]:
     values = [violation.requires] if violation.keyword == "const" else violation.requires
-    words = tuple(dict.fromkeys(literal(value) for value in values))
+    words = tuple(dict.fromkeys(yaml_literal(value) for value in values))
     yield _Mistake(
         path=violation.path,
-        summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
+        summary=f"{capitalize(describe_path(violation.path))} cannot be {describe_value(violation.value)}.",
         expected=one_of(words),
-        found=found(violation.value),
+        found=describe_value(violation.value),
         fix=unquoted_fix(violation.value, violation.schema.get("type", ()))
         or _meant_word(violation.value, words)
         or f"Write {one_of(words)}.",
@@ -243,13 +245,15 @@ def _missing_keys(violation: Violation) -> Iterator[_Mistake]:
     mistyped = _mistyped_keys(violation)
     for name in dict.fromkeys(required):
         if name not in violation.value and name not in mistyped:
-            described = resolve(violation.schema.get("properties", {}).get(name, {})).get("description")
+            described = resolve_reference(violation.schema.get("properties", {}).get(name, {})).get(
+                "description"
+            )
             yield _Mistake(
                 path=violation.path,
                 at_key=True,
-                summary=f"{capital(subject(violation.path))} has no `{name}`.",
+                summary=f"{capitalize(describe_path(violation.path))} has no `{name}`.",
                 expected=f"`{name}`",
-                found=found(violation.value),
+                found=describe_value(violation.value),
                 fix=f"Add `{name}`: {described}" if described else f"Add `{name}`.",
             )
 
@@ -262,14 +266,14 @@ def _one_of_several(violation: Violation) -> Iterator[_Mistake]:
     given = [name for name in names if name in violation.value]
     if not given and _mistyped_keys(violation) & set(names):
         return
-    choice = either([" and/or ".join(f"`{name}`" for name in branch) for branch in branches])
+    choice = join_with_or([" and/or ".join(f"`{name}`" for name in branch) for branch in branches])
     yield _Mistake(
         path=violation.path,
         at_key=True,
-        summary=f"{capital(subject(violation.path))} needs exactly one of {choice}.",
+        summary=f"{capitalize(describe_path(violation.path))} needs exactly one of {choice}.",
         expected=f"exactly one of {choice}",
-        found=code(given) or "none of them",
-        fix=f"Keep one of {code(given)}." if given else f"Add {choice}.",
+        found=quote_words(given) or "none of them",
+        fix=f"Keep one of {quote_words(given)}." if given else f"Add {choice}.",
     )
 
 
@@ -286,22 +290,22 @@ def _excluded_keys(violation: Violation) -> Iterator[_Mistake]:
         path=violation.path,
         at_key=True,
         summary=violation.schema["title"],
-        expected=f"no {subject(violation.path)}",
-        found=found(violation.value),
-        fix=f"Remove {subject(violation.path)}.",
+        expected=f"no {describe_path(violation.path)}",
+        found=describe_value(violation.value),
+        fix=f"Remove {describe_path(violation.path)}.",
         why=violation.schema["description"],
     )
 
 
 def _several_keys(violation: Violation) -> Iterator[_Mistake]:
     keys = tuple(violation.value)
-    known = [key for key in keys if key in operators()]
+    known = [key for key in keys if key in operator_names()]
     is_indentation = len(known) == 1 and len(keys) > 1
     yield _Mistake(
         path=violation.path,
-        summary=f"{capital(subject(violation.path))} must have one key, the operator.",
+        summary=f"{capitalize(describe_path(violation.path))} must have one key, the operator.",
         expected="one operator",
-        found=code(shorten_text(key) for key in keys[:_MANY_KEYS]) or "an empty mapping",
+        found=quote_words(shorten_text(key) for key in keys[:_MANY_KEYS]) or "an empty mapping",
         fix=f"Indent the options of `{known[0]}` deeper than `{known[0]}` itself."
         if is_indentation
         else "Begin each step with `- ` and one operator.",
@@ -310,12 +314,12 @@ def _several_keys(violation: Violation) -> Iterator[_Mistake]:
 
 def _bad_text(violation: Violation) -> Iterator[_Mistake]:
     examples = [word for word in violation.schema.get("examples", ()) if isinstance(word, str)]
-    expected = such_as(a(violation.schema.get("title", "text of another form")), violation.schema)
+    expected = such_as(with_article(violation.schema.get("title", "text of another form")), violation.schema)
     yield _Mistake(
         path=violation.path,
-        summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
+        summary=f"{capitalize(describe_path(violation.path))} cannot be {describe_value(violation.value)}.",
         expected=expected,
-        found=found(violation.value),
+        found=describe_value(violation.value),
         fix=quotes_fix(violation.value)
         or unquoted_fix(violation.value, violation.schema.get("type", ()))
         or _meant_word(violation.value, examples)
@@ -325,12 +329,12 @@ def _bad_text(violation: Violation) -> Iterator[_Mistake]:
 
 
 def _bad_key(violation: Violation) -> Iterator[_Mistake]:
-    expected = such_as(a(violation.schema.get("title", "name")), violation.schema)
+    expected = such_as(with_article(violation.schema.get("title", "name")), violation.schema)
     shown = f"`{shorten_text(violation.value)}`"
     yield _Mistake(
         path=(*violation.path, violation.value),
         at_key=True,
-        summary=f"{shown} cannot be a key of {subject(violation.path)}.",
+        summary=f"{shown} cannot be a key of {describe_path(violation.path)}.",
         expected=expected,
         found=shown,
         fix=f"Write {expected}.",
@@ -347,9 +351,11 @@ def _beyond_limit(violation: Violation) -> Iterator[_Mistake]:
     limit = _LIMITS[violation.keyword].format(violation.requires)
     yield _Mistake(
         path=violation.path,
-        summary=f"{capital(subject(violation.path))} must be {limit}.",
+        summary=f"{capitalize(describe_path(violation.path))} must be {limit}.",
         expected=limit,
-        found=repeated(violation.value) if violation.keyword == "uniqueItems" else found(violation.value),
+        found=first_repeated(violation.value)
+        if violation.keyword == "uniqueItems"
+        else describe_value(violation.value),
         fix=f"Write {such_as(limit, violation.schema)}.",
     )
 
@@ -384,11 +390,11 @@ def _mistyped_keys(violation: Violation) -> set[str | None]:
     allowed = violation.schema.get("properties", {})
     meant: set[str | None] = set()
     for key in islice((key for key in violation.value if key not in allowed), _MANY_KEYS):
-        meant.add(nearest(key, allowed))
+        meant.add(nearest_word(key, allowed))
         meant.update(_sections_with(key, violation.schema))
     return meant
 
 
 def _meant_word(word: object, allowed: tuple[str, ...] | list[str]) -> str:
-    meant = nearest(word, allowed) if isinstance(word, str) else None
+    meant = nearest_word(word, allowed) if isinstance(word, str) else None
     return f"Did you mean `{meant}`?" if meant is not None else ""

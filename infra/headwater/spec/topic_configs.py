@@ -19,7 +19,7 @@ from headwater.model.cluster_profiles import RELIED_ON
 from headwater.model.policies import matches_any
 from headwater.model.problems import Problem, ProblemCode, shorten_text
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument, mapping_of
-from headwater.spec.phrases import nearest
+from headwater.spec.phrases import nearest_word
 from headwater.spec.scalars import config_text
 
 
@@ -168,7 +168,7 @@ def _relied_on(raw: RawDocument, given: _Given) -> Problem:
 
 
 def _unknown_config(raw: RawDocument, given: _Given) -> Problem:
-    meant = nearest(given.name, topic_configs())
+    meant = nearest_word(given.name, topic_configs())
     prefix = given.shown.removesuffix(given.name)
     return Problem(
         code=ProblemCode.INVALID_CONFIG,

@@ -25,7 +25,7 @@ from headwater.model.versions import (
     release_start,
 )
 from headwater.spec.locations import RawDocument
-from headwater.spec.phrases import either
+from headwater.spec.phrases import join_with_or
 from headwater.spec.scalars import config_text
 
 _PATH = ("application", "kafkaStreams")
@@ -95,7 +95,7 @@ def _unsupported_version(raw: RawDocument, found: str, version: KafkaStreamsVers
     return Problem(
         code=ProblemCode.UNSUPPORTED_VERSION,
         summary=f"Kafka Streams {shorten_text(found)} is not supported.",
-        expected=either([f"`{release}`" for release in SUPPORTED_RELEASES]),
+        expected=join_with_or([f"`{release}`" for release in SUPPORTED_RELEASES]),
         found=f"`{shorten_text(found)}`",
         why=why,
         fix=fix,

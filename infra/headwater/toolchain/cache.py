@@ -56,9 +56,8 @@ class Cache:
         with self._locked(name, progress):
             if found := self.find(name):
                 return found
-            draft = (
-                self.root / f".{name}.draft"
-            )  # one for each name: the next run removes what a killed run left
+            # Each name has one draft, so that the next run removes what a killed run left.
+            draft = self.root / f".{name}.draft"
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir()
             try:

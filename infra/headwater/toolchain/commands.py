@@ -36,7 +36,7 @@ class Progress:
 
     console: Console = attrs.field(factory=lambda: _StandardError(stderr=True, highlight=False))
 
-    def note(self, what: str) -> None:
+    def write_line(self, what: str) -> None:
         self.console.print(what, markup=False)
 
     @contextmanager
@@ -51,9 +51,9 @@ class Progress:
                     f"{escape(announced)}  [dim]{escape(_shorten_line(line, width))}[/dim]"
                 )
         else:
-            self.note(f"{announced} …")
+            self.write_line(f"{announced} …")
             yield _no_detail
-        self.note(f"{what}: done in {_duration_text(time.monotonic() - started)}")
+        self.write_line(f"{what}: done in {_duration_text(time.monotonic() - started)}")
 
 
 def _shorten_line(line: str, width: int) -> str:

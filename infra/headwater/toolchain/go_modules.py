@@ -47,7 +47,7 @@ class GoModule:
 
     def build(self, into: Path, cache: Cache, progress: Progress) -> None:
         """Install the module's programs in `into`; raises `ToolchainError`."""
-        go = machine.require([machine.GO])[machine.GO]
+        go = machine.require_programs([machine.GO])[machine.GO]
         link = ["-s", "-w", *(f"-X {variable}={value}" for variable, value in self.variables.items())]
         tags = [f"-tags={','.join(self.tags)}"] if self.tags else []
         with progress.step(f"{self.title}: building from Go modules", expected=self.duration) as show:
@@ -62,7 +62,7 @@ class GoModule:
 
     def source_of(self, module: str) -> Path:
         """Return the folder of a required module; download it first if necessary."""
-        go = machine.require([machine.GO])[machine.GO]
+        go = machine.require_programs([machine.GO])[machine.GO]
         downloaded = subprocess.run(
             [go, "mod", "download", "-json", module],
             cwd=self.folder,

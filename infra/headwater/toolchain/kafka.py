@@ -52,7 +52,7 @@ class KafkaDistribution:
 
 def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
     """Return the programs that a download of Kafka's jars would run now."""
-    return _needed_programs(cache, _JARS)
+    return _programs_to_download(cache, _JARS)
 
 
 def is_fetched() -> bool:
@@ -68,7 +68,7 @@ def ensure_kafka(
     Raises `ToolchainError` if programs are missing (all are named), or if the version is not pinned.
     """
     cache, jars = cache or Cache(), _jars_of(version)
-    programs = machine.require(_needed_programs(cache, jars))
+    programs = machine.require_programs(_programs_to_download(cache, jars))
     java, folder = programs[machine.JAVA], jars.ensure(cache, progress or Progress())
     class_data = cache.find(class_data_entry(java, version))
     archive = class_data / CLASS_DATA_FILE if class_data else None
@@ -90,7 +90,7 @@ def _jars_of(version: str) -> MavenJars:
     return MavenJars(f"kafka-{version.rpartition('.')[0]}", "Kafka", version)
 
 
-def _needed_programs(cache: Cache, jars: MavenJars) -> tuple[machine.Program, ...]:
+def _programs_to_download(cache: Cache, jars: MavenJars) -> tuple[machine.Program, ...]:
     return (machine.JAVA,) if cache.find(jars.entry) else (machine.JAVA, machine.MAVEN)
 
 

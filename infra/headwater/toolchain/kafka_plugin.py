@@ -32,7 +32,7 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
         if (own := plugin_folder(users_home())).is_dir():
             shutil.copytree(own, plugin_folder(home))
         elif reason := _download_plugin(cli, home, progress):
-            progress.note(f"{_BRIDGE.title}: not downloaded: {reason}")
+            progress.write_line(f"{_BRIDGE.title}: not downloaded: {reason}")
             _build_plugin(cli, home, cache, progress)
 
     return cache.ensure(_cache_entry(), fill, progress)

@@ -136,7 +136,7 @@ def inspect_program(program: Program) -> Finding:
     return Finding(program, executable, program.version(executable) if executable else None)
 
 
-def require(programs: Iterable[Program]) -> dict[Program, Path]:
+def require_programs(programs: Iterable[Program]) -> dict[Program, Path]:
     """Return the path of each program; raises `ToolchainError` that names all that are missing or too old."""
     findings = [inspect_program(program) for program in dict.fromkeys(programs)]
     if missing := [finding for finding in findings if not finding.sufficient]:

@@ -65,7 +65,7 @@ class MavenJars:
         return cache.ensure(self.entry, lambda folder, shown: self._fetch(folder, cache, shown), progress)
 
     def _fetch(self, folder: Path, cache: Cache, progress: Progress) -> None:
-        maven = machine.require([machine.MAVEN])[machine.MAVEN]
+        maven = machine.require_programs([machine.MAVEN])[machine.MAVEN]
         with progress.step(
             f"{self.title} {self.version}: downloading with Maven", expected="10 seconds"
         ) as show:

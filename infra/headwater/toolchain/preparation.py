@@ -25,7 +25,7 @@ def prepare_parts(parts: Iterable[str]) -> None:
     cache, progress, chosen = Cache(), Progress(), tuple(parts)
     # Report all missing programs together, before a build that takes minutes.
     needed = tuple(_needed_programs(chosen, cache, progress))
-    machine.require(needed)
+    machine.require_programs(needed)
     if "kafka" in chosen:
         ensure_class_data(kafka.ensure_kafka(cache, progress), cache, progress)
     if "spark" in chosen:

@@ -72,7 +72,7 @@ def download_release(version: str, cache: Cache, progress: Progress) -> Path | N
         return None
     checked_url(releases)
     if expected is None:
-        progress.note(
+        progress.write_line(
             f"Pulumi CLI {version}: not downloaded, because no hash of {archive} is known. "
             f"To use Pulumi's release, set {HASH_VARIABLE} to its SHA-256."
         )
@@ -94,7 +94,7 @@ def download_release(version: str, cache: Cache, progress: Progress) -> Path | N
     try:
         return cache.ensure(release_entry(version), fill, progress)
     except (OSError, EOFError, zlib.error, tarfile.TarError, UnicodeDecodeError) as error:
-        progress.note(f"Pulumi CLI {version}: download failed: {_reason_of(error)}")
+        progress.write_line(f"Pulumi CLI {version}: download failed: {_reason_of(error)}")
         return None
 
 

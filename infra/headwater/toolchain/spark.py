@@ -40,7 +40,7 @@ def _fetched_jars(cache: Cache) -> tuple[Path, ...]:
 def ensure_spark_jars(cache: Cache | None = None, progress: Progress | None = None) -> tuple[Path, ...]:
     """Return the connector's jars for `spark.jars`, downloaded on first use; raises `ToolchainError`."""
     cache = cache or Cache()
-    machine.require(needed_programs(cache))
+    machine.require_programs(needed_programs(cache))
     return tuple(sorted(_JARS.ensure(cache, progress or Progress()).glob("*.jar")))
 
 

@@ -39,7 +39,7 @@ def _cache_entry() -> str:
 
 
 def _build_jar(folder: Path, cache: Cache, progress: Progress) -> None:
-    programs = machine.require((machine.JAVA, machine.MAVEN))
+    programs = machine.require_programs((machine.JAVA, machine.MAVEN))
     with progress.step("Library for Kafka Streams: compiling with Maven", expected="10 seconds") as show:
         run_logged(
             build_command(programs[machine.MAVEN], _SOURCE, folder),

@@ -62,7 +62,7 @@ class Topology:
     ) -> "Topology":
         """Add a node that reads one or more topics, or those whose names match a pattern."""
         options = {"offset_reset": offset_reset, "timestamp": timestamp, "serdes": serdes}
-        self._calls.add("addSource", name=name, pattern=pattern, **_topics(topic), **options)
+        self._calls.add("addSource", name=name, pattern=pattern, **_topic_options(topic), **options)
         return self
 
     def add_processor(
@@ -203,7 +203,9 @@ class StreamsBuilder(Topology):
     ) -> KStream:
         """Return the stream of one or more topics, or of those whose names match a pattern."""
         options = {"offset_reset": offset_reset, "timestamp": timestamp, "serdes": serdes, "as_": as_}
-        return KStream(self._calls.add("stream", name=name, pattern=pattern, **_topics(topic), **options))
+        return KStream(
+            self._calls.add("stream", name=name, pattern=pattern, **_topic_options(topic), **options)
+        )
 
     def table(
         self,
@@ -249,5 +251,5 @@ class StreamsBuilder(Topology):
         return self
 
 
-def _topics(given: str | Sequence[str] | None) -> dict[str, Any]:
+def _topic_options(given: str | Sequence[str] | None) -> dict[str, Any]:
     return {"topic": given} if given is None or isinstance(given, str) else {"topics": list(given)}

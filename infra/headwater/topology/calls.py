@@ -103,7 +103,7 @@ class Handles:
 
     _taken: set[str] = attrs.field(factory=set)
 
-    def take(self, name: str) -> None:
+    def reserve(self, name: str) -> None:
         """Use a name that the user has chosen.
 
         Raises:
@@ -113,7 +113,7 @@ class Handles:
             raise ValueError(f"Two results cannot have the same handle {name!r}.")
         self._taken.add(name)
 
-    def of(self, options: dict[str, Any], operator: str) -> str:
+    def handle_for(self, options: dict[str, Any], operator: str) -> str:
         """Return the handle of a result; choose one if it has none yet."""
         if "as" not in options:
             number = 1
@@ -149,7 +149,7 @@ class Calls:
             )
         given = _document_options(options)
         if "as" in given:
-            self.handles.take(given["as"])
+            self.handles.reserve(given["as"])
         if source is not None and not self._is_preceding(source):
             given = {"from": source.handle(), **given}
         call = Call(operator, given)
@@ -186,4 +186,4 @@ class Result:
                 "Only the first call of `then` takes the records of its branch. To use them more than once, "
                 "omit `then`, and continue with the stream that `no_default_branch` returns."
             )
-        return self.calls.handles.of(self.options, self.operator)
+        return self.calls.handles.handle_for(self.options, self.operator)

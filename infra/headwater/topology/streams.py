@@ -368,7 +368,7 @@ class BranchedKStream:
             raise ValueError(f"Two branches cannot have the same name {name or position!r}.")
         self._names.add(name or position)
         if as_ is not None:
-            calls.handles.take(as_)
+            calls.handles.reserve(as_)
         stream: KStream | None = KStream(Result(calls, options, f"branch-{name or position}"))
         if then is not None:
             inner = Calls(calls.handles)

@@ -28,8 +28,8 @@ from headwater.cli.java_export import (
     keep_last,
     kill_group,
     no_java,
-    unpacked,
-    unreadable,
+    unpack_jars,
+    unreadable_file,
 )
 from headwater.compiler import build_nodes
 from headwater.model.formats import DEFAULT_FORMAT
@@ -79,7 +79,7 @@ class PartitionerProgram:
             part = keys[first : first + _MOST_KEYS]
             lengths = np.fromiter(map(len, part), ">i4", len(part)).tobytes()
             request = b"".join((*head, _INT.pack(len(part)), lengths, *part))
-            answer = self._exchange(request, len(part) * len(counts) * _INT.size)
+            answer = self._exchange_message(request, len(part) * len(counts) * _INT.size)
             table = np.frombuffer(answer, ">i4").reshape(len(part), len(counts))
             for index, partitions in enumerate(table.T.tolist()):
                 found[index] += partitions
@@ -90,18 +90,18 @@ class PartitionerProgram:
         if self._started is not None:
             self._started.close()
 
-    def _exchange(self, request: bytes, size: int) -> bytes:
+    def _exchange_message(self, request: bytes, size: int) -> bytes:
         """Send a request, and return the answer, which has `size` bytes."""
         if self._started is None or self._failure is not None:
-            return self._answer(self._start(), request, size)
-        return self._answer(self._started, request, size)
+            return self._read_answer(self._start(), request, size)
+        return self._read_answer(self._started, request, size)
 
     def _start(self) -> "_JavaProcess":
         """Start the JVM, and wait until it has created the partitioner; a failure is final."""
         if self._failure is None:
             try:
                 self._started = started = _JavaProcess.start(self._command, self._folder, self._lines)
-                self._answer(started, b"", 0)
+                self._read_answer(started, b"", 0)
             except PartitionerError as error:
                 self._failure = PartitionerEndedError(self._name, error.reason)
             except OSError as error:
@@ -110,8 +110,8 @@ class PartitionerProgram:
                 return started
         raise self._failure
 
-    def _answer(self, started: "_JavaProcess", request: bytes, size: int) -> bytes:
-        timer = Timer(self._timeout_seconds, self._kill)
+    def _read_answer(self, started: "_JavaProcess", request: bytes, size: int) -> bytes:
+        timer = Timer(self._timeout_seconds, self._kill_process)
         timer.daemon = True
         timer.start()
         try:
@@ -126,16 +126,16 @@ class PartitionerProgram:
                 raise PartitionerEndedError(self._name, "it has sent an answer that cannot be read")
             return started.read(size)
         except (OSError, EOFError):
-            raise PartitionerEndedError(self._name, self._reason(started)) from None
+            raise PartitionerEndedError(self._name, self._failure_reason(started)) from None
         finally:
             timer.cancel()
 
-    def _kill(self) -> None:
+    def _kill_process(self) -> None:
         self._is_late = True
         if self._started is not None:
             kill_group(self._started.process)
 
-    def _reason(self, started: "_JavaProcess") -> str:
+    def _failure_reason(self, started: "_JavaProcess") -> str:
         with suppress(subprocess.TimeoutExpired):
             started.process.wait(_END_SECONDS)
         started.reader.join(_END_SECONDS)
@@ -232,9 +232,9 @@ def java_partitioners(
         temporary = TemporaryDirectory(prefix="headwater-partitioner-", ignore_cleanup_errors=True)
         folder = Path(stack.enter_context(temporary))
         try:
-            jars = (str(library), *unpacked(code.jar.absolute(), folder / "application"))
+            jars = (str(library), *unpack_jars(code.jar.absolute(), folder / "application"))
         except (OSError, zipfile.BadZipFile) as error:
-            raise ProblemsError([unreadable(str(code.jar), str(error))]) from None
+            raise ProblemsError([unreadable_file(str(code.jar), str(error))]) from None
         class_path = os.pathsep.join((*jars, *map(absolute_class_path, code.class_path)))
         properties = "" if code.properties is None else str(code.properties.absolute())
         programs: dict[tuple[str, str], PartitionerProgram] = {}
@@ -245,7 +245,7 @@ def java_partitioners(
                 command = [str(java), "-cp", class_path, _MAIN, *used, properties]
                 program = PartitionerProgram(command, folder, name, code.seconds_to_answer)
                 programs[used] = stack.enter_context(closing(program))
-            found[topic] = _partitioner(programs[used], *used, topic)
+            found[topic] = _java_partitioner(programs[used], *used, topic)
         yield found
 
 
@@ -255,7 +255,7 @@ def _require_stream(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-def _partitioner(program: PartitionerProgram, name: str, serde: str, topic: str) -> UserPartitioner:
+def _java_partitioner(program: PartitionerProgram, name: str, serde: str, topic: str) -> UserPartitioner:
     many = partial(program.partitions, topic)
 
     def one(key: bytes, partitions: int) -> int:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from headwater.cli.console import ExitCode, print_line
@@ -23,7 +24,7 @@ from headwater_spark.commands.console import (
 from headwater_spark.driver.run import runtime_installed
 
 if TYPE_CHECKING:
-    from headwater_spark.driver.reshard.start import OpenExecutor, ReshardResult
+    from headwater_spark.driver.reshard.start import OpenExecutor, ReshardOptions, ReshardResult
     from headwater_spark.engine.partitioners.hashing import UserPartitioner
 
 _LOCAL = "local[*,4]"
@@ -104,29 +105,7 @@ SUBMITTED = "as spark-submit says"
 @policies_option
 @cluster_options("The cluster of the application.")
 @click.pass_context
-def reshard(
-    context: click.Context,
-    document: Path,
-    *,
-    counts: Sequence[tuple[str, int]],
-    checks_only: bool,
-    rewritten: Sequence[str],
-    layouts: Sequence[tuple[str, str]],
-    partitioners: Sequence[tuple[str, str]],
-    unchecked: Sequence[str],
-    jar: Path | None,
-    class_path: Sequence[str],
-    properties: Path | None,
-    key_serdes: Sequence[tuple[str, str]],
-    timeout: float | None,
-    processes: int | None,
-    on_spark: bool,
-    master: str | None,
-    conf: Sequence[str],
-    tasks: int | None,
-    policy_files: Sequence[Path],
-    cluster: NamedCluster,
-) -> None:
+def reshard(context: click.Context, /, **values: Any) -> None:  # noqa: ANN401 - the fields of `_Options`
     """Give a stopped application more partitions, and each key its state.
 
     For any Kafka Streams application, also on Spark. The internal topics get the counts that
@@ -143,81 +122,122 @@ def reshard(
     """
     with runtime_installed():
         from headwater_spark.commands.java_partitioners import java_partitioners  # noqa: PLC0415 - slow
-        from headwater_spark.driver.reshard.start import (  # noqa: PLC0415 - slow
-            ReshardOptions,
-            reshard_application,
-        )
-        from headwater_spark.engine.scaling.entry_layouts import LAYOUTS  # noqa: PLC0415 - slow
-    if unknown := [layout for _, layout in layouts if layout not in LAYOUTS]:
-        raise click.UsageError(f"{unknown[0]} is no layout. Layouts: {', '.join(LAYOUTS)}.")
-    for option, pairs in (
-        ("--partitions", counts),
-        ("--layout", layouts),
-        ("--partitioner", partitioners),
-        ("--key-serde", key_serdes),
+        from headwater_spark.driver.reshard.start import reshard_application  # noqa: PLC0415 - slow
+    options = _Options(**values)
+    _check_names(options)
+    _check_spark_options(options)
+    options.java_code.check(options.java_classes)
+    functions = {topic: _load_partitioner(name) for topic, name in options.partitioners if ":" in name}
+    document = read_single_document(options.document)
+    report = Progress(document.application.id).report
+    with (
+        interrupted_by_sigterm(),
+        java_partitioners(options.java_classes, options.java_code, document) as of_java,
     ):
-        if len(dict(pairs)) < len(pairs):
-            raise click.UsageError(f"{option} names the same topic or store twice.")
-    if other := sorted(set(unchecked) - dict(partitioners).keys()):
-        raise click.UsageError(
-            f"--unchecked-partitioner {other[0]} requires --partitioner {other[0]}=PARTITIONER."
-        )
-    classes = {topic: name for topic, name in partitioners if ":" not in name}
-    _check_spark_options(
-        classes,
-        on_spark=on_spark,
-        others={"--master": master is not None, "--conf": conf, "--tasks": tasks},
-        processes=processes,
-    )
-    code = JavaCode(
-        jar=jar,
-        class_path=class_path,
-        properties=properties,
-        key_serdes=dict(key_serdes),
-        timeout_seconds=timeout,
-    )
-    code.check(classes)
-    functions = {topic: _load_partitioner(name) for topic, name in partitioners if topic not in classes}
-    found = read_single_document(document)
-    report = Progress(found.application.id).report
-    with interrupted_by_sigterm(), java_partitioners(classes, code, found) as of_java:
-        options = ReshardOptions(
-            partitions=dict(counts),
-            rewritten=frozenset(rewritten),
-            layouts={store: LAYOUTS[layout] for store, layout in layouts},
-            partitioners={**functions, **of_java},
-            unchecked=frozenset(unchecked),
-            policies=read_policies(policy_files),
-            checks_only=checks_only,
-            processes=processes,
-            open_executor=_open_spark(master, conf, tasks) if on_spark else None,
-        )
-        result = reshard_application(found, cluster.connection(), options, report)
-    _print_result(result, checks_only=checks_only)
+        reshard_options = _reshard_options(options, {**functions, **of_java})
+        result = reshard_application(document, options.cluster.connection(), reshard_options, report)
+    _print_result(result, checks_only=options.checks_only)
     context.exit(ExitCode.DONE)
 
 
-def _check_spark_options(
-    classes: Mapping[str, str], *, on_spark: bool, others: Mapping[str, object], processes: int | None
-) -> None:
+@attrs.frozen(kw_only=True)
+class _Options:
+    """The options of the command, by the names that their declarations give them."""
+
+    document: Path
+    counts: Sequence[tuple[str, int]]
+    checks_only: bool
+    rewritten: Sequence[str]
+    layouts: Sequence[tuple[str, str]]
+    partitioners: Sequence[tuple[str, str]]
+    unchecked: Sequence[str]
+    jar: Path | None
+    class_path: Sequence[str]
+    properties: Path | None
+    key_serdes: Sequence[tuple[str, str]]
+    timeout: float | None
+    processes: int | None
+    on_spark: bool
+    master: str | None
+    conf: Sequence[str]
+    tasks: int | None
+    policy_files: Sequence[Path]
+    cluster: NamedCluster
+
+    @property
+    def java_classes(self) -> Mapping[str, str]:
+        """Topic → class of its partitioner, which is written in Java."""
+        return {topic: name for topic, name in self.partitioners if ":" not in name}
+
+    @property
+    def java_code(self) -> JavaCode:
+        return JavaCode(
+            jar=self.jar,
+            class_path=self.class_path,
+            properties=self.properties,
+            key_serdes=dict(self.key_serdes),
+            timeout_seconds=self.timeout,
+        )
+
+
+def _check_names(options: _Options) -> None:
+    """Raise `click.UsageError` for unknown layouts, topics named twice, and topics without a partitioner."""
+    from headwater_spark.engine.scaling.entry_layouts import LAYOUTS  # noqa: PLC0415 - slow
+
+    if unknown := [layout for _, layout in options.layouts if layout not in LAYOUTS]:
+        raise click.UsageError(f"{unknown[0]} is no layout. Layouts: {', '.join(LAYOUTS)}.")
+    for option, pairs in (
+        ("--partitions", options.counts),
+        ("--layout", options.layouts),
+        ("--partitioner", options.partitioners),
+        ("--key-serde", options.key_serdes),
+    ):
+        if len(dict(pairs)) < len(pairs):
+            raise click.UsageError(f"{option} names the same topic or store twice.")
+    if other := sorted(set(options.unchecked) - dict(options.partitioners).keys()):
+        raise click.UsageError(
+            f"--unchecked-partitioner {other[0]} requires --partitioner {other[0]}=PARTITIONER."
+        )
+
+
+def _check_spark_options(options: _Options) -> None:
     """Raise `click.UsageError` if options cannot be combined."""
-    if not on_spark:
-        if needless := next((option for option, value in others.items() if value), None):
+    if not options.on_spark:
+        given = {"--master": options.master is not None, "--conf": options.conf, "--tasks": options.tasks}
+        if needless := next((option for option, value in given.items() if value), None):
             raise click.UsageError(f"{needless} requires --spark.")
         return
-    if processes is not None:
+    if options.processes is not None:
         raise click.UsageError(
             "--processes cannot be combined with --spark. --tasks decides how many tasks run."
         )
-    if classes:
-        topic, name = next(iter(classes.items()))
+    for topic, name in options.java_classes.items():
         raise click.UsageError(
             f"--partitioner {topic}={name} cannot be combined with --spark: executors do not run classes of "
             "Java. Omit --spark, or name a Python function."
         )
 
 
-def _open_spark(master: str | None, conf: Sequence[str], tasks: int | None) -> "OpenExecutor":
+def _reshard_options(options: _Options, partitioners: "Mapping[str, UserPartitioner]") -> "ReshardOptions":
+    from headwater_spark.driver.reshard.start import ReshardOptions  # noqa: PLC0415 - slow
+    from headwater_spark.engine.scaling.entry_layouts import LAYOUTS  # noqa: PLC0415 - slow
+
+    return ReshardOptions(
+        partitions=dict(options.counts),
+        rewritten=frozenset(options.rewritten),
+        layouts={store: LAYOUTS[layout] for store, layout in options.layouts},
+        partitioners=partitioners,
+        unchecked=frozenset(options.unchecked),
+        policies=read_policies(options.policy_files),
+        checks_only=options.checks_only,
+        processes=options.processes,
+        open_executor=_spark_opener(options.master, options.conf, options.tasks)
+        if options.on_spark
+        else None,
+    )
+
+
+def _spark_opener(master: str | None, conf: Sequence[str], tasks: int | None) -> "OpenExecutor":
     """Return what opens Spark; `SUBMITTED` as master: as spark-submit says."""
     from headwater_spark.driver.reshard.spark_job import SparkSettings, open_spark  # noqa: PLC0415 - slow
 

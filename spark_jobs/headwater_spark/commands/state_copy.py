@@ -75,7 +75,7 @@ def copy(
         raise click.UsageError("--store or --topic is required.")
     found = read_single_document(document)
     id_ = found.application.id
-    prefix = StreamsConfig.of(found.application).topic_prefix or id_
+    prefix = StreamsConfig.from_application(found.application).topic_prefix or id_
     renames = [(f"{prefix}-{old}-changelog", f"{prefix}-{new}-changelog") for old, new in stores] + list(
         topics
     )

@@ -75,7 +75,7 @@ class StreamsApplication:
             client=client or new_client(document.application, settings),
         )
         self._watches = create_watches(self._parts, document.application, settings, self._lifecycle)
-        self._is_exactly_once = StreamsConfig.of(document.application).guarantee.is_exactly_once
+        self._is_exactly_once = StreamsConfig.from_application(document.application).guarantee.is_exactly_once
         self._parts.exceptions.init(self)
         self._open_offsets = threading.Lock()
         """Held where a thread of the caller reads offsets: their clients must not be closed meanwhile."""
@@ -264,7 +264,7 @@ class StreamsApplication:
 
     def wait_until_idle(self) -> None:
         """Wait until all records are processed, or the application has reached a final state."""
-        with self._parts.input_watch.suspended():
+        with self._parts.input_watch.suspend_signals():
             wait_until_idle(
                 self._parts.queries,
                 state=lambda: self.state,

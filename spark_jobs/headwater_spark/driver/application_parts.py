@@ -147,7 +147,7 @@ def create_watches(
         "input": parts.input_watch.run,
         "offsets": OffsetRenewal(parts.queries, lambda: not parts.cluster_watch.problem).run,
     }
-    if not StreamsConfig.of(application).guarantee.is_exactly_once:
+    if not StreamsConfig.from_application(application).guarantee.is_exactly_once:
         runs["commits"] = CommitCheck(parts.queries, parts.offsets, parts.client).run
     return WatchThreads({f"{application.id}-{name}": run for name, run in runs.items()}, lifecycle)
 
@@ -161,7 +161,7 @@ def new_client(
         application.id,
         configured_client_id(application),
         lock,
-        is_fenced=StreamsConfig.of(application).guarantee.is_exactly_once,
+        is_fenced=StreamsConfig.from_application(application).guarantee.is_exactly_once,
     )
 
 
@@ -193,7 +193,7 @@ def _create_services(
             on_shutdown_application=shutdown_requests.send,
             handler=handler,
         ),
-        exactly_once=StreamsConfig.of(application).guarantee.is_exactly_once,
+        exactly_once=StreamsConfig.from_application(application).guarantee.is_exactly_once,
         client=client,
         placement=_task_placement(spark),
         proof_seconds=min(PROOF_SECONDS, executor_timeout_seconds(spark) / 2),
@@ -207,7 +207,7 @@ def _create_progress_watch(
     jvm_watch: JvmWatch,
     state_folder: Path,
 ) -> ProgressWatch:
-    config, started = StreamsConfig.of(application), time.time()
+    config, started = StreamsConfig.from_application(application), time.time()
     return ProgressWatch(
         queries=queries,
         # A task may wait for the other inputs before it processes a record.
@@ -227,7 +227,9 @@ def _create_topic_watch(
         offsets=parts.offsets,
         rounds=parts.rounds,
         purger=RecordPurger(settings.connection),
-        uneven=UnevenExpansion.of(StreamsConfig.of(application), application.processors),
+        uneven=UnevenExpansion.from_config(
+            StreamsConfig.from_application(application), application.processors
+        ),
         specs=parts.specs,
         queries=parts.queries,
         progress_watch=parts.progress_watch,

@@ -114,10 +114,10 @@ def _extract_reason(failure: BaseException, text: str) -> str:
     lines = _NOTE.sub("", last if traceback else text).splitlines()
     message = dropwhile(lambda line: traceback and line.startswith(" "), lines)
     kept = "\n".join(takewhile(lambda line: not line.lstrip(" ").startswith(_JAVA), message)).strip()
-    return (kept or type(failure).__name__)[:_MAX_LENGTH] + _remedy(text)
+    return (kept or type(failure).__name__)[:_MAX_LENGTH] + _shortage_remedy(text)
 
 
-def _remedy(text: str) -> str:
+def _shortage_remedy(text: str) -> str:
     """Return what to do about a failure for lack of memory or space, after a line break; or nothing."""
     found = next((remedy for pattern, remedy in _SHORTAGES if pattern.search(text)), None)
     return "" if found is None or _DISK_FULL in text else f"\n{found}"

@@ -133,15 +133,15 @@ class Instruments:
             return Health(ok=False, reason=f"The application is {application.state.value}.")
         if problem := application.cluster_problem:
             return Health(ok=False, reason=f"The cluster cannot be read: {problem}")
-        return self._progress()
+        return self._progress_health()
 
     def live(self) -> Health:
         """Return not OK after an error, or without progress: a restart of the process may help."""
         if self._application.state is ClientState.ERROR:
             return Health(ok=False, reason="The application has stopped with an error.")
-        return self._progress()
+        return self._progress_health()
 
-    def _progress(self) -> Health:
+    def _progress_health(self) -> Health:
         reason = self._application.stall_reason()
         return Health(ok=not reason, reason=reason)
 

@@ -50,16 +50,16 @@ class GroupOffsets:
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Return the committed offsets; partitions without one are missing. Wait for open transactions."""
-        return self._committed(self._consumer, partitions)
+        return self._read_committed(self._consumer, partitions)
 
     def last_committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Return the offsets that were committed last, without offsets of open transactions.
 
         The transaction of a killed client stays open for up to a minute, or until its tasks run again.
         """
-        return self._committed(self._uncommitted_reader, partitions)
+        return self._read_committed(self._uncommitted_reader, partitions)
 
-    def processors(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def committed_processors(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return partition → the processor that has processed it; unprocessed partitions are missing."""
         found = clients.read_committed(self._uncommitted_reader, partitions)
         owners = {
@@ -68,7 +68,7 @@ class GroupOffsets:
         }
         return {partition: owner for partition, owner in owners.items() if owner is not None}
 
-    def metadata(self, partitions: Iterable[TopicPartition]) -> Sequence[str]:
+    def committed_metadata(self, partitions: Iterable[TopicPartition]) -> Sequence[str]:
         """Return the texts that were committed with the offsets; empty ones where none is."""
         return [each.metadata or "" for each in clients.read_committed(self._uncommitted_reader, partitions)]
 
@@ -130,7 +130,7 @@ class GroupOffsets:
             ends = self.end_offsets(partitions)
         return ends
 
-    def backlogs(
+    def read_backlogs(
         self, partitions: Mapping[str, Sequence[TopicPartition]], read: Offsets
     ) -> Mapping[str, Backlog]:
         """Return name → what is still to be read of its partitions; raises at once for a deleted partition.
@@ -180,7 +180,7 @@ class GroupOffsets:
         no_newer_record = [partition for partition, offset in chosen.items() if offset < 0]
         chosen = {**chosen, **self.end_offsets(no_newer_record)}
         self._commit(chosen)
-        return self._existing({**known, **chosen})
+        return self._skip_deleted({**known, **chosen})
 
     def reset_to_earliest(self, partitions: Sequence[TopicPartition]) -> None:
         """Commit the first offsets, without metadata: the committed ones belong to deleted topics."""
@@ -190,7 +190,7 @@ class GroupOffsets:
         self._consumer.close()
         self._uncommitted_reader.close()
 
-    def _existing(self, offsets: Offsets) -> Offsets:
+    def _skip_deleted(self, offsets: Offsets) -> Offsets:
         """Return `offsets`, or the first ones that exist; log a warning where records were lost."""
         first = self.first_offsets([*offsets])
         for (topic, partition), offset in offsets.items():
@@ -205,7 +205,7 @@ class GroupOffsets:
         return {partition: max(offset, first[partition]) for partition, offset in offsets.items()}
 
     @staticmethod
-    def _committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> Offsets:
+    def _read_committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> Offsets:
         found = clients.read_committed(reader, partitions)
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
@@ -234,13 +234,13 @@ class RecordPurger:
         self._admin = AdminClient(clients.client_settings(connection), logger=clients.client_logger())
         self._purged: dict[TopicPartition, int] = {}
 
-    def forget(self, topics: Collection[str]) -> None:
+    def forget_topics(self, topics: Collection[str]) -> None:
         """Forget what was purged of `topics`: they were re-created."""
         self._purged = {
             partition: offset for partition, offset in self._purged.items() if partition[0] not in topics
         }
 
-    def purge(self, committed: Offsets) -> None:
+    def purge_records(self, committed: Offsets) -> None:
         """Delete the records below `committed`."""
         due = {
             partition: offset

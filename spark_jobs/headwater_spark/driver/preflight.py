@@ -136,7 +136,7 @@ def checkpoint_lock(checkpoint: str, application: str) -> Iterator[LockedFile | 
         except OSError as error:  # the disk may be full
             problem = _unusable_folder("checkpoint", "--checkpoint", folder, application, error)
             raise ProblemsError([problem]) from None
-        yield LockedFile.of(file)
+        yield LockedFile.from_descriptor(file)
     finally:
         os.close(file)
 

@@ -149,7 +149,7 @@ class TopicWatch:
             check = self._topics.check()
             wrong = errors(check.problems)
             if not wrong:
-                self._follow(check)
+                self._use_topics(check)
         except (ProblemsError, KafkaException) as error:
             # The cluster may be unavailable for a while; the queries have their own limit for that.
             _log.warning("topic check failed", reason=failure_reason(error))
@@ -163,7 +163,7 @@ class TopicWatch:
             self._on_errors(wrong)
         return True
 
-    def _follow(self, check: TopicCheck) -> None:
+    def _use_topics(self, check: TopicCheck) -> None:
         """Use the topics of `check`. Queries of lost topics are paused until the topics exist again."""
         before = self._specs.layout
         readers = [
@@ -180,10 +180,10 @@ class TopicWatch:
             self._restart_from_beginning(
                 check, {topic for name in self._queries for topic in before.topics(name)}
             )
-            self._purger.forget(check.lost)
+            self._purger.forget_topics(check.lost)
             if check.lost or check.partition_counts != before.partition_counts:
                 self._specs.update(check)
-            self._topics.remember(check)
+            self._topics.remember_topics(check)
         finally:
             for query in readers:
                 query.resume()
@@ -206,11 +206,11 @@ class TopicWatch:
     def _observe_progress(self) -> None:
         layout, progress = self._specs.layout, self._specs.progress
         partitions = {name: layout.input_partitions(name) for name in self._queries}
-        backlogs = self._backlogs(partitions)
+        backlogs = self._read_backlogs(partitions)
         if backlogs is None:  # one partition may be missing: the others are known
             backlogs = {}
             for name, some in partitions.items():
-                backlogs |= self._backlogs({name: some}) or {}
+                backlogs |= self._read_backlogs({name: some}) or {}
         has_threads = self._specs.has_threads
         for name in self._queries:
             backlog = backlogs.get(name)
@@ -218,11 +218,11 @@ class TopicWatch:
             if may_have_unread(backlog, layout.topics(name), layout.partition_counts, self._topics.counts):
                 self._input_watch.request_signal(name)
 
-    def _backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
+    def _read_backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
         if self._cluster_watch.problem:
             return None  # each request would wait for its timeout, and the next topic check for it
         try:
-            return dict(self._offsets.backlogs(partitions, self._read_by_spark()))
+            return dict(self._offsets.read_backlogs(partitions, self._read_by_spark()))
         except KafkaException:
             return None
 
@@ -230,7 +230,7 @@ class TopicWatch:
         layout = self._specs.layout
         try:
             partitions = layout.topic_partitions(layout.repartition_topics)
-            self._purger.purge(
+            self._purger.purge_records(
                 processed_offsets(self._offsets.last_committed(partitions), self._read_by_spark())
             )
         except KafkaException as error:

@@ -122,7 +122,7 @@ class ColumnPlan:
             self._attempts.note_success()
         return outputs
 
-    def interleaved(self, partitions: Sequence[PartitionColumns]) -> Iterator[InputRecord] | None:
+    def interleave_records(self, partitions: Sequence[PartitionColumns]) -> Iterator[InputRecord] | None:
         """Return the records that have to be processed one by one; None = all of them, as they are.
 
         The iterator updates the table before each record, and at its end. Some records may be processed one

@@ -100,7 +100,7 @@ class _ColumnPlanner:
         found: dict[str, PlannedSource] = {}
         for source in sources:
             try:
-                found[source.name] = self._source(source, tables[source.name])
+                found[source.name] = self._plan_source(source, tables[source.name])
             except NotInColumnsError:
                 if len(self._tables) != 1:
                     raise
@@ -129,7 +129,7 @@ class _ColumnPlanner:
         for node in self._children[source.name]:
             if isinstance(node, ProcessorNode) and isinstance(node.behavior, TableSource):
                 store = node.behavior.store
-                typed = None if store is None else self._task.stores.typed(store)
+                typed = None if store is None else self._task.stores.typed_store(store)
                 if (
                     store is None
                     or store in self._tables
@@ -141,7 +141,7 @@ class _ColumnPlanner:
                 table = self._tables[store] = TableUpdates(node.name, typed, typed.below)
                 yield table
 
-    def _source(self, source: SourceNode, tables: tuple[TableUpdates, ...]) -> PlannedSource:
+    def _plan_source(self, source: SourceNode, tables: tuple[TableUpdates, ...]) -> PlannedSource:
         reads = source.reads
         if reads is not None and (
             reads.timestamp is not None or reads.foreign_key is not None or reads.carries_changes
@@ -150,18 +150,18 @@ class _ColumnPlanner:
         self._source_name = source.name
         own = {table.node for table in tables}
         self._own_stores = {store for store, table in self._tables.items() if table.node in own}
-        children = [self._operator(node) for node in self._children[source.name] if not _is_table(node)]
+        children = [self._plan_operator(node) for node in self._children[source.name] if not _is_table(node)]
         serdes = serdes_of(reads, self._task.program)
         for table in tables:
             if table.typed.key_serde is not serdes[0]:
                 raise NotInColumnsError
         return PlannedSource(serdes, _forward_to(children) if children else None, tables)
 
-    def _operator(self, node: Node) -> ColumnProcess:
+    def _plan_operator(self, node: Node) -> ColumnProcess:
         if isinstance(node, SourceNode) or len(node.parents) != 1:
             raise NotInColumnsError  # the rows of several parents would be in another order
         if isinstance(node, SinkNode):
-            return self._sink(node)
+            return self._plan_sink(node)
         behavior = node.behavior
         build = STATELESS.get(type(behavior))
         if build is not None:
@@ -172,15 +172,15 @@ class _ColumnPlanner:
             case JoinWindowed(store=store):
                 return self._stream_join(node, store)
             case StreamTableJoin(table=StoreView() as view, buffer=None):
-                return self._join(node, behavior, view.store)
+                return self._plan_join(node, behavior, view.store)
             case StreamAggregate(window=None):
-                return self._aggregate(node, behavior)
+                return self._plan_aggregate(node, behavior)
         raise NotInColumnsError
 
     def _forward(self, node: ProcessorNode) -> ColumnProcess:
-        return _forward_to([self._operator(child) for child in self._children[node.name]])
+        return _forward_to([self._plan_operator(child) for child in self._children[node.name]])
 
-    def _sink(self, node: SinkNode) -> ColumnProcess:
+    def _plan_sink(self, node: SinkNode) -> ColumnProcess:
         program = self._task.program
         topic = program.topic(node.name)
         if topic is None or topic in self._topics or program.partition(node.name) is not None:
@@ -188,7 +188,7 @@ class _ColumnPlanner:
         self._topics.add(topic)
         return column_sink(topic, serdes_of(node.writes, program), self._outputs.append)
 
-    def _join(self, node: ProcessorNode, behavior: StreamTableJoin, store: str) -> ColumnProcess:
+    def _plan_join(self, node: ProcessorNode, behavior: StreamTableJoin, store: str) -> ColumnProcess:
         table = self._tables.get(store)
         if table is None or store in self._joined or store in self._own_stores:
             raise NotInColumnsError
@@ -213,7 +213,7 @@ class _ColumnPlanner:
                 pass
             case _:
                 raise NotInColumnsError
-        typed = self._task.stores.typed(store)
+        typed = self._task.stores.typed_store(store)
         if behavior.own_store != store or type(typed) is not WindowBytes or not typed.has_only_duplicates:
             raise NotInColumnsError
         join = self._stream_joins.get(merge.name)
@@ -222,7 +222,7 @@ class _ColumnPlanner:
             forward = self._forward(merge)
             self._are_results = False
             join = self._stream_joins[merge.name] = StreamJoin(forward, self._drop_incomplete)
-        return join.add_side(self._side(name, behavior, typed))
+        return join.add_side(self._plan_side(name, behavior, typed))
 
     def _merges_sides(self, merge: ProcessorNode, behavior: StreamStreamJoin) -> bool:
         """Return whether a node gets the results of both sides of a join, and nothing else."""
@@ -234,7 +234,7 @@ class _ColumnPlanner:
         }
         return len(parents) == len(stores) and stores == {behavior.own_store, behavior.other_store}
 
-    def _side(self, node: str, behavior: StreamStreamJoin, store: WindowBytes) -> JoinSide:
+    def _plan_side(self, node: str, behavior: StreamStreamJoin, store: WindowBytes) -> JoinSide:
         window, joined = behavior.window, self._function_of(behavior.value, "left", "right", "key")
         if behavior.is_left:
             return JoinSide(node, self._source_name, store, window.before_ms, window.after_ms, joined)
@@ -247,7 +247,7 @@ class _ColumnPlanner:
     def _drop_incomplete(self, node: str, number: int) -> None:
         self._dropped.append((node, NO_KEY_OR_VALUE, number))
 
-    def _aggregate(self, node: ProcessorNode, behavior: StreamAggregate) -> ColumnProcess:
+    def _plan_aggregate(self, node: ProcessorNode, behavior: StreamAggregate) -> ColumnProcess:
         cached = self._task.column_totals.get(node.name)
         if not isinstance(cached, Totals):
             raise NotInColumnsError
@@ -264,7 +264,7 @@ class _ColumnPlanner:
 
     def _check_only_tables_are_cached(self) -> None:
         for store in self._task.program.stores:
-            cached = getattr(self._task.stores.typed(store.name), "below", None)
+            cached = getattr(self._task.stores.typed_store(store.name), "below", None)
             if isinstance(cached, Cached) and store.name not in self._tables:
                 raise NotInColumnsError
 

@@ -139,7 +139,7 @@ def key_column_counter(task: TaskContext) -> KeyColumnCounter | None:
         or task.program.partition(written.sink.name) is not None
     ):
         return None
-    store: TimestampedKeyValueBytes = task.stores.typed(written.behavior.store)
+    store: TimestampedKeyValueBytes = task.stores.typed_store(written.behavior.store)
     if not written.keeps_bytes((store.key_serde, store.value_serde), lambda key: key, b""):
         return None
     write_key = written.key_writer(store.key_serde)

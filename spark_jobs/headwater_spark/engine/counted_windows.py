@@ -157,7 +157,7 @@ def window_column_counter(task: TaskContext) -> WindowColumnCounter | None:
     if written is None or written.behavior.emit_on_close:
         return None
     behavior, windows = written.behavior, regular_windows(written.behavior.window)
-    store: TimestampedWindowBytes = task.stores.typed(behavior.store)
+    store: TimestampedWindowBytes = task.stores.typed_store(behavior.store)
     partition_of = task.program.partition(written.sink.name)
     if (
         windows is None
@@ -187,7 +187,7 @@ def direct_sink(task: TaskContext) -> DirectSink | None:
     written = written_count(task)
     if written is None or written.behavior.sends_old or task.append != task.outputs.append:
         return None
-    store, target = task.stores.typed(written.behavior.store), written.topic
+    store, target = task.stores.typed_store(written.behavior.store), written.topic
     below = store.below.below if isinstance(store.below, Cached) else None
     if (
         type(store) is not TimestampedWindowBytes

@@ -75,13 +75,13 @@ class ByteColumn(Protocol):
         """Return some values; the positions ascend."""
         ...
 
-    def number(self) -> NumberedBytes: ...
+    def number_values(self) -> NumberedBytes: ...
 
     def lengths(self) -> Numbers:
         """Return the length of each value, 0 for null."""
         ...
 
-    def first(self, number: int) -> "ByteColumn": ...
+    def first_rows(self, number: int) -> "ByteColumn": ...
 
 
 @attrs.frozen(eq=False)
@@ -118,15 +118,15 @@ class PartitionColumns:
         keys, values = self.keys.take(positions), self.values.take(positions)
         return self._records(self.offsets[positions], self.times[positions], keys, values, headers)
 
-    def first(self, number: int) -> "PartitionColumns":
+    def first_rows(self, number: int) -> "PartitionColumns":
         if number == len(self):
             return self
         return PartitionColumns(
             self.topic_partition,
             self.offsets[:number],
             self.times[:number],
-            self.keys.first(number),
-            self.values.first(number),
+            self.keys.first_rows(number),
+            self.values.first_rows(number),
             None if self.headers is None else self.headers[:number],
         )
 
@@ -168,11 +168,11 @@ class MergedBytes:
         values = self.to_list()
         return [values[at] for at in positions.tolist()]
 
-    def number(self) -> NumberedBytes:
+    def number_values(self) -> NumberedBytes:
         numbers: dict[bytes, int] = {}
         codes = []
         for part in self._parts:
-            numbered = part.number()
+            numbered = part.number_values()
             own = [numbers.setdefault(value, len(numbers)) for value in numbered.different]
             codes.append(np.array([*own, NULL_KEY])[numbered.codes])
         return NumberedBytes(np.concatenate(codes)[self._order], list(numbers))
@@ -181,7 +181,7 @@ class MergedBytes:
         found: Numbers = np.concatenate([part.lengths() for part in self._parts])[self._order]
         return found
 
-    def first(self, number: int) -> "MergedBytes":
+    def first_rows(self, number: int) -> "MergedBytes":
         return MergedBytes(self._parts, self._order[:number])
 
 

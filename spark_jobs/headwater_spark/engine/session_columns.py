@@ -139,18 +139,18 @@ def follow_sessions(
     known_start, known_end = stored.starts[found], stored.ends[found]
     connects = (known_end >= max(0, clock.stored - clock.visible)) & (time[firsts] - clock.gap <= known_end)
     ends = _largest_so_far(
-        is_first, _replaced(time, firsts[connects], np.maximum(time[firsts], known_end)[connects])
+        is_first, _replace_values(time, firsts[connects], np.maximum(time[firsts], known_end)[connects])
     )
     before = np.concatenate(([NONE], ends[:-1]))
     before[firsts] = np.where(connects, known_end, NONE)
     begins = time - clock.gap > before
     begins[firsts] = ~connects
     heads = np.maximum.accumulate(np.where(begins | is_first, np.arange(len(code)), 0))
-    starts = _replaced(time, firsts[connects], known_start[connects])[heads]
+    starts = _replace_values(time, firsts[connects], known_start[connects])[heads]
     is_late = (time < starts) | (ends < now - clock.grace - clock.gap)
     is_late |= ~begins & (before < now_before - clock.visible)
     is_late[firsts] |= (time[firsts] < known_start) | stored.are_close[found]
-    counted = _replaced(np.zeros_like(time), firsts[connects], stored.counts[found][connects])
+    counted = _replace_values(np.zeros_like(time), firsts[connects], stored.counts[found][connects])
     previous = np.concatenate(([NONE], order[:-1]))
     previous[firsts] = NONE
     columns = (starts, ends, np.arange(1, len(code) + 1) - heads + counted[heads], before, previous)
@@ -257,7 +257,7 @@ def _largest_so_far(is_first: NDArray[np.bool_], times: Numbers) -> Numbers:
     return so_far
 
 
-def _replaced(column: Numbers, at: Numbers, values: Numbers) -> Numbers:
+def _replace_values(column: Numbers, at: Numbers, values: Numbers) -> Numbers:
     changed = column.copy()
     changed[at] = values
     return changed

@@ -139,7 +139,7 @@ class Task:
         from headwater_spark.engine.partition_columns import held_back  # noqa: PLC0415 - numpy starts threads
 
         rest = held_back(partitions, awaited)
-        first = [each.first(len(each) - rest.get(each.topic_partition, 0)) for each in partitions]
+        first = [each.first_rows(len(each) - rest.get(each.topic_partition, 0)) for each in partitions]
         plan, head_readers = self._column_plan, self._graph.head_readers
         self._begin_batch(wall_clock_ms)
         if plan is not None and not (head_readers and rest):
@@ -147,7 +147,7 @@ class Task:
             if columns is not None:
                 return OutputColumns(columns, self._end_batch(wall_clock_ms)), rest
         if plan is not None and not head_readers:
-            records = plan.interleaved(first)
+            records = plan.interleave_records(first)
             if records is not None:
                 self._process_records(records, self._process_of)
                 return self._end_batch(wall_clock_ms), rest

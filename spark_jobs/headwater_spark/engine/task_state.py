@@ -46,7 +46,7 @@ class TaskStores:
         self._open: dict[str, OpenStore] = {}
         self._emit_on_close = stores_emitted_on_close(services.program)
 
-    def typed(self, name: str) -> Value:
+    def typed_store(self, name: str) -> Value:
         """Return the typed store; raise KeyError if the sub-topology has no such store."""
         global_store = self._global.get(name)
         return global_store if global_store is not None else self._opened(name).typed

@@ -70,23 +70,23 @@ def touch_windows(
     rows = begin + np.flatnonzero(windows.first[begin:end] <= windows.last[begin:end])
     first, last, codes, times = windows.first[rows], windows.last[rows], codes[rows], times[rows]
     more = last - first
-    order, starts = _group(codes, last, more)
+    order, starts = _group_rows(codes, last, more)
     heads = order[starts]
     counts = np.diff(starts, append=len(order))
-    latest = _reduce(np.maximum, times[order], starts)
+    latest = _reduce_groups(np.maximum, times[order], starts)
     first_rows, last_rows = rows[heads], rows[order[starts + counts - 1]]
     codes, found = codes[heads], first[heads]
     if more.any():
         repeats = more[heads] + 1
         group = np.repeat(np.arange(len(heads)), repeats)
         found = found[group] + np.arange(len(group)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        order, starts = _group(codes[group], found)
+        order, starts = _group_rows(codes[group], found)
         group, found = group[order], found[order][starts]
         codes = codes[group[starts]]
-        counts = _reduce(np.add, counts[group], starts)
-        latest = _reduce(np.maximum, latest[group], starts)
-        first_rows = _reduce(np.minimum, first_rows[group], starts)
-        last_rows = _reduce(np.maximum, last_rows[group], starts)
+        counts = _reduce_groups(np.add, counts[group], starts)
+        latest = _reduce_groups(np.maximum, latest[group], starts)
+        first_rows = _reduce_groups(np.minimum, first_rows[group], starts)
+        last_rows = _reduce_groups(np.maximum, last_rows[group], starts)
     order = np.lexsort((found, last_rows))
     return TouchedWindows(
         codes=codes[order],
@@ -98,11 +98,11 @@ def touch_windows(
     )
 
 
-def _group(*columns: Numbers) -> tuple[Numbers, Numbers]:
+def _group_rows(*columns: Numbers) -> tuple[Numbers, Numbers]:
     """Return the rows sorted by the columns, equal ones in their order, and where each group starts."""
     combined = columns[0]
     for column in columns[1:]:
-        combined = _combine(combined, column)
+        combined = _combine_codes(combined, column)
     order = np.argsort(combined, kind="stable")
     ordered = combined[order]
     is_start = np.ones(len(order), bool)
@@ -110,7 +110,7 @@ def _group(*columns: Numbers) -> tuple[Numbers, Numbers]:
     return order, np.flatnonzero(is_start)
 
 
-def _combine(left: Numbers, right: Numbers) -> Numbers:
+def _combine_codes(left: Numbers, right: Numbers) -> Numbers:
     """Return one number for each pair of numbers."""
     if not len(left):
         return left
@@ -121,7 +121,7 @@ def _combine(left: Numbers, right: Numbers) -> Numbers:
     return combined
 
 
-def _reduce(function: np.ufunc, values: Numbers, starts: Numbers) -> Numbers:
+def _reduce_groups(function: np.ufunc, values: Numbers, starts: Numbers) -> Numbers:
     """Return the function of each group; `reduceat` accepts no empty array."""
     if not len(starts):
         return values[:0]

@@ -146,7 +146,7 @@ def _window_counter(task: TaskContext) -> WindowCounter | None:
 def _stores_keys(counted: CountedSource, key: Serde, task: TaskContext) -> bool:
     """Return whether the store can write all keys. Otherwise, single records report which record failed."""
     behavior = counted.node.behavior
-    return isinstance(behavior, StreamAggregate) and task.stores.typed(behavior.store).key_serde is key
+    return isinstance(behavior, StreamAggregate) and task.stores.typed_store(behavior.store).key_serde is key
 
 
 def _forward_to(children: tuple[Process, ...]) -> Process:

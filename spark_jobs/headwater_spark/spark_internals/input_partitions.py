@@ -48,10 +48,10 @@ class RowGroups(OptionalParts):
         Raises:
             Py4JJavaError: Spark cannot plan the rows, for example because a broker does not answer.
         """
-        return self.attempt(lambda: _grouped(rows, groups, count))
+        return self.attempt(lambda: _group_rows(rows, groups, count))
 
 
-def _grouped(rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
+def _group_rows(rows: DataFrame, groups: Sequence[int], count: int) -> DataFrame | None:
     found = group_partitions(java_gateway(rows.sparkSession), planned_rows(rows), groups, count)
     return None if found is None else data_frame(found, rows)
 

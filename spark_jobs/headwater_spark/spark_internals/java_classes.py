@@ -84,7 +84,7 @@ def create_object(gateway: Any, source: Path, *arguments: object) -> JavaObject:
     `load_java_class`.
     """
     constructor = load_java_class(gateway, source).getConstructors()[0]
-    return constructor.newInstance(_array(gateway, arguments))
+    return constructor.newInstance(_java_array(gateway, arguments))
 
 
 @lru_cache(maxsize=8)
@@ -94,15 +94,17 @@ def load_java_class(gateway: Any, source: Path) -> JavaObject:  # noqa: ANN401 -
     Raises:
         Py4JError, TypeError, AttributeError: This Spark has other private parts.
     """
-    return _compile(gateway, source, _shared_classes(gateway)).loadClass(source.stem)
+    return _compile_class(gateway, source, _shared_classes(gateway)).loadClass(source.stem)
 
 
 @lru_cache(maxsize=8)
 def _shared_classes(gateway: Any) -> JavaObject:  # noqa: ANN401 - py4j has no types
-    return _compile(gateway, _SHARED, gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    return _compile_class(
+        gateway, _SHARED, gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    )
 
 
-def _compile(gateway: Any, source: Path, parent: JavaObject) -> JavaObject:  # noqa: ANN401 - py4j has no types
+def _compile_class(gateway: Any, source: Path, parent: JavaObject) -> JavaObject:  # noqa: ANN401 - py4j has no types
     """Return a class loader with the class of a file, which may use the classes of `parent`."""
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(parent)
@@ -112,10 +114,10 @@ def _compile(gateway: Any, source: Path, parent: JavaObject) -> JavaObject:  # n
 
 def call_method(gateway: Any, method: JavaObject, *arguments: object) -> Any:  # noqa: ANN401 - py4j has no types
     """Call a static method."""
-    return method.invoke(None, _array(gateway, arguments))
+    return method.invoke(None, _java_array(gateway, arguments))
 
 
-def _array(gateway: Any, items: Sequence[object]) -> JavaObject:  # noqa: ANN401 - py4j has no types
+def _java_array(gateway: Any, items: Sequence[object]) -> JavaObject:  # noqa: ANN401 - py4j has no types
     array = gateway.new_array(_object_class(gateway), len(items))
     for at, each in enumerate(items):
         array[at] = each

@@ -53,7 +53,7 @@ def end_application(spark: SparkSession, lost: str, stopping: Event) -> bool:
             f"{host}:{port}": _end_on_master(spark, host, port, application)
             for host, port in master_addresses(master)
         }
-        reasons = run_requests(requests, _is_completed, _value, stopping)
+        reasons = run_requests(requests, _is_completed, _answer_of, stopping)
     except (Py4JError, OSError) as error:  # the JVM has ended
         reasons = {master: _first_line(error)}
     if "" in reasons.values():
@@ -153,7 +153,7 @@ def _is_completed(future: Any) -> bool:  # noqa: ANN401 - py4j has no types
     return bool(future.isCompleted())
 
 
-def _value(future: Any) -> Any:  # noqa: ANN401 - py4j has no types
+def _answer_of(future: Any) -> Any:  # noqa: ANN401 - py4j has no types
     return future.value().get().get()
 
 

@@ -51,7 +51,7 @@ class Sinks:
     bytes_topics: frozenset[str]
 
     @classmethod
-    def of(
+    def from_programs(
         cls,
         programs: Iterable[SubtopologyProgram],
         runnable: RunnableDocument,
@@ -97,13 +97,13 @@ class Sinks:
             return None
         found = [each for each in self.sinks if each[2] == topic]
         found = found or [each for each in self.sinks if each[2] is None]
-        if len({_formats(program, sink) for program, sink, _ in found}) != 1:
+        if len({_sink_formats(program, sink) for program, sink, _ in found}) != 1:
             return None
         program, sink, _ = found[0]
         return serdes_of(sink.writes, program)
 
 
-def _formats(program: SubtopologyProgram, sink: SinkNode) -> tuple[Format, Format]:
+def _sink_formats(program: SubtopologyProgram, sink: SinkNode) -> tuple[Format, Format]:
     written = None if sink.writes is None else sink.writes.format
     key, value = (None, None) if written is None else (written.key, written.value)
     return program.defaults.resolve(key, "key"), program.defaults.resolve(value, "value")

@@ -75,7 +75,7 @@ class TopologyTestDriver:
         programs = build_single_partition_programs(
             typed, runnable.nodes, settings=settings, schemas=runnable.schemas, schema_of=find_no_schema
         )
-        self._sinks = Sinks.of(programs, runnable, settings.dead_letter_topic)
+        self._sinks = Sinks.from_programs(programs, runnable, settings.dead_letter_topic)
         self._runner = SinglePartitionRunner(programs)
         self._wall_clock_ms = wall_clock_ms
         self._timestamp_ms = 0

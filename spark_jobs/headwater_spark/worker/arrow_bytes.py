@@ -50,7 +50,7 @@ class ArrowBytes:
             return self._numbered.take(positions)
         return [value for array in self._taken(positions) for value in array.to_pylist()]
 
-    def number(self) -> NumberedBytes:
+    def number_values(self) -> NumberedBytes:
         if self._numbered is None:
             # Arrays of a batch are Python objects if an attempt has failed: then they are read again.
             arrays = self._arrays if self._list is None else [pa.array(self._list, pa.binary())]
@@ -70,7 +70,7 @@ class ArrowBytes:
         lengths = (pc.fill_null(pc.binary_length(array), 0).to_numpy() for array in self._arrays)
         return np.concatenate([np.empty(0, np.int64), *lengths]).astype(np.int64)
 
-    def first(self, number: int) -> "ArrowBytes":
+    def first_rows(self, number: int) -> "ArrowBytes":
         if self._list is not None or self._numbered is not None:
             return ArrowBytes([pa.array(self.to_list()[:number], pa.binary())])
         return ArrowBytes(list(self._first(number)))

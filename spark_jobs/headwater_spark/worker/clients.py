@@ -27,7 +27,7 @@ _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes beg
 def client_settings(connection: Connection, **named: Any) -> dict[str, Any]:  # noqa: ANN401 - librdkafka's settings
     """Return librdkafka's settings; in keywords `_` stands for `.` (`client_id` for `client.id`)."""
     return {
-        **connection.confluent(),
+        **connection.librdkafka_settings(),
         **{name.replace("_", "."): value for name, value in named.items()},
         "log.connection.close": False,
     }

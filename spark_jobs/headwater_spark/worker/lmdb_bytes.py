@@ -74,14 +74,14 @@ class LmdbBytes:
         short = self._short_range(start, end)
         if self._databases.long is None:
             return short
-        return merge(short, self._long_range(start, end), key=_key)
+        return merge(short, self._long_range(start, end), key=_key_of)
 
     def reverse_range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
         short = self._short_reverse_range(start, end)
         if self._databases.long is None:
             return short
         long = reversed(list(self._long_range(start, end)))  # few, as keys of 511 bytes or more are rare
-        return merge(short, long, key=_key, reverse=True)
+        return merge(short, long, key=_key_of, reverse=True)
 
     def _short_range(self, start: bytes, end: bytes | None) -> Iterator[Pair]:
         cursor = self._snapshot.transaction.cursor(self._databases.short)
@@ -112,7 +112,7 @@ class LmdbBytes:
         cursor = self._snapshot.transaction.cursor(self._databases.long)
         if not cursor.set_range(start[:_HEAD]):
             return
-        for _, alike in groupby(cursor.iternext(), key=_head):
+        for _, alike in groupby(cursor.iternext(), key=_key_head):
             for key, value in sorted(_split_stored(stored) for _, stored in alike):
                 if end is not None and key >= end:
                     return
@@ -129,9 +129,9 @@ def _split_stored(stored: bytes) -> Pair:
     return stored[_LENGTH:end], stored[end:]
 
 
-def _head(pair: Pair) -> bytes:
+def _key_head(pair: Pair) -> bytes:
     return pair[0][:_HEAD]
 
 
-def _key(pair: Pair) -> bytes:
+def _key_of(pair: Pair) -> bytes:
     return pair[0]

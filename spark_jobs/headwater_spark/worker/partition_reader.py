@@ -115,7 +115,7 @@ class PartitionReader:
             read = (
                 messages
                 if at <= end and not any(map(Message.error, messages))
-                else _records_before(messages, end)
+                else [each for each in messages if each.error() is None and (each.offset() or 0) < end]
             )
             yield RecordChunk(read, min(at, end), end)
         yield RecordChunk((), end, end)
@@ -203,11 +203,6 @@ def input_record(message: Message) -> InputRecord:
         _encode_text(message.value()),
         tuple(headers),
     )
-
-
-def _records_before(messages: Iterable[Message], end: int) -> list[Message]:
-    """Return the records with offsets below `end`."""
-    return [each for each in messages if each.error() is None and (each.offset() or 0) < end]
 
 
 def _next_offset(messages: list[Message], at: int) -> int:

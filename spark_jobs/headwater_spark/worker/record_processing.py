@@ -86,7 +86,7 @@ def planned_columns(fresh: TaskInput, shared_topics: frozenset[str]) -> ColumnIn
     return None if topics & shared_topics else fresh
 
 
-def _count_keys(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:
+def _process_key_counts(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:
     if task.key_counter is None:
         return None
     counts = count_keys(columns)
@@ -108,7 +108,7 @@ def _count_records(task: Task, columns: ColumnInput, now: int) -> _Outputs | Non
     return task.process_columns(list(columns.columns()), now)
 
 
-_COUNTS: tuple[_Count, ...] = (_count_keys, _count_windows, _count_records)
+_COUNTS: tuple[_Count, ...] = (_process_key_counts, _count_windows, _count_records)
 
 
 def _count(task: Task, columns: ColumnInput, now: int) -> _Outputs | None:

@@ -156,13 +156,15 @@ class DeliveryReports:
         self._failure: KafkaError | None = None
         self._refusals: list[Refusal] = []
 
-    def note(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and (self._failure is None or _explains(error.code(), self._failure.code())):
+    def record_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and (self._failure is None or _says_more(error.code(), self._failure.code())):
             self._failure = KafkaError(error.code(), f"{message.topic()}: {error.str()}")
 
-    def note_single(self, record: OutputRecord, error: KafkaError | None, message: Message) -> None:
+    def record_single_delivery(
+        self, record: OutputRecord, error: KafkaError | None, message: Message
+    ) -> None:
         """Note the delivery of a record that was alone in its request."""
-        self.note(error, message)
+        self.record_delivery(error, message)
         if error is not None and error.code() in REFUSALS - {_DIFFERENT_RECORD}:
             self._refusals.append(_build_refusal(error, record))
 
@@ -171,7 +173,7 @@ class DeliveryReports:
         """Whether a record was reported that the brokers refuse."""
         return self._failure is not None and self._failure.code() in REFUSALS
 
-    def check(self) -> None:
+    def raise_failure(self) -> None:
         """Raise `RecordsRefusedError` or `KafkaException` if a record was not delivered."""
         if self._failure is None:
             return
@@ -180,7 +182,7 @@ class DeliveryReports:
         raise RecordsRefusedError(self._failure, self._refusals)
 
 
-def _explains(code: int, known: int) -> bool:
+def _says_more(code: int, known: int) -> bool:
     """Return whether an error says more than the known one: records are purged because another one failed."""
     if known in REFUSALS:
         return False
@@ -289,7 +291,7 @@ class RecordSender:
             topic, partition, *_ = record
             if partition is not None and partition >= self._partition_counts.get(topic, 0):
                 self._check_partition(topic, partition)
-            self._wait_and_send(record, partial(reports.note_single, record))
+            self._wait_and_send(record, partial(reports.record_single_delivery, record))
             if not number % _POLL_EVERY:
                 self._producer.poll(0)
         return number

@@ -57,7 +57,11 @@ class SchemaRegistry:
             ValueError: The schema is not of this type, or refers to other schemas.
         """
         found = self._get(f"subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
-        return None if found is None else json.dumps({"id": found["id"], "schema": _text(found, (type_,))})
+        return (
+            None
+            if found is None
+            else json.dumps({"id": found["id"], "schema": _schema_text(found, (type_,))})
+        )
 
     def schema(self, schema_id: int) -> str | None:
         """Return the text of a schema, of Protobuf the compiled schema; None = no such id.
@@ -68,7 +72,7 @@ class SchemaRegistry:
             ValueError: It has another type, refers to other schemas, or is Protobuf that is not compilable.
         """
         found = self._get(f"schemas/ids/{schema_id}")
-        return None if found is None else _text(found, _TYPES)
+        return None if found is None else _schema_text(found, _TYPES)
 
     @retry(
         retry=retry_if_exception_type(RegistryUnavailableError),
@@ -210,7 +214,7 @@ def _authorization_header(environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def _text(found: Mapping[str, Any], types: Collection[str]) -> str:
+def _schema_text(found: Mapping[str, Any], types: Collection[str]) -> str:
     type_ = found.get("schemaType", _AVRO)
     if type_ not in types:
         raise ValueError(f"the schema is {type_}, not {' or '.join(types)}")

@@ -77,7 +77,7 @@ class SlowBatches:
         self._process = 0
 
     @contextmanager
-    def watched(
+    def watch_batch(
         self, task: str, current_record: Callable[[], InputRecord], folder: Path | None = None
     ) -> Iterator[None]:
         """Log what the calling thread does, each time that the block has taken twice as long as before.

@@ -66,7 +66,7 @@ def write_activity(state_folder: Path, activity: TaskActivity) -> None:
     """Replace the file of a task; nothing happens if it cannot be written, which others report."""
     with suppress(OSError):
         create_private_folder(state_folder / _FOLDER)
-        path = _path(state_folder, activity.task)
+        path = _activity_file(state_folder, activity.task)
         draft = path.with_suffix(".new")
         draft.write_text(json.dumps(attrs.asdict(activity)), encoding="utf-8")
         draft.replace(path)
@@ -74,7 +74,7 @@ def write_activity(state_folder: Path, activity: TaskActivity) -> None:
 
 def delete_activity(state_folder: Path, task: str) -> None:
     with suppress(OSError):
-        _path(state_folder, task).unlink(missing_ok=True)
+        _activity_file(state_folder, task).unlink(missing_ok=True)
 
 
 def read_activities(state_folder: Path, now: float, after: float = 0.0) -> Sequence[TaskActivity]:
@@ -88,16 +88,16 @@ def read_activities(state_folder: Path, now: float, after: float = 0.0) -> Seque
             with suppress(OSError, ValueError, TypeError):  # it was deleted, or another version wrote it
                 fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
                 activity = TaskActivity(**fields)
-                if activity.since >= after and _exists(activity.process):
+                if activity.since >= after and _process_exists(activity.process):
                     found.append(attrs.evolve(activity, seconds=round(max(0.0, now - activity.since), 1)))
     return found
 
 
-def _path(state_folder: Path, task: str) -> Path:
+def _activity_file(state_folder: Path, task: str) -> Path:
     return state_folder / _FOLDER / f"{task}{_SUFFIX}"
 
 
-def _exists(process: int) -> bool:
+def _process_exists(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -93,7 +93,7 @@ class _Ownership:
     task: OpenTask | None = None
 
     @contextmanager
-    def locked(self, wait: "_OwnerWait") -> Iterator[None]:
+    def hold_lock(self, wait: "_OwnerWait") -> Iterator[None]:
         """Hold the lock; raises `TaskOwnedError` if another thread does for too long."""
         while not self.lock.acquire(timeout=_RETRY_SECONDS):
             wait.check()
@@ -131,7 +131,7 @@ class TaskOwner:
         sent = input_ if _can_be_sent(input_) else None
         wait = _OwnerWait(part.name, 0 if sent is None else len(sent))
         ownership = self._ownership(part.name)
-        with ownership.locked(wait):
+        with ownership.hold_lock(wait):
             self._release_if_lost(part, ownership)
             if ownership.task is not None:
                 # It fails if another process owned the task meanwhile: then a new session reads the offsets.
@@ -144,7 +144,7 @@ class TaskOwner:
     def close(self) -> None:
         """Release the tasks of this process, so that any other process can own them, and accept no calls."""
         for name, ownership in tuple(self._ownerships.items()):
-            with ownership.locked(_OwnerWait(name, 0)):
+            with ownership.hold_lock(_OwnerWait(name, 0)):
                 self._release(ownership)
         with self._lock:
             sockets, self._sockets = self._sockets, {}
@@ -190,7 +190,7 @@ class TaskOwner:
             task = ownership.task
             if task is not None and (task.layout_version != request.layout_version or task.is_slow):
                 ownership.close_task()
-            with _SLOW_BATCHES.watched(
+            with _SLOW_BATCHES.watch_batch(
                 f"{request.subtopology}_{part.task}", ownership.current_record, request.state_folder
             ):
                 try:
@@ -260,7 +260,7 @@ class TaskOwner:
         """Return None if the caller has to process the batch: the task is released, or was not open here."""
         part = _Part(request, partition, RecordInput() if input_ is None else input_, tick)
         ownership = self._ownership(part.name)
-        with suppress(TaskOwnedError), ownership.locked(_OwnerWait(part.name, 0)):
+        with suppress(TaskOwnedError), ownership.hold_lock(_OwnerWait(part.name, 0)):
             self._release_if_lost(part, ownership)
             # With many records for two tasks, two processes are faster than one.
             is_busy = bool(self._processing) and input_ is not None and len(input_) > _FEW_RECORDS

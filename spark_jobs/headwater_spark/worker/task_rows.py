@@ -62,28 +62,31 @@ def _records_of(row: dict[str, pa.Scalar], *, with_topic: bool) -> pa.RecordBatc
         pa.repeat(row["partition"], count),
         pa.Array.from_buffers(pa.int64(), count, [None, row["offset"].as_buffer()]),
         pa.Array.from_buffers(pa.int64(), count, [None, row["time"].as_buffer()]),
-        _items(row, _KEY, pa.binary(), count),
-        _items(row, _VALUE, pa.binary(), count),
-        _headers(row, count),
+        _read_items(row, _KEY, pa.binary(), count),
+        _read_items(row, _VALUE, pa.binary(), count),
+        _read_headers(row, count),
     ]
     if with_topic:
         return pa.RecordBatch.from_arrays([pa.repeat(row[TOPIC], count), *columns], names=list(COLUMNS))
     return pa.RecordBatch.from_arrays(columns, names=list(COLUMNS[1:]))
 
 
-def _items(row: dict[str, pa.Scalar], name: str, of: pa.DataType, count: int) -> pa.Array:
+def _read_items(row: dict[str, pa.Scalar], name: str, of: pa.DataType, count: int) -> pa.Array:
     fields = (row[f"{name}{suffix}"] for suffix in (_PRESENT, _ENDS, _BYTES))
     return pa.Array.from_buffers(of, count, [each.as_buffer() for each in fields])
 
 
-def _headers(row: dict[str, pa.Scalar], count: int) -> pa.Array:
+def _read_headers(row: dict[str, pa.Scalar], count: int) -> pa.Array:
     """Return the headers; null for a record without headers, as in the rows of Spark's connector."""
     buffer = row[_HEADERS].as_buffer()
     if buffer is None:
         return pa.nulls(count, _HEADER_LIST)
     ends = pa.Array.from_buffers(pa.int32(), count + 1, [None, buffer])
     number = ends[-1].as_py()
-    items = [_items(row, _HEADER_KEY, pa.string(), number), _items(row, _HEADER_VALUE, pa.binary(), number)]
+    items = [
+        _read_items(row, _HEADER_KEY, pa.string(), number),
+        _read_items(row, _HEADER_VALUE, pa.binary(), number),
+    ]
     present = pc.not_equal(ends[1:], ends[:-1]).buffers()[1]
     headers = pa.StructArray.from_arrays(items, fields=list(_HEADER))
     return pa.Array.from_buffers(_HEADER_LIST, count, [present, buffer], children=[headers])
@@ -185,14 +188,14 @@ def _partitions_of(
             are_ticks = pc.is_null(batch.column(_OFFSET))
             ticks.update(batch.filter(are_ticks).column(_PARTITION).to_pylist())
             rows = batch.filter(pc.invert(are_ticks))
-        of_topics = _split(rows, _TOPIC) if topic is None else [(topic, rows)]
+        of_topics = _split_rows(rows, _TOPIC) if topic is None else [(topic, rows)]
         for name, of_topic in of_topics:
-            for partition, part in _split(of_topic, _PARTITION):
+            for partition, part in _split_rows(of_topic, _PARTITION):
                 found.setdefault((name, partition), []).append(part)
-    return {each: ColumnInput(each, _ordered(parts)) for each, parts in sorted(found.items())}, ticks
+    return {each: ColumnInput(each, _order_by_offset(parts)) for each, parts in sorted(found.items())}, ticks
 
 
-def _split(rows: pa.RecordBatch, column: str) -> Iterable[tuple[Any, pa.RecordBatch]]:
+def _split_rows(rows: pa.RecordBatch, column: str) -> Iterable[tuple[Any, pa.RecordBatch]]:
     """Yield each value of a column with its rows; nearly always there is one."""
     values = rows.column(column)
     different = pc.unique(values).to_pylist()
@@ -200,7 +203,7 @@ def _split(rows: pa.RecordBatch, column: str) -> Iterable[tuple[Any, pa.RecordBa
         yield value, rows if len(different) == 1 else rows.filter(pc.equal(values, value))
 
 
-def _ordered(parts: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _order_by_offset(parts: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """Return the rows of one partition ordered by offset: Spark's shuffle returns blocks in any order."""
     parts.sort(key=lambda part: part.column(_OFFSET)[0].as_py())
     ends = [part.column(_OFFSET)[-1].as_py() for part in parts]

@@ -83,7 +83,7 @@ class TransactionalProducer:
                 "transactional.id": transactional_id,
                 "client.id": transactional_id,
                 "transaction.timeout.ms": 600_000 if single else 60_000,
-                "on_delivery": self._reports.note,
+                "on_delivery": self._reports.record_delivery,
             },
         )
         if topic is not None:
@@ -142,7 +142,7 @@ class TransactionalProducer:
             self._producer.poll(_DELIVERY_SECONDS)
         while self._producer.poll(0):
             pass
-        self._reports.check()
+        self._reports.raise_failure()
 
     def _deliver(self) -> None:
         """Wait until all records are delivered, or one is not.
@@ -152,7 +152,7 @@ class TransactionalProducer:
         """
         deadline = time.monotonic() + clients.REQUEST_SECONDS
         while self._producer.flush(_DELIVERY_SECONDS) and time.monotonic() < deadline:
-            self._reports.check()
+            self._reports.raise_failure()
 
     def abort(self) -> None:
         if self._is_open:
@@ -194,7 +194,7 @@ class AtLeastOnceProducer:
         single: bool = False,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.before_commit: Callable[[], None] = _nothing
+        self.before_commit: Callable[[], None] = _do_nothing
         """Called when all records are delivered, before offsets are committed."""
         self._reader = reader
         self._reports = DeliveryReports()
@@ -208,7 +208,7 @@ class AtLeastOnceProducer:
                 # Shorter than the time after which another executor gets the task of a silent one (45 s): a
                 # worker that was stopped discards its records when it continues. Java: 120 s.
                 "message.timeout.ms": 40_000,
-                "on_delivery": self._reports.note,
+                "on_delivery": self._reports.record_delivery,
             },
         )
         self._sender = RecordSender(self._producer, self._reports if single else None)
@@ -218,7 +218,7 @@ class AtLeastOnceProducer:
 
     def commit(self, commits: Commits) -> None:
         self._deliver()
-        self._reports.check()
+        self._reports.raise_failure()
         self.before_commit()
         # A request that is answered too late has no effect that a later one keeps.
         seconds = clients.REQUEST_SECONDS + _GRACE_SECONDS
@@ -235,7 +235,7 @@ class AtLeastOnceProducer:
         self._producer.purge()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 

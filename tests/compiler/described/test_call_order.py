@@ -19,9 +19,9 @@ topology:
 
 def indices(calls: str) -> dict[str, int]:
     """Return the index of the call of each node with a store that has a user's name."""
-    structure = Structure.of(imported(TABLES + calls).nodes)
+    structure = Structure.from_topology(imported(TABLES + calls).nodes)
     nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
-    found = CallOrder.of(structure, nodes).index
+    found = CallOrder.from_nodes(structure, nodes).index
     return {name: index for name, index in found.items() if not name.startswith("K")}
 
 

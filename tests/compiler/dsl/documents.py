@@ -43,7 +43,7 @@ def built(text: str) -> NodeTopology:
     """Return the node topology of a document that is valid for the schema."""
     document = typed(text)
     assert isinstance(document, TopologyDocument), document
-    return build_dsl(document, StreamsConfig.of(document.application))
+    return build_dsl(document, StreamsConfig.from_application(document.application))
 
 
 def built_calls(calls: str) -> NodeTopology:

@@ -25,7 +25,7 @@ def step(operator: Operator, on: str | None = None, alias: str | None = None) ->
 
 def built(*steps: Step) -> NodeTopology:
     application = Application("app", AT)
-    return build_dsl(TopologyDocument(application, steps), StreamsConfig.of(application))
+    return build_dsl(TopologyDocument(application, steps), StreamsConfig.from_application(application))
 
 
 def only_problem(*steps: Step) -> tuple[str, str | None, str]:

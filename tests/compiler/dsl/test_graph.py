@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.compiler.dsl.graph import Graph, GraphNode, mark_kept_null_keys, reachable
+from headwater.compiler.dsl.graph import Graph, GraphNode, mark_kept_null_keys, reachable_nodes
 
 
 def test_each_parent_gives_a_priority_and_the_last_one_counts() -> None:
@@ -60,7 +60,7 @@ def test_nodes_upstream_of_a_join_that_accepts_null_keys_keep_them() -> None:
     other = graph.attach(GraphNode("other"), source)
     graph.attach(GraphNode("join", relaxes_null_keys=True), repartition)
     mark_kept_null_keys(graph.root)
-    assert [node.name for node in reachable(graph.root) if node.keeps_null_keys] == [
+    assert [node.name for node in reachable_nodes(graph.root) if node.keeps_null_keys] == [
         "root",
         "source",
         "repartition",
@@ -73,4 +73,4 @@ def test_removed_children_are_not_reachable() -> None:
     one = graph.attach(GraphNode("one"), graph.root)
     two = graph.attach(GraphNode("two"), one)
     one.remove_child(two)
-    assert (reachable(graph.root), list(two.parents)) == ([graph.root, one], [])
+    assert (reachable_nodes(graph.root), list(two.parents)) == ([graph.root, one], [])

@@ -148,7 +148,7 @@ documents = st.builds(
 
 @given(documents)
 def test_no_document_raises_and_every_problem_is_complete(document: TopologyDocument) -> None:
-    nodes = build_dsl(document, StreamsConfig.of(document.application))
+    nodes = build_dsl(document, StreamsConfig.from_application(document.application))
     assert len({node.name for node in nodes.nodes}) == len(nodes.nodes)
     for problem in nodes.problems:
         assert problem.application == "app"
@@ -159,5 +159,5 @@ def test_no_document_raises_and_every_problem_is_complete(document: TopologyDocu
 
 @given(documents)
 def test_a_document_always_gives_the_same_topology(document: TopologyDocument) -> None:
-    config = StreamsConfig.of(document.application)
+    config = StreamsConfig.from_application(document.application)
     assert build_dsl(document, config) == build_dsl(attrs.evolve(document), config)

@@ -60,7 +60,9 @@ def filters(size: int) -> Iterator[Step]:
 
 def build(shape: Shape, size: int, optimization: str) -> NodeTopology:
     application = Application("app", AT, config={"topology.optimization": optimization})
-    return build_dsl(TopologyDocument(application, tuple(shape(size))), StreamsConfig.of(application))
+    return build_dsl(
+        TopologyDocument(application, tuple(shape(size))), StreamsConfig.from_application(application)
+    )
 
 
 def seconds(shape: Shape, size: int, optimization: str) -> float:

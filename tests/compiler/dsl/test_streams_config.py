@@ -18,7 +18,7 @@ AT = Location("case.yaml", 3, 5)
 
 
 def config(**values: str) -> StreamsConfig:
-    return StreamsConfig.of(Application("app", AT, config=values))
+    return StreamsConfig.from_application(Application("app", AT, config=values))
 
 
 def problems(**values: str) -> tuple[Problem, ...]:
@@ -35,7 +35,7 @@ def test_defaults_are_those_of_kafka_streams_and_the_kips() -> None:
 
 @pytest.mark.parametrize("version", SUPPORTED, ids=str)
 def test_defaults_are_those_of_the_table(version: KafkaStreamsVersion) -> None:
-    read = StreamsConfig.of(Application("app", AT, kafka_streams=version))
+    read = StreamsConfig.from_application(Application("app", AT, kafka_streams=version))
     for key, value in (
         ("replication.factor", read.replication_factor),
         ("windowstore.changelog.additional.retention.ms", read.additional_retention_ms),
@@ -173,7 +173,9 @@ def test_the_protocol_of_the_config_must_be_the_declared_one() -> None:
 
 def test_a_config_is_read_once_for_each_version_and_set_of_values() -> None:
     values = {"processing.guarantee": "exactly_once_beta", "topic.b": "1", "topic.a": "2"}
-    first, same = (StreamsConfig.of(Application(name, AT, config=dict(values))) for name in ("one", "two"))
+    first, same = (
+        StreamsConfig.from_application(Application(name, AT, config=dict(values))) for name in ("one", "two")
+    )
     assert first is same
     assert list(first.topic_overrides) == ["b", "a"]
     others = (
@@ -181,5 +183,5 @@ def test_a_config_is_read_once_for_each_version_and_set_of_values() -> None:
         Application("app", AT, config={**values, "topic.a": "3"}),
         Application("app", AT, config=dict(reversed(values.items()))),
     )
-    assert [StreamsConfig.of(each) == first for each in others] == [False, False, True]
-    assert list(StreamsConfig.of(others[2]).topic_overrides) == ["a", "b"]
+    assert [StreamsConfig.from_application(each) == first for each in others] == [False, False, True]
+    assert list(StreamsConfig.from_application(others[2]).topic_overrides) == ["a", "b"]

@@ -84,7 +84,7 @@ def make_series(seed: int, id_: str, version: str, most: int = MOST_EDITS) -> Se
         if trial is None:
             editor.document = document
             continue
-        (old,), (new,) = trial.before.of.values(), trial.after.of.values()
+        (old,), (new,) = trial.before.by_id.values(), trial.after.by_id.values()
         if (earlier - old.topics.keys()) & new.topics.keys():
             break
         earlier |= old.topics.keys() | new.topics.keys()
@@ -131,14 +131,14 @@ def _reads_own_output(side: Topologies) -> bool:
     """Return whether records circulate, so that the application never becomes idle."""
     return any(
         set(part.sinks) & set(topology.compiled.external_sources)
-        for topology in side.of.values()
+        for topology in side.by_id.values()
         for part in topology.compiled.subtopologies
     )
 
 
 def _leaves_partitions(side: Topologies) -> bool:
     """Return whether Kafka Streams starts, but reads not all partitions, so that it never becomes idle."""
-    problems = (problem for topology in side.of.values() for problem in topology.compiled.problems)
+    problems = (problem for topology in side.by_id.values() for problem in topology.compiled.problems)
     return any(problem.code is ProblemCode.UNCHECKED_COPARTITIONING for problem in problems)
 
 
@@ -148,7 +148,7 @@ def compiled_side(document: Json, partitions: Mapping[str, int], version: str) -
     if errors(loaded.problems):
         return None
     found = compile_topologies(loaded.documents, partitions)
-    return None if any(errors(each.compiled.problems) for each in found.of.values()) else found
+    return None if any(errors(each.compiled.problems) for each in found.by_id.values()) else found
 
 
 def with_lines(document: Json, predicted: ApplicationEdit) -> Json:
@@ -178,7 +178,7 @@ def with_lines(document: Json, predicted: ApplicationEdit) -> Json:
 def _request(
     edit: RandomEdit, predicted: ApplicationEdit, before: Topologies, after: Topologies, records: list[Json]
 ) -> Json:
-    (old,), (new,) = before.of.values(), after.of.values()
+    (old,), (new,) = before.by_id.values(), after.by_id.values()
     internal = {*old.topics, *new.topics}
     kept = {
         topic.store: _QUERYABLE[layout.kind]
@@ -201,7 +201,7 @@ def series_of(trials: Sequence[Trial], records: Sequence[Json]) -> Series:
     first = trials[0]
     counts = first.edit.partitions
     sides = [first.before, *(trial.after for trial in trials)]
-    topologies = [topology for side in sides for topology in side.of.values()]
+    topologies = [topology for side in sides for topology in side.by_id.values()]
     internal = {topic for topology in topologies for topic in topology.topics}
     written = {topic for each in topologies for part in each.compiled.subtopologies for topic in part.sinks}
     read = {
@@ -221,7 +221,7 @@ def series_of(trials: Sequence[Trial], records: Sequence[Json]) -> Series:
 
 
 def _read_topics(side: Topologies) -> list[str]:
-    (topology,) = side.of.values()
+    (topology,) = side.by_id.values()
     parts = topology.compiled.subtopologies
     return sorted({topic for part in parts if not part.is_global for topic in part.sources})
 
@@ -231,7 +231,7 @@ def _inputs(side: Topologies, document: Json) -> list[str]:
 
     Kafka Streams cannot restore a global store of the Processor API from records without serdes.
     """
-    (topology,) = side.of.values()
+    (topology,) = side.by_id.values()
     filled = {step["addGlobalStore"]["topic"] for step in document["topology"] if "addGlobalStore" in step}
     return sorted({*topology.compiled.external_sources, *topology.compiled.global_topics} - filled)
 
@@ -322,7 +322,7 @@ def _flight_differences(topic: TopicEdit, found: Json, used: set[str]) -> Iterat
 
 
 def _offset_differences(trial: Trial, found: Json) -> Iterator[str]:
-    (old,), (new,) = trial.before.of.values(), trial.after.of.values()
+    (old,), (new,) = trial.before.by_id.values(), trial.after.by_id.values()
     both = set(old.compiled.external_sources) & set(new.compiled.external_sources)
     for partition, (first, count) in found["read"].items():
         topic, committed = partition.rpartition("-")[0], found["committed"].get(partition)

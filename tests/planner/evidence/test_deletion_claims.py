@@ -37,7 +37,7 @@ def obstacles(
 ) -> list[str]:
     records = [] if record is None else [record]
     snapshot = attrs.evolve(SimulatedCluster().snapshot, topics={CHANGELOG: _LIVE})
-    ownership = Ownership.of(records, snapshot, _STACK, frozenset({"orders"}))
+    ownership = Ownership.from_records(records, snapshot, _STACK, frozenset({"orders"}))
     claim = Claim(ownership=ownership, policy=policy, is_prepared=is_prepared, is_recorded=is_recorded)
     return [each.text for each in deletion_obstacles(_EVIDENCE, _LIVE, claim)]
 

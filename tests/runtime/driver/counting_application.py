@@ -75,7 +75,9 @@ class Application:
 
     @property
     def owners(self) -> Processors:
-        return Processors.of(self.processors, self.initial, is_recorded=self.changelogs > self.processors)
+        return Processors.from_count(
+            self.processors, self.initial, is_recorded=self.changelogs > self.processors
+        )
 
     @property
     def changelogs(self) -> int:

@@ -7,7 +7,7 @@ from functools import cache
 import attrs
 
 from headwater.compiler import build_nodes, compile_document
-from headwater.model.offset_metadata import OffsetMetadata, decode
+from headwater.model.offset_metadata import OffsetMetadata, decode_metadata
 from headwater.model.problems import errors
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.checks import check_entries, check_input
@@ -151,7 +151,7 @@ class Joining:
         record = self._next(partition)
         assert record is not None
         program = next(each for each in self._programs if partition[0] in each.sources)
-        owners = Processors.of(self.processors, self.initial)
+        owners = Processors.from_count(self.processors, self.initial)
         number = owners.owner(partition[1])
         task = self._task(program, number)
         for output in task.process([record], self._time):
@@ -212,7 +212,7 @@ class Joining:
         for topic in program.changelogs.values():
             task.restore(topic, self.cluster.topics[topic][number])
         committed = self.cluster.offsets.get((next(iter(program.sources)), number), Committed())
-        metadata = decode(committed.text) or OffsetMetadata()
+        metadata = decode_metadata(committed.text) or OffsetMetadata()
         state.metadata.update(metadata.clocks)
         state.commit(state.version)
         self._versions[program.name, number] = metadata.version

@@ -8,7 +8,7 @@ import attrs
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.model.nodes import SourceNode
-from headwater.model.offset_metadata import OffsetMetadata, decode
+from headwater.model.offset_metadata import OffsetMetadata, decode_metadata
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.checks import check_entries
@@ -183,7 +183,7 @@ class Application:
 
     @property
     def owners(self) -> Processors:
-        return Processors.of(self.processors, self.initial)
+        return Processors.from_count(self.processors, self.initial)
 
     def _compile(self) -> None:
         self.programs = _programs(self.topology, self.partitions)
@@ -262,7 +262,7 @@ class Application:
         task = Task(program, number, state)
         for topic in program.changelogs.values():
             task.restore(topic, self.cluster.topics[topic][number])
-        metadata = decode(self.cluster.offsets[next(iter(program.sources)), number].text)
+        metadata = decode_metadata(self.cluster.offsets[next(iter(program.sources)), number].text)
         assert metadata is not None
         state.metadata.update(metadata.clocks)
         state.commit(state.version)

@@ -151,7 +151,7 @@ class Sparkless:
 
     def _processors(self, count: int) -> Processors:
         changelogs = self.topics.partitions(f"{self.id}-counts-changelog")
-        return Processors.of(count, _INITIAL, is_recorded=changelogs != count)
+        return Processors.from_count(count, _INITIAL, is_recorded=changelogs != count)
 
     def _process_task(self, request: BatchRequest, task: int, records: Sequence[InputRecord]) -> None:
         opened = OpenTask(request, task)
@@ -210,7 +210,7 @@ class Sparkless:
 
         Not each processor has a region: without records, it deletes nothing later.
         """
-        owners = Processors.of(processors, _INITIAL)
+        owners = Processors.from_count(processors, _INITIAL)
         for store in list(_STORES) if self.has_windows else ["counts"]:
             for processor, entries in enumerate(self.entries(store)):
                 keys = {key[: len(key) - _STORES[store]] for key in entries}

@@ -113,7 +113,7 @@ def test_the_record_says_who_is_active(found: ClientRecord | None, role: Role) -
 def test_a_claim_without_a_rival_is_proved_by_the_first_read() -> None:
     candidate = _after(HERE, (100.0, None))
     own = candidate.claim("p", "")
-    term = candidate.claimed(own, 100.1)
+    term = candidate.begin_term(own, 100.1)
     assert term.proved_at is None
     assert term.renewed(own, 100.6, 100.7).proved_at == 100.6
 
@@ -125,7 +125,7 @@ def test_a_doubtful_claim_is_proved_after_the_others_are_not_trusted(written_at:
     )
     candidate = silent if written_at == 100.1 else _after(HERE, (100.0, None))
     own = candidate.claim("p", "")
-    term = candidate.claimed(own, written_at)
+    term = candidate.begin_term(own, written_at)
     for second in range(int(SETTLE_SECONDS)):
         term = term.renewed(term.own, written_at + second, written_at + second + 0.1)
         assert term.proved_at is None
@@ -138,7 +138,7 @@ def test_a_client_that_brokers_fence_is_proved_by_the_first_read() -> None:
     silent = _after(
         Candidate("here", is_fenced=True), *((float(each), OTHER) for each in range(int(EXPIRY_SECONDS) + 1))
     )
-    term = silent.claimed(silent.claim("p", ""), EXPIRY_SECONDS + 2)
+    term = silent.begin_term(silent.claim("p", ""), EXPIRY_SECONDS + 2)
     read_at = EXPIRY_SECONDS + 3
     assert term.renewed(term.own, read_at, read_at + 2).proved_at == read_at
     assert term.role(attrs.evolve(term.own, process="other")) is Role.REPLACED
@@ -186,7 +186,7 @@ class _Client:
     def _claim(self, now: float) -> ClientRecord:
         self.claims += 1
         own = self.candidate.claim(f"{self.name}.{self.claims}", "")
-        self.term = self.candidate.claimed(own, now)
+        self.term = self.candidate.begin_term(own, now)
         return own
 
     def is_trusted(self, now: float) -> bool:

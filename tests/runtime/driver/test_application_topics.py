@@ -166,7 +166,7 @@ def test_running_application_finds_a_deleted_topic_at_the_next_check(
     assert application.own.has_changed()
     check = application.own.check()
     assert check.lost == {application.changelog}
-    application.own.remember(application.own.apply_changes(check))
+    application.own.remember_topics(application.own.apply_changes(check))
     assert not application.own.has_changed()
 
 
@@ -183,5 +183,5 @@ def test_topic_that_is_replaced_during_a_check_is_lost_at_the_next(
         check = application.own.check()
     assert check.changes
     assert not check.lost
-    application.own.remember(application.own.apply_changes(check))
+    application.own.remember_topics(application.own.apply_changes(check))
     assert application.own.check().lost == {application.changelog}

@@ -55,8 +55,8 @@ def test_an_attempt_begins_again_if_another_client_has_deleted_what_it_copied(ap
 
     def begin() -> None:
         other = ExpandingClient.of(app.text(2), app.connection).expansion
-        with other._opened(4) as (move, cluster, _):
-            other._announce(move, cluster)
+        with other._open_move(4) as (move, cluster, _):
+            other._announce_expansion(move, cluster)
             with cluster.producer(move.producer_name) as producer:
                 EntryCopy(move, cluster, other._note_copied)._delete_leftovers(producer)
 

@@ -7,9 +7,9 @@ import pytest
 from headwater.model.offset_metadata import (
     LINEAGE_KEY,
     OffsetMetadata,
-    decode,
     decode_count,
     decode_initial,
+    decode_metadata,
     decode_processor,
 )
 from headwater_spark.driver.processor_move.moves import Move, merged_times
@@ -60,9 +60,9 @@ def test_the_changelog_keeps_its_partitions_and_the_number_is_committed() -> Non
 def test_a_processor_that_takes_over_others_has_no_local_state() -> None:
     """It may have entries that were deleted at the other processor. The others keep theirs."""
     app, move = shrunk(3)
-    before = [decode(app.cluster.offsets[INPUT, each].text) for each in range(4)]
+    before = [decode_metadata(app.cluster.offsets[INPUT, each].text) for each in range(4)]
     execute(app.cluster, move)
-    after = [decode(app.cluster.offsets[INPUT, each].text) for each in range(4)]
+    after = [decode_metadata(app.cluster.offsets[INPUT, each].text) for each in range(4)]
     lineages = [each.clocks.get(LINEAGE_KEY) for each in before + after if each is not None]
     assert lineages[4:] == [lineages[0], None, lineages[2], None]
     versions = [each.version for each in before + after if each is not None]

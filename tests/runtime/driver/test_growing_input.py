@@ -81,7 +81,7 @@ class Committed:
     def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return self.topic.end_offsets(partitions)
 
-    def processors(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def committed_processors(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {each: _TWO.owner(each[1]) for each in partitions if each in self.offsets}
 
 
@@ -138,7 +138,7 @@ class GrowingInput(RuleBasedStateMachine):
         ends = self.expansion.readable_ends({}, self.planner.positions)
         self.topic.due = []
         ranges = self.planner.next_ranges(ends, 0)
-        awaited = self.planner.awaited(ranges, ends)
+        awaited = self.planner.find_awaited(ranges, ends)
         held_back: dict[TopicPartition, int] = {}
         for task in range(2):
             records = [

@@ -75,7 +75,7 @@ class Offsets:
             raise KafkaException("transactions are open")
         return self.end_offsets(partitions)
 
-    def processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def committed_processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return self.processed
 
 
@@ -212,7 +212,7 @@ class Announced:
         is_announced = ("app-counts-changelog", 0) in partitions
         return MoveMark(MovePhase.CATCH_UP, 2, 4) if is_announced else None
 
-    def processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def committed_processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         raise StartedError
 
     def commits(
@@ -247,7 +247,7 @@ class Replaced(Announced):
     def written_end_offsets(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {}
 
-    def processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def committed_processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {}
 
     def start_offsets(self, *arguments: Any) -> dict[TopicPartition, int]:  # noqa: ANN401

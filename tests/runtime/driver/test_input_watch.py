@@ -234,7 +234,7 @@ def test_a_query_that_polls_gets_no_requested_signal(watching: Callable[..., Any
 def test_no_query_waits_while_the_watch_is_suspended(watching: Callable[..., Any]) -> None:
     with watching(a=_Input({("x", 0): 0})) as watched:
         assert until(lambda: watched.awaits("a"), _SECONDS)
-        with watched.watch.suspended():
+        with watched.watch.suspend_signals():
             assert not watched.awaits("a")
             assert until(lambda: watched.consumer.assigned[-1] == {}, _SECONDS)
             # Several times as long as it takes to be watched.

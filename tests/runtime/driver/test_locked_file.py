@@ -72,7 +72,7 @@ def test_the_lock_is_the_open_file_and_not_its_path(tmp_path: Path) -> None:
         found = path.stat()
         path.rename(tmp_path / "moved")
         path.touch()
-        assert LockedFile.of(file) == LockedFile(found.st_dev, found.st_ino)
+        assert LockedFile.from_descriptor(file) == LockedFile(found.st_dev, found.st_ino)
     finally:
         os.close(file)
 

@@ -83,7 +83,7 @@ def test_start_offsets_and_lag_do_not_wait_for_the_transaction_of_a_killed_clien
     resets = {partition: OffsetReset(ResetKind.EARLIEST)}
     assert offsets.start_offsets(resets, 0, {}, {}) == {partition: 0}
     assert offsets.last_committed([partition]) == {partition: 0}
-    assert offsets.backlogs({"0": [partition]}, {}) == {"0": Backlog(lag=0, committed=0)}
+    assert offsets.read_backlogs({"0": [partition]}, {}) == {"0": Backlog(lag=0, committed=0)}
     producer.abort_transaction(60)
     reader.close()
 
@@ -100,13 +100,13 @@ def test_transaction_markers_after_the_last_batch_are_no_backlog(
     producer.commit_transaction(60)
     offsets.stable_end_offsets([partition], 60)
     offsets._commit({partition: 1})
-    assert offsets.backlogs({"0": [partition]}, {}) == {"0": Backlog(lag=1, committed=1)}
-    assert offsets.backlogs({"0": [partition]}, {partition: 2}) == {"0": Backlog(lag=0, committed=1)}
+    assert offsets.read_backlogs({"0": [partition]}, {}) == {"0": Backlog(lag=1, committed=1)}
+    assert offsets.read_backlogs({"0": [partition]}, {partition: 2}) == {"0": Backlog(lag=0, committed=1)}
     producer.begin_transaction()
     producer.produce(topic, b"two")
     producer.commit_transaction(60)
     offsets.stable_end_offsets([partition], 60)
-    assert offsets.backlogs({"0": [partition], "1": []}, {partition: 2}) == {
+    assert offsets.read_backlogs({"0": [partition], "1": []}, {partition: 2}) == {
         "0": Backlog(lag=2, committed=1),
         "1": Backlog(lag=0, committed=0),
     }

@@ -16,10 +16,10 @@ from headwater.model.offset_metadata import (
     LINEAGE_KEY,
     MoveMark,
     MovePhase,
-    decode,
     decode_count,
     decode_initial,
     decode_mark,
+    decode_metadata,
     decode_positions,
     decode_processor,
     decode_time,
@@ -290,7 +290,7 @@ def test_offsets_times_and_positions_stay_and_counting_clocks_are_omitted() -> N
         assert decode_time(after.text) == decode_time(committed.text)
         assert decode_positions(after.text) == decode_positions(committed.text)
         assert decode_processor(after.text, partition[1]) == partition[1]
-        metadata = decode(after.text)
+        metadata = decode_metadata(after.text)
         assert metadata is not None
         assert COUNT not in metadata.clocks
         assert (LINEAGE_KEY in metadata.clocks) is (partition[1] < 2), "an added processor has no state yet"
@@ -298,11 +298,11 @@ def test_offsets_times_and_positions_stay_and_counting_clocks_are_omitted() -> N
 
 def test_added_processors_get_the_lineage_of_their_local_states() -> None:
     app, move = doubled()
-    before = decode(app.cluster.offsets[INPUT, 0].text)
+    before = decode_metadata(app.cluster.offsets[INPUT, 0].text)
     execute(app.cluster, attrs.evolve(move, lineage=7))
     lineages = []
     for partition in range(4):
-        metadata = decode(app.cluster.offsets[INPUT, partition].text)
+        metadata = decode_metadata(app.cluster.offsets[INPUT, partition].text)
         assert metadata is not None
         lineages.append(metadata.clocks[LINEAGE_KEY])
     assert before is not None
@@ -318,7 +318,7 @@ def test_no_local_state_has_the_version_after_a_move() -> None:
     ]
     execute(app.cluster, move)
     for partition in range(4):
-        after, before = decode(app.cluster.offsets[INPUT, partition].text), versions[partition % 2]
+        after, before = decode_metadata(app.cluster.offsets[INPUT, partition].text), versions[partition % 2]
         assert after is not None
         assert before is not None
         assert after.version == before.version + 2
@@ -348,8 +348,8 @@ def test_steps_follow_from_what_is_committed() -> None:
     partitions = move.partitions
     nothing = dict.fromkeys([*partitions, *move.announcements], Committed())
     announced = {**nothing, (CHANGELOG, 0): Committed(7, move.announcement)}
-    copying = {each: Committed(0, move.marked(each[1], "")) for each in partitions}
-    clearing = {each: Committed(0, text) for each, text in move.assigned(copying).items()}
+    copying = {each: Committed(0, move.marked_metadata(each[1], "")) for each in partitions}
+    clearing = {each: Committed(0, text) for each, text in move.assigned_metadata(copying).items()}
     done = {each: Committed(0, text) for each, text in move.completed({**announced, **clearing}).items()}
     partly = {**nothing, partitions[0]: copying[partitions[0]]}
     steps = [

@@ -63,14 +63,14 @@ def test_partition_that_was_held_back_gets_a_small_share() -> None:
 
 def test_partition_with_more_records_is_awaited() -> None:
     planner = StepPlanner(100)
-    assert planner.awaited({A: (0, 20), B: (0, 80)}, {A: 20, B: 1000}) == {B}
+    assert planner.find_awaited({A: (0, 20), B: (0, 80)}, {A: 20, B: 1000}) == {B}
 
 
 def test_partitions_of_one_processor_wait_for_each_other() -> None:
     ends, added = {A: 20, OTHER: 0}, ("a", 2)
     planner = StepPlanner(100, 0, lambda partition: partition % 2)
-    assert planner.awaited({A: (0, 20), added: (0, 80)}, {**ends, added: 1000}) == {added}
-    assert StepPlanner(100).awaited({A: (0, 20), added: (0, 80)}, {**ends, added: 1000}) == frozenset()
+    assert planner.find_awaited({A: (0, 20), added: (0, 80)}, {**ends, added: 1000}) == {added}
+    assert StepPlanner(100).find_awaited({A: (0, 20), added: (0, 80)}, {**ends, added: 1000}) == frozenset()
     planner = StepPlanner(100, 500, lambda partition: partition % 2)
     assert planner.next_ranges({A: 5, added: 0, OTHER: 3}, 0) == {OTHER: (0, 3)}
 
@@ -82,11 +82,11 @@ def test_a_small_rest_is_read_too() -> None:
 
 
 def test_single_input_partition_is_never_awaited() -> None:
-    assert StepPlanner(100).awaited({OTHER: (0, 20)}, {OTHER: 1000, A: 7}) == frozenset()
+    assert StepPlanner(100).find_awaited({OTHER: (0, 20)}, {OTHER: 1000, A: 7}) == frozenset()
 
 
 def test_nothing_is_awaited_if_waiting_is_disabled() -> None:
-    assert StepPlanner(100, DISABLED).awaited({A: (0, 20), B: (0, 80)}, {A: 20, B: 1000}) == frozenset()
+    assert StepPlanner(100, DISABLED).find_awaited({A: (0, 20), B: (0, 80)}, {A: 20, B: 1000}) == frozenset()
 
 
 def test_records_that_were_deleted_are_skipped() -> None:
@@ -111,7 +111,7 @@ class TestMaxTaskIdle:
         assert planner.next_ranges(ends, 1499) == {}
         ranges = planner.next_ranges(ends, 1500)
         assert ranges == {A: (0, 10)}
-        assert planner.awaited(ranges, ends) == {A}
+        assert planner.find_awaited(ranges, ends) == {A}
 
     def test_time_is_not_waited_for_twice(self) -> None:
         """`idlePartitionDeadlines` are removed only by a record of the partition."""
@@ -125,7 +125,7 @@ class TestMaxTaskIdle:
         planner.next_ranges({A: 10, B: 0}, 1000)
         ranges = planner.next_ranges(ends, 1100)
         assert ranges == {A: (0, 10), B: (0, 1)}
-        assert planner.awaited(ranges, ends) == {A, B}
+        assert planner.find_awaited(ranges, ends) == {A, B}
         planner.advance(ranges, {A: 4}, ends, 1200)
         assert planner.next_ranges(ends, 1699) == {}
         assert planner.next_ranges(ends, 1700) == {A: (4, 10)}
@@ -212,7 +212,7 @@ class Application:
         ordered = in_processing_order(rows, SHARED_TOPICS)
         group = PartitionGroup(
             without_task_headers(ordered, SHARED_TOPICS),
-            self.planner.awaited(ranges, ends),
+            self.planner.find_awaited(ranges, ends),
             lambda each: each,
         )
         self.processed += group
@@ -322,46 +322,46 @@ TWO = Processors(2, 2)
 
 
 def test_first_partitions_are_read_at_once() -> None:
-    releases = PartitionReleases.of(TWO, ())
-    assert releases.released({FIRST: 7, SECOND: 3}, {}) == {FIRST: 7, SECOND: 3}
+    releases = PartitionReleases.from_processed(TWO, ())
+    assert releases.released_ends({FIRST: 7, SECOND: 3}, {}) == {FIRST: 7, SECOND: 3}
 
 
 def test_added_partition_waits_for_the_end_of_its_parent_when_it_was_found() -> None:
-    releases = PartitionReleases.of(TWO, ())
+    releases = PartitionReleases.from_processed(TWO, ())
     ends = {FIRST: 7, SECOND: 3, ADDED: 5}
-    assert releases.released(ends, {FIRST: 6}) == {FIRST: 7, SECOND: 3}
+    assert releases.released_ends(ends, {FIRST: 6}) == {FIRST: 7, SECOND: 3}
     ends |= {FIRST: 90}
-    assert releases.released(ends, {FIRST: 6, SECOND: 3}) == {FIRST: 90, SECOND: 3}
-    assert releases.released(ends, {FIRST: 7}) == ends, "not for records that came later"
-    assert releases.released(ends, {}) == ends
+    assert releases.released_ends(ends, {FIRST: 6, SECOND: 3}) == {FIRST: 90, SECOND: 3}
+    assert releases.released_ends(ends, {FIRST: 7}) == ends, "not for records that came later"
+    assert releases.released_ends(ends, {}) == ends
 
 
 def test_added_partition_waits_for_all_partitions_that_had_its_keys() -> None:
-    releases = PartitionReleases.of(TWO, ())
+    releases = PartitionReleases.from_processed(TWO, ())
     ends = {FIRST: 7, ADDED: 5, LATER: 1}
-    assert releases.released(ends, {FIRST: 7}) == {FIRST: 7, ADDED: 5}
-    assert releases.released(ends, {FIRST: 7, ADDED: 4}) == {FIRST: 7, ADDED: 5}
-    assert releases.released(ends, {FIRST: 7, ADDED: 5}) == ends
+    assert releases.released_ends(ends, {FIRST: 7}) == {FIRST: 7, ADDED: 5}
+    assert releases.released_ends(ends, {FIRST: 7, ADDED: 4}) == {FIRST: 7, ADDED: 5}
+    assert releases.released_ends(ends, {FIRST: 7, ADDED: 5}) == ends
 
 
 def test_each_topic_has_its_own_parents() -> None:
-    releases = PartitionReleases.of(TWO, ())
+    releases = PartitionReleases.from_processed(TWO, ())
     ends = {FIRST: 7, ADDED: 5, ("more", 0): 0, ("more", 2): 4}
-    assert releases.released(ends, {}) == {FIRST: 7, ("more", 0): 0, ("more", 2): 4}
+    assert releases.released_ends(ends, {}) == {FIRST: 7, ("more", 0): 0, ("more", 2): 4}
 
 
 def test_partition_that_was_processed_before_does_not_wait_again() -> None:
-    releases = PartitionReleases.of(TWO, [ADDED])
-    assert releases.released({FIRST: 7, ADDED: 5}, {}) == {FIRST: 7, ADDED: 5}
+    releases = PartitionReleases.from_processed(TWO, [ADDED])
+    assert releases.released_ends({FIRST: 7, ADDED: 5}, {}) == {FIRST: 7, ADDED: 5}
 
 
 def test_the_first_record_of_a_parent_is_awaited() -> None:
-    releases = PartitionReleases.of(TWO, ())
-    assert releases.released({FIRST: 1, ADDED: 5}, {}) == {FIRST: 1}
-    assert releases.released({FIRST: 1, ADDED: 5}, {FIRST: 0}) == {FIRST: 1}
-    assert releases.released({FIRST: 1, ADDED: 5}, {FIRST: 1}) == {FIRST: 1, ADDED: 5}
+    releases = PartitionReleases.from_processed(TWO, ())
+    assert releases.released_ends({FIRST: 1, ADDED: 5}, {}) == {FIRST: 1}
+    assert releases.released_ends({FIRST: 1, ADDED: 5}, {FIRST: 0}) == {FIRST: 1}
+    assert releases.released_ends({FIRST: 1, ADDED: 5}, {FIRST: 1}) == {FIRST: 1, ADDED: 5}
 
 
 def test_a_parent_that_is_not_read_is_not_awaited() -> None:
-    releases = PartitionReleases.of(TWO, ())
-    assert releases.released({SECOND: 3, ADDED: 5}, {}) == {SECOND: 3, ADDED: 5}
+    releases = PartitionReleases.from_processed(TWO, ())
+    assert releases.released_ends({SECOND: 3, ADDED: 5}, {}) == {SECOND: 3, ADDED: 5}

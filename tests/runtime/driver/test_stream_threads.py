@@ -16,7 +16,7 @@ def _running() -> ClientState:
 
 def test_batch_knows_its_threads_their_limit_and_the_number_of_all() -> None:
     threads = StreamThreads("shop", 3, lambda: 4)
-    with threads.taken("0", 2, threading.Event()) as taken:
+    with threads.take_threads("0", 2, threading.Event()) as taken:
         assert taken is not None
         assert taken.names == ("shop-StreamThread-1", "shop-StreamThread-2")
         assert (taken.limit, taken.alive) == (2, 3)
@@ -25,10 +25,10 @@ def test_batch_knows_its_threads_their_limit_and_the_number_of_all() -> None:
 
 
 def test_batch_has_no_limit_if_spark_has_no_more_slots() -> None:
-    with StreamThreads("shop", 4, lambda: 4).taken("0", 9, threading.Event()) as taken:
+    with StreamThreads("shop", 4, lambda: 4).take_threads("0", 9, threading.Event()) as taken:
         assert taken is not None
         assert (len(taken.names), taken.limit) == (4, None)
-    with StreamThreads("shop", None, lambda: 4).taken("0", 9, threading.Event()) as taken:
+    with StreamThreads("shop", None, lambda: 4).take_threads("0", 9, threading.Event()) as taken:
         assert taken is not None
         assert (len(taken.names), taken.limit) == (4, None)
 
@@ -38,7 +38,7 @@ def test_as_many_threads_as_slots_run_batches_as_an_unset_number_does(tasks: int
     """So `num.stream.threads` costs nothing then, whatever two runs of a benchmark show."""
     found = []
     for count in (None, 4):
-        with StreamThreads("shop", count, lambda: 4).taken("0", tasks, threading.Event()) as taken:
+        with StreamThreads("shop", count, lambda: 4).take_threads("0", tasks, threading.Event()) as taken:
             assert taken is not None
             found.append((taken.names, taken.limit, taken.alive))
     assert found[0] == found[1]
@@ -46,7 +46,7 @@ def test_as_many_threads_as_slots_run_batches_as_an_unset_number_does(tasks: int
 
 def test_threads_are_given_back_after_a_failure() -> None:
     threads = StreamThreads("shop", 1, lambda: 4)
-    with pytest.raises(RuntimeError), threads.taken("0", 1, threading.Event()):
+    with pytest.raises(RuntimeError), threads.take_threads("0", 1, threading.Event()):
         raise RuntimeError
     assert threads.metadata()[0].runs == ()
 
@@ -54,7 +54,7 @@ def test_threads_are_given_back_after_a_failure() -> None:
 def test_removal_that_waits_ends_with_the_client() -> None:
     threads = StreamThreads("shop", 1, lambda: 4)
     removed: list[str | None] = []
-    with threads.taken("0", 1, threading.Event()):
+    with threads.take_threads("0", 1, threading.Event()):
         remover = threading.Thread(target=lambda: removed.append(threads.remove(_running)))
         remover.start()
         while threads.alive:
@@ -71,7 +71,7 @@ def test_batch_that_waits_takes_a_thread_that_is_added() -> None:
     found: list[tuple[str, ...]] = []
 
     def run() -> None:
-        with threads.taken("0", 2, threading.Event()) as taken:
+        with threads.take_threads("0", 2, threading.Event()) as taken:
             found.append(taken.names if taken is not None else ())
 
     batch = threading.Thread(target=run)
@@ -100,12 +100,12 @@ def test_batches_get_threads_in_the_order_in_which_they_wait() -> None:
     stopping = threading.Event()
 
     def run(batch: str) -> None:
-        with threads.taken(batch, 1, stopping) as taken:
+        with threads.take_threads(batch, 1, stopping) as taken:
             if taken is not None:
                 order.append(batch)
 
     waiting = []
-    with threads.taken("0", 1, stopping):
+    with threads.take_threads("0", 1, stopping):
         for number, batch in enumerate(("1", "2", "3")):
             waiting.append(threading.Thread(target=run, args=(batch,)))
             waiting[-1].start()
@@ -120,6 +120,6 @@ def test_batch_that_waits_ends_when_its_query_stops() -> None:
     threads = StreamThreads("shop", 1, lambda: 4)
     stopping = threading.Event()
     stopping.set()
-    with threads.taken("0", 1, threading.Event()), threads.taken("1", 1, stopping) as taken:
+    with threads.take_threads("0", 1, threading.Event()), threads.take_threads("1", 1, stopping) as taken:
         assert taken is None
     assert threads.metadata()[0].runs == ()

@@ -34,7 +34,7 @@ class _Client:
     """A client without Spark: its state, and the pool."""
 
     def __init__(self, history: History) -> None:
-        self.pool = ThreadPool.of("a", history.threads)
+        self.pool = ThreadPool.create("a", history.threads)
         self.state = ClientState.CREATED
         self._handler = history.handler
 

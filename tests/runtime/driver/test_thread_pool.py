@@ -23,7 +23,7 @@ def _added(pool: ThreadPool) -> ThreadPool:
 
 
 def test_names_begin_with_the_client_id_and_indices_with_one() -> None:
-    pool = ThreadPool.of("client-a", 2)
+    pool = ThreadPool.create("client-a", 2)
     assert [pool.name(thread) for thread in pool.threads] == [
         "client-a-StreamThread-1",
         "client-a-StreamThread-2",
@@ -32,7 +32,7 @@ def test_names_begin_with_the_client_id_and_indices_with_one() -> None:
 
 def test_index_of_a_dead_thread_is_reused_before_a_new_one() -> None:
     """1, 2, add 3; remove 1; add 1 again, as the oracle program recorded it."""
-    pool = _added(ThreadPool.of("a", 2))
+    pool = _added(ThreadPool.create("a", 2))
     assert _indices(pool) == [1, 2, 3]
     pool, removed = pool.remove(_RUNNING)
     assert removed is not None
@@ -45,7 +45,7 @@ def test_index_of_a_dead_thread_is_reused_before_a_new_one() -> None:
 
 
 def test_index_of_a_thread_that_still_runs_a_batch_is_not_reused() -> None:
-    pool, _ = ThreadPool.of("a", 2).take("0", 2, _SLOTS)
+    pool, _ = ThreadPool.create("a", 2).take_threads("0", 2, _SLOTS)
     pool, removed = pool.remove(_RUNNING)
     assert removed is not None
     assert pool.threads[0].state is ThreadState.PENDING_SHUTDOWN
@@ -55,13 +55,13 @@ def test_index_of_a_thread_that_still_runs_a_batch_is_not_reused() -> None:
 
 def test_replacement_never_has_the_index_of_the_failed_thread() -> None:
     """1, 2, 3; thread 1 fails and is replaced by 4, as the oracle program recorded it."""
-    pool, new = ThreadPool.of("a", 3).fail("a-StreamThread-1", replace=True)
+    pool, new = ThreadPool.create("a", 3).fail("a-StreamThread-1", replace=True)
     assert new is not None
     assert (new.index, _indices(pool), pool.failed) == (4, [2, 3, 4], 1)
 
 
 def test_thread_that_is_being_removed_is_not_replaced() -> None:
-    pool, _ = ThreadPool.of("a", 2).take("0", 2, _SLOTS)
+    pool, _ = ThreadPool.create("a", 2).take_threads("0", 2, _SLOTS)
     pool, _ = pool.remove(_RUNNING)
     pool, new = pool.fail("a-StreamThread-1", replace=True)
     assert new is None
@@ -70,29 +70,29 @@ def test_thread_that_is_being_removed_is_not_replaced() -> None:
 
 
 def test_failed_thread_that_runs_another_batch_takes_no_new_one() -> None:
-    pool, _ = ThreadPool.of("a", 2).take("0", 1, 2)
+    pool, _ = ThreadPool.create("a", 2).take_threads("0", 1, 2)
     pool, _ = pool.fail("a-StreamThread-1", replace=False)
-    pool, taken = pool.take("1", 2, 2)
+    pool, taken = pool.take_threads("1", 2, 2)
     assert [thread.index for thread in taken] == [2]
     assert _indices(pool.give_back("0")) == [2]
 
 
 @pytest.mark.parametrize("state", [each for each in ClientState if each not in _ALLOWED])
 def test_other_states_than_running_and_rebalancing_allow_no_change(state: ClientState) -> None:
-    pool = ThreadPool.of("a", 1)
+    pool = ThreadPool.create("a", 1)
     assert pool.add(state) == (pool, None)
     assert pool.remove(state) == (pool, None)
 
 
 def test_without_threads_none_is_removed_and_one_can_be_added() -> None:
-    pool, _ = ThreadPool.of("a", 1).remove(_RUNNING)
+    pool, _ = ThreadPool.create("a", 1).remove(_RUNNING)
     assert pool.threads == ()
     assert pool.remove(_RUNNING) == (pool, None)
     assert _indices(_added(pool)) == [1]
 
 
 def test_handler_removes_the_failed_thread_only_if_no_other_is_alive() -> None:
-    pool = ThreadPool.of("a", 2)
+    pool = ThreadPool.create("a", 2)
     failing = pool.threads[0]
     pool, removed = pool.remove(_RUNNING, caller=failing.serial)
     assert removed is not None
@@ -102,26 +102,26 @@ def test_handler_removes_the_failed_thread_only_if_no_other_is_alive() -> None:
 
 
 def test_batch_takes_as_many_idle_threads_as_it_has_tasks() -> None:
-    pool, first = ThreadPool.of("a", 3).take("0", 2, _SLOTS)
+    pool, first = ThreadPool.create("a", 3).take_threads("0", 2, _SLOTS)
     assert [thread.index for thread in first] == [1, 2]
-    pool, second = pool.take("1", 2, _SLOTS)
+    pool, second = pool.take_threads("1", 2, _SLOTS)
     assert [thread.index for thread in second] == [3]
-    pool, third = pool.take("2", 2, _SLOTS)
+    pool, third = pool.take_threads("2", 2, _SLOTS)
     assert third == ()
-    _, third = pool.give_back("0").take("2", 5, _SLOTS)
+    _, third = pool.give_back("0").take_threads("2", 5, _SLOTS)
     assert [thread.index for thread in third] == [1, 2]
 
 
 def test_threads_are_shared_when_spark_has_no_more_slots_than_threads() -> None:
     """The slots limit what runs at the same time, so a batch never waits for another one."""
-    pool, first = ThreadPool.of("a", 2).take("0", 4, 2)
+    pool, first = ThreadPool.create("a", 2).take_threads("0", 4, 2)
     assert len(first) == 2
-    _, second = pool.take("1", 1, 2)
+    _, second = pool.take_threads("1", 1, 2)
     assert len(second) == 1
 
 
 def test_number_of_threads_follows_the_slots_until_it_is_changed() -> None:
-    pool = ThreadPool.of("a", 2, follows_slots=True).follow(4)
+    pool = ThreadPool.create("a", 2, follows_slots=True).follow(4)
     assert _indices(pool) == [1, 2, 3, 4]
     assert _indices(pool.follow(0)) == [1]
     assert not pool.are_exclusive(1_000)
@@ -132,10 +132,10 @@ def test_number_of_threads_follows_the_slots_until_it_is_changed() -> None:
 
 
 def test_new_thread_is_created_until_batches_can_take_it() -> None:
-    pool = ThreadPool.of("a", 2)
+    pool = ThreadPool.create("a", 2)
     assert {thread.state for thread in pool.threads} == {ThreadState.CREATED}
     assert {thread.state for thread in pool.start().threads} == {ThreadState.RUNNING}
-    taken, _ = pool.take("0", 1, _SLOTS)
+    taken, _ = pool.take_threads("0", 1, _SLOTS)
     assert [thread.state for thread in taken.threads] == [ThreadState.RUNNING, ThreadState.CREATED]
 
 
@@ -144,7 +144,7 @@ class ThreadPoolMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pool = ThreadPool.of("a", 2)
+        self.pool = ThreadPool.create("a", 2)
         self.alive = [1, 2]
         self.dying: list[int] = []
         self.batches: dict[str, frozenset[int]] = {}
@@ -207,7 +207,7 @@ class ThreadPoolMachine(RuleBasedStateMachine):
             return
         is_shared = len(self.alive) >= slots
         idle = [index for index in self.alive if is_shared or not self._is_busy(index)]
-        self.pool, taken = self.pool.take(batch, tasks, slots)
+        self.pool, taken = self.pool.take_threads(batch, tasks, slots)
         indices = frozenset(thread.index for thread in taken)
         assert len(indices) == min(tasks, len(idle))
         assert indices <= set(idle)

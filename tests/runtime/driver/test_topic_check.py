@@ -21,7 +21,7 @@ MISSING = Problem(code=ProblemCode.MISSING_SOURCE_TOPIC, summary="orders does no
 
 
 def test_uneven_counts_are_tolerated_for_the_timeout_of_one_expansion() -> None:
-    uneven = UnevenExpansion.of(StreamsConfig(autoscaling=True, autoscaling_timeout_ms=10_000))
+    uneven = UnevenExpansion.from_config(StreamsConfig(autoscaling=True, autoscaling_timeout_ms=10_000))
     assert not uneven.is_tolerated([], 0)
     assert uneven.is_tolerated([UNEVEN], 100)
     assert uneven.is_tolerated([UNEVEN], 109.9)
@@ -34,7 +34,7 @@ def test_uneven_counts_are_tolerated_for_the_timeout_of_one_expansion() -> None:
     ("autoscaling", "errors"), [(False, [UNEVEN]), (True, [MISSING]), (True, [UNEVEN, MISSING])]
 )
 def test_other_errors_are_not_tolerated(autoscaling: bool, errors: list[Problem]) -> None:  # noqa: FBT001
-    uneven = UnevenExpansion.of(StreamsConfig(autoscaling=autoscaling))
+    uneven = UnevenExpansion.from_config(StreamsConfig(autoscaling=autoscaling))
     assert not uneven.is_tolerated(errors, 0)
 
 

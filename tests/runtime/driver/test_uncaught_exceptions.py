@@ -168,7 +168,7 @@ def test_removal_of_a_thread_that_fails_meanwhile_ends_without_a_replacement() -
     """KAFKA-20873: removal waits for the thread, whose failure is handled at the same time."""
     case = _Case("replace-thread")
     removed: list[str | None] = []
-    with case.threads.taken("0", 2, threading.Event()):
+    with case.threads.take_threads("0", 2, threading.Event()):
         remover = threading.Thread(
             target=lambda: removed.append(case.threads.remove(lambda: ClientState.RUNNING))
         )

@@ -69,7 +69,7 @@ class _Offsets:
 
     requests = 0
 
-    def backlogs(self, *_: object) -> dict[str, Any]:
+    def read_backlogs(self, *_: object) -> dict[str, Any]:
         self.requests += 1
         return {}
 

@@ -89,7 +89,7 @@ def test_the_last_record_of_each_key_counts(records: list[tuple[int, int | None]
         own = [key for key in expected if int(key) % 2 == owner]
         count = totals[owner].count if owner in totals else 0
         assert count == len(own)
-    assert sorted(last.leaving(0).tolist()) == sorted(
+    assert sorted(last.leaving_keys(0).tolist()) == sorted(
         content_hashes([key for key in expected if int(key) % 2 == 1]).tolist()
     )
 
@@ -137,11 +137,13 @@ def test_two_keys_with_one_hash_are_two_entries() -> None:
     assert last.totals()[0].entries == 2
     live = LastRecords()
     live.add(
-        same.chosen(np.array([True, False, False, True, False])), np.zeros(2, np.int64), np.zeros(2, np.bool_)
+        same.select_records(np.array([True, False, False, True, False])),
+        np.zeros(2, np.int64),
+        np.zeros(2, np.bool_),
     )
     assert not last.has_deleted(live)
     live.add(
-        same.chosen(np.array([False, True, False, False, False])),
+        same.select_records(np.array([False, True, False, False, False])),
         np.zeros(1, np.int64),
         np.zeros(1, np.bool_),
     )

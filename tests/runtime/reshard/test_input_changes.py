@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.model.offset_metadata import OffsetMetadata, decode, decode_time
+from headwater.model.offset_metadata import OffsetMetadata, decode_metadata, decode_time
 from headwater.model.problems import ProblemCode
 from headwater_spark.driver.processor_move.moves import Committed, MovedPart
 from headwater_spark.driver.reshard.input_changes import InputChange
@@ -37,7 +37,7 @@ def test_a_partition_gets_the_latest_time_of_the_tasks_that_had_its_keys() -> No
 
 
 def test_the_version_of_the_state_grows_so_that_no_prepared_batch_is_applied() -> None:
-    metadata = decode(change(2, 4).text(0, committed(100, 200)))
+    metadata = decode_metadata(change(2, 4).text(0, committed(100, 200)))
     assert metadata is not None
     assert metadata.version > 3 + 1
 

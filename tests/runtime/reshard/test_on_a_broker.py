@@ -95,7 +95,7 @@ def test_a_source_topic_that_was_deleted_is_created_and_read_from_its_beginning(
     commands = re.findall(r"`kafka-([a-z-]+)\.sh --bootstrap-server BROKER ([^`]+)`", problem.fix)
     assert [tool for tool, _ in commands] == ["topics", "consumer-groups"]
     for tool, words in commands:
-        line = launch.command(kafka_distribution, tool, app.servers, shlex.split(words))
+        line = launch.broker_tool_command(kafka_distribution, tool, app.servers, shlex.split(words))
         subprocess.run(line, check=True, capture_output=True)
 
     staying = next(each for each in KEYS if default_partition(each, 2) == default_partition(each, 5))

@@ -16,7 +16,7 @@ from headwater.model.offset_metadata import (
     MoveMark,
     MovePhase,
     OffsetMetadata,
-    decode,
+    decode_metadata,
     decode_time,
     encode_processor_metadata,
 )
@@ -242,11 +242,11 @@ def test_tasks_of_the_runtime_continue_with_the_latest_time_and_restore_their_st
         for each, times in enumerate(clocks)
     }
     texts = [InputChange("in", 2, 4, 2, part).text(each, committed) for each in range(4)]
-    found = [decode(text) for text in texts]
+    found = [decode_metadata(text) for text in texts]
     assert [decode_time(text) for text in texts] == [100, 101, 100, 101]
     assert found[:2] == [OffsetMetadata(5, dict(clocks[0])), OffsetMetadata(6, dict(clocks[1]))]
     assert found[2:] == [OffsetMetadata(5, {"stream-time": 50}), OffsetMetadata(6, {"stream-time": 90})]
-    mixed = decode(InputChange("in", 2, 3, 2, part).text(0, committed))
+    mixed = decode_metadata(InputChange("in", 2, 3, 2, part).text(0, committed))
     assert mixed == OffsetMetadata(6, {"stream-time": 90})
 
 

@@ -168,7 +168,7 @@ class ProcessApplication:
         connection = Connection(bootstrap_servers=(self.servers or self.broker.bootstrap_servers,))
         # A client that was created before the repartition topic keeps not finding it.
         with closing(GroupOffsets(connection, "counted")) as offsets, suppress(KafkaException):
-            lag = offsets.backlogs({"all": partitions}, {})["all"].lag
+            lag = offsets.read_backlogs({"all": partitions}, {})["all"].lag
             return lag is not None and lag <= most
         return False
 

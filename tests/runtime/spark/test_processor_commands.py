@@ -28,7 +28,7 @@ def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Cal
 
 @contextmanager
 def _served(client: StreamsApplication) -> Iterator[HttpClient]:
-    surface = Instruments(client, "client").added_to(Surface.of("client", host="here"))
+    surface = Instruments(client, "client").added_to(Surface.create("client", host="here"))
     with ControlServer(surface, Access("127.0.0.1", 0)) as server:
         yield HttpClient(server.url)
 

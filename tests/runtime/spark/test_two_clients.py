@@ -83,7 +83,7 @@ class _Clients:
         if len(passed) < self.first.fed or len(counts) < self.first.fed:
             return False
         with self._offsets() as offsets:
-            lag = offsets.backlogs({"all": _partitions()}, {})["all"].lag
+            lag = offsets.read_backlogs({"all": _partitions()}, {})["all"].lag
         # The last offset of a partition may be that of a transaction marker.
         return lag == 0 or (self.first.guarantee == _EXACTLY_ONCE and lag is not None and lag <= 4)
 

@@ -8,7 +8,7 @@ import attrs
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection
-from headwater.model.offset_metadata import OffsetMetadata, decode, decode_positions, latest_metadata
+from headwater.model.offset_metadata import OffsetMetadata, decode_metadata, decode_positions, latest_metadata
 from headwater.spec import load_text
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
@@ -83,7 +83,7 @@ class Broker:
 
     @property
     def metadata(self) -> OffsetMetadata:
-        found = decode(self.committed[IN][1])
+        found = decode_metadata(self.committed[IN][1])
         assert found is not None
         return found
 

@@ -25,7 +25,7 @@ def _column(
     if form in ("list", "both"):
         column.to_list()
     if form in ("numbers", "both"):
-        column.number()
+        column.number_values()
     return column
 
 
@@ -87,5 +87,5 @@ def test_numbers_release_the_arrays() -> None:
     before = pa.total_allocated_bytes()
     column = _column([b"%d" % at for at in range(10_000)], "arrays", at_once=1_000)
     assert pa.total_allocated_bytes() > before
-    column.number()
+    column.number_values()
     assert pa.total_allocated_bytes() == before

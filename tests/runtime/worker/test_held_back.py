@@ -1,6 +1,6 @@
 """What is committed for records that are held back."""
 
-from headwater.model.offset_metadata import OffsetMetadata, decode, decode_positions
+from headwater.model.offset_metadata import OffsetMetadata, decode_metadata, decode_positions
 from headwater_spark.engine.records import InputRecord
 from headwater_spark.worker.interleaving import (
     MAX_WRITERS,
@@ -91,4 +91,4 @@ def test_positions_of_many_writers_fit_into_the_metadata() -> None:
     text = OffsetMetadata(1, clocks).encode(0, positions)
     assert len(text) <= 4096
     assert decode_positions(text) == positions
-    assert decode(text) == OffsetMetadata(1, clocks)
+    assert decode_metadata(text) == OffsetMetadata(1, clocks)

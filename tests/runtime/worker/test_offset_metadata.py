@@ -15,9 +15,9 @@ from headwater.model.offset_metadata import (
     MoveMark,
     MovePhase,
     OffsetMetadata,
-    decode,
     decode_count,
     decode_mark,
+    decode_metadata,
     decode_positions,
     decode_processor,
     decode_processor_metadata,
@@ -35,7 +35,7 @@ CLOCKS = st.dictionaries(NAMES, st.integers(-(2**63), 2**63 - 1), max_size=20)
 
 @given(version=st.integers(0, 2**62), clocks=CLOCKS, time=st.integers(-1, 2**62))
 def test_metadata_is_decoded_as_it_was_encoded(version: int, clocks: dict[str, int], time: int) -> None:
-    assert decode(OffsetMetadata(version, clocks).encode(time)) == OffsetMetadata(version, clocks)
+    assert decode_metadata(OffsetMetadata(version, clocks).encode(time)) == OffsetMetadata(version, clocks)
 
 
 def test_layout_is_that_of_kafka_streams() -> None:
@@ -50,7 +50,7 @@ def test_many_clocks_are_compressed_to_fit() -> None:
     clocks = {f"KSTREAM-AGGREGATE-{number:010}": 1_700_000_000_000 + number for number in range(200)}
     text = OffsetMetadata(1, clocks).encode(0)
     assert len(text) <= MAX_METADATA_BYTES
-    assert decode(text) == OffsetMetadata(1, clocks)
+    assert decode_metadata(text) == OffsetMetadata(1, clocks)
 
 
 @pytest.mark.parametrize(("length", "layout"), [(3018, 2), (3019, 3)])
@@ -59,7 +59,7 @@ def test_only_metadata_that_does_not_fit_is_compressed(length: int, layout: int)
     text = metadata.encode(0)
     assert base64.b64decode(text)[0] == layout
     assert (len(text) == MAX_METADATA_BYTES) is (layout == 2)
-    assert decode(text) == metadata
+    assert decode_metadata(text) == metadata
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_only_metadata_that_does_not_fit_is_compressed(length: int, layout: int)
 )
 @pytest.mark.timeout(120)
 def test_metadata_of_other_programs_is_ignored(text: str) -> None:
-    assert decode(text) is None
+    assert decode_metadata(text) is None
 
 
 def text_of(entries: dict[str, int], layout: int = 2) -> str:
@@ -110,7 +110,7 @@ def test_numbers_out_of_their_ranges_are_not_used(name: str, number: int, layout
     valid = {"headwater.version": 3, "headwater.processor": 2, "headwater.count": 4}
     text = text_of(valid | {name: number}, layout)
     assert unread_reason(text) is UnreadReason.NOT_OURS
-    assert decode(text) is None
+    assert decode_metadata(text) is None
     assert decode_mark(text) is None
     assert decode_processor(text, 6) is None
     assert decode_count([text]) is None
@@ -125,7 +125,7 @@ def test_a_small_text_that_is_large_when_decompressed_is_not_read() -> None:
     assert len(text) < 300_000
     tracemalloc.start()
     try:
-        assert decode(text) is None
+        assert decode_metadata(text) is None
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -146,7 +146,7 @@ def test_texts_of_other_programs_and_of_this_one_can_be_replaced(text: str) -> N
 
 @given(st.text() | st.binary().map(lambda raw: base64.b64encode(raw).decode()))
 def test_no_text_raises_an_exception(text: str) -> None:
-    decode(text)
+    decode_metadata(text)
     unread_reason(text)
     decode_time(text)
 
@@ -162,7 +162,7 @@ def test_marks_are_no_clocks(phase: MovePhase) -> None:
     mark = MoveMark(phase, 4, 8)
     text = OffsetMetadata(3, {"task": 17}).encode(9, {"0": 5}, 2, mark)
     assert decode_mark(text) == mark
-    assert decode(text) == OffsetMetadata(3, {"task": 17})
+    assert decode_metadata(text) == OffsetMetadata(3, {"task": 17})
     assert decode_positions(text) == {"0": 5}
     assert decode_processor(text, 6) == 2
     assert decode_time(text) == 9
@@ -203,4 +203,4 @@ def test_the_metadata_of_kafka_streams_are_read_and_written() -> None:
     text = encode_processor_metadata(1_700_000_000_000, {"closed": 5})
     assert decode_time(text) == 1_700_000_000_000
     assert decode_processor_metadata(text) == {"closed": 5}
-    assert decode(text) is None
+    assert decode_metadata(text) is None

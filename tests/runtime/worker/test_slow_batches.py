@@ -47,7 +47,7 @@ def test_the_line_of_a_processor_that_hangs_is_logged_with_its_record(log: _Log)
     topology = "[stream: {topic: in}, process: {class: User}]"
     runner = TopologyRunner(topology, NO_CACHE, classes={"User": User})
     task = runner.tasks["0"]
-    with SlowBatches(0.01).watched("0_0", lambda: task.context.current.record):
+    with SlowBatches(0.01).watch_batch("0_0", lambda: task.context.current.record):
         runner.feed(runner.record("in", b"k", b"v", 1))
     report = log.reports[0]
     assert (report["event"], report["task"]) == ("task takes long", "0_0")
@@ -61,7 +61,7 @@ def test_the_record_is_not_known_while_none_is_processed(log: _Log) -> None:
     runner.feed(runner.record("in", b"k", b"v", 1))
     current = runner.tasks["0"].context.current
     assert current.record is not NO_RECORD
-    with SlowBatches(0.01).watched("0_0", lambda: current.record):
+    with SlowBatches(0.01).watch_batch("0_0", lambda: current.record):
         log.wait_for(lambda: bool(log.reports))
     assert log.reports[0]["record"] == "not known"
 
@@ -82,10 +82,10 @@ def test_a_batch_is_logged_in_time_while_another_one_waits_for_its_next_report(
 ) -> None:
     clock, batches = _Clock(), SlowBatches(0.01)
     monkeypatch.setattr(slow_batches, "time", clock)
-    with batches.watched("0_0", lambda: NO_RECORD):
+    with batches.watch_batch("0_0", lambda: NO_RECORD):
         clock.now = 1_000.0
         log.wait_for(lambda: len(log.reports) == 1)
-        with batches.watched("0_1", lambda: NO_RECORD):
+        with batches.watch_batch("0_1", lambda: NO_RECORD):
             clock.now = 1_001.0
             log.wait_for(lambda: len(log.reports) == 2)
     assert [(report["task"], report["seconds"]) for report in log.reports] == [("0_0", 1_000), ("0_1", 1)]
@@ -93,10 +93,10 @@ def test_a_batch_is_logged_in_time_while_another_one_waits_for_its_next_report(
 
 def test_reports_are_repeated_after_twice_the_time_as_long_as_the_batch_runs(log: _Log) -> None:
     batches = SlowBatches(0.01)
-    with batches.watched("0_0", lambda: NO_RECORD):
+    with batches.watch_batch("0_0", lambda: NO_RECORD):
         log.wait_for(lambda: len(log.reports) == 3)
     assert {report["record"] for report in log.reports} == {"not known"}
-    with batches.watched("0_1", lambda: NO_RECORD):
+    with batches.watch_batch("0_1", lambda: NO_RECORD):
         log.wait_for(lambda: sum(report["task"] == "0_1" for report in log.reports) == 2)
     tasks = [report["task"] for report in log.reports]
     assert tasks == sorted(tasks), "a batch that has ended is not logged"
@@ -104,8 +104,8 @@ def test_reports_are_repeated_after_twice_the_time_as_long_as_the_batch_runs(log
 
 def test_a_short_batch_is_not_logged(log: _Log) -> None:
     batches = SlowBatches(0.2)
-    with batches.watched("0_0", lambda: NO_RECORD):
+    with batches.watch_batch("0_0", lambda: NO_RECORD):
         pass
-    with batches.watched("0_1", lambda: NO_RECORD):
+    with batches.watch_batch("0_1", lambda: NO_RECORD):
         log.wait_for(lambda: bool(log.reports))
     assert {report["task"] for report in log.reports} == {"0_1"}

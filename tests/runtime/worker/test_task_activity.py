@@ -35,7 +35,7 @@ def test_a_processor_that_hangs_is_shown_with_its_record_until_it_ends(tmp_path:
     )
     task = runner.tasks["0"]
     found_at = 2**40
-    with SlowBatches(60.0, 0.01).watched("0_0", lambda: task.context.current.record, tmp_path):
+    with SlowBatches(60.0, 0.01).watch_batch("0_0", lambda: task.context.current.record, tmp_path):
         runner.feed(runner.record("in", b"k", b"v", 1))
     (activity,) = found
     assert (activity.task, activity.subtopology, activity.processor) == ("0_0", "0", "enrich")
@@ -59,7 +59,7 @@ def test_a_task_that_restores_shows_how_far_it_is(tmp_path: Path, request_: Batc
 
         return until(lambda: found() == [*expected], _SECONDS)
 
-    with SlowBatches(60.0, 0.01).watched("0_0", lambda: NO_RECORD, tmp_path):
+    with SlowBatches(60.0, 0.01).watch_batch("0_0", lambda: NO_RECORD, tmp_path):
         restored = restore_topic(task, state, chunks, topic, None)
         next(restored)
         assert shows((topic, 30, 100))

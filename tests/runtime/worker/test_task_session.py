@@ -13,9 +13,9 @@ from headwater.model.offset_metadata import (
     MoveMark,
     MovePhase,
     OffsetMetadata,
-    decode,
     decode_count,
     decode_initial,
+    decode_metadata,
     decode_positions,
     decode_processor,
 )
@@ -61,7 +61,7 @@ def test_a_commit_has_the_metadata_and_the_time_of_each_partition() -> None:
     [commits] = producer.commits
     assert {partition: offset for partition, (offset, _) in commits.items()} == {A: 9, B: 8}
     assert {partition: time_of(text) for partition, (_, text) in commits.items()} == {A: 1_000, B: -1}
-    assert [decode(text) for _, text in commits.values()] == [OffsetMetadata(4, {"clock": 1})] * 2
+    assert [decode_metadata(text) for _, text in commits.values()] == [OffsetMetadata(4, {"clock": 1})] * 2
     assert (current.offsets, current.metadata) == ({A: 9, B: 8}, OffsetMetadata(4, {"clock": 1}))
     assert not current.has_positions
 
@@ -147,7 +147,7 @@ def test_offset_metadata_names_the_processor_of_an_added_partition() -> None:
     assert texts[first] == metadata.encode(-1), "as without processors"
     assert texts[added] != texts[first]
     assert {decode_processor(text, partition[1]) for partition, text in texts.items()} == {0}
-    assert [decode(text) for text in texts.values()] == [metadata] * 2
+    assert [decode_metadata(text) for text in texts.values()] == [metadata] * 2
 
 
 def test_offset_metadata_has_the_initial_number_between_two_doublings(
@@ -159,11 +159,11 @@ def test_offset_metadata_has_the_initial_number_between_two_doublings(
         monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
         monkeypatch.setattr(task_session, "_open_producer", lambda *_, made=producer, **__: made)
         monkeypatch.setattr(clients, "read_committed", lambda *_: [])
-        request: Any = Request(processors=Processors.of(processors, 4))
+        request: Any = Request(processors=Processors.from_count(processors, 4))
         metadata = OffsetMetadata(4, {"clock": 1})
         open_session(request, 0).commit({A: 5}, {}, metadata)
         ((_, text),) = producer.commits[0].values()
-        assert decode(text) == metadata
+        assert decode_metadata(text) == metadata
         assert decode_initial([text], processors) == (4 if 4 < processors < 8 else processors)
         found[processors] = len(text)
     assert found[4] == found[8] < found[6]
@@ -177,11 +177,11 @@ def test_a_session_commits_the_number_of_processors_and_opens_with_no_other(
     monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
     monkeypatch.setattr(task_session, "_open_producer", lambda *_, **__: producer)
     monkeypatch.setattr(clients, "read_committed", lambda *_: [])
-    two: Any = Request(processors=Processors.of(2, None, is_recorded=True))
+    two: Any = Request(processors=Processors.from_count(2, None, is_recorded=True))
     metadata = OffsetMetadata(4, {"clock": 1})
     open_session(two, 0).commit({A: 5}, {}, metadata)
     ((_, text),) = producer.commits[0].values()
-    assert decode(text) == metadata
+    assert decode_metadata(text) == metadata
     assert decode_count(["", text]) == 2
     monkeypatch.setattr(clients, "read_committed", lambda *_: [KafkaTopicPartition(*A, 5, text)])
     assert open_session(two, 0).offsets == {A: 5}

@@ -9,7 +9,7 @@ import attrs
 
 from headwater.agent.state import Parallelism, Shortfall
 from headwater.compiler import StreamsConfig
-from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology
+from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.expansions import TopicCounts
 from headwater.model.linear_hashing import round_start
 from headwater.model.policies import Policy
@@ -85,16 +85,11 @@ def assess_application(
         unread_reshard=unread if compiled.application.processors is None else None,
         unread_count=unread,
     )
-    config = StreamsConfig.of(compiled.application)
+    config = StreamsConfig.from_application(compiled.application)
     found = [problem for rule in _REFUSALS for problem in rule(application)]
     shortfalls = tuple(_shortfalls_of(compiled, application, is_enabled=config.autoscaling))
     expanded = {item.topic: item.required for item in shortfalls}
     found += expansion_violations(compiled, live, expanded, policies if config.autoscaling else ())
-    short = {
-        topic.name: topic.live_partitions or 0
-        for topic in application.topics
-        if (topic.live_partitions or 0) < topic.partitions and not has_own_count(application, topic)
-    }
     return Assessment(
         id=compiled.application.id,
         is_enabled=config.autoscaling,
@@ -109,11 +104,7 @@ def assess_application(
         reads=frozenset(compiled.external_sources),
         sinks=frozenset(sink.topic for sink in compiled.sinks),
         shortfalls=shortfalls,
-        parallelism=tuple(
-            Parallelism(part.id, _current_tasks(part, short), part.tasks)
-            for part in compiled.subtopologies
-            if not part.is_global
-        ),
+        parallelism=_parallelism_of(compiled, application),
         refusals=(*errors(compiled.problems), *errors(found)),
         expanded=tuple(source_topics_expanded(application)),
         warnings=(
@@ -130,7 +121,7 @@ def _shortfalls_of(
     for topic in application.topics:
         is_short = topic.missing_partitions and (is_enabled or topic.is_internal)
         if is_short and not has_own_count(application, topic):
-            yield _shortfall_of(compiled, topic)
+            yield Shortfall(compiled.application.id, topic.name, topic.live_partitions or 0, topic.partitions)
 
 
 def _count_application(
@@ -177,14 +168,22 @@ def _initial_processors(
     return {topic: initial for topic, initial in followed.items() if initial is not None}
 
 
-def _shortfall_of(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:
-    return Shortfall(compiled.application.id, topic.name, topic.live_partitions or 0, topic.partitions)
-
-
-def _current_tasks(part: SubTopology, short: TopicCounts) -> int:
+def _parallelism_of(
+    compiled: CompiledApplication, application: CountedApplication
+) -> tuple[Parallelism, ...]:
     """Return the tasks that can run: a topic with missing partitions limits the whole sub-topology."""
-    own = (*part.repartition_topics, *part.changelog_topics)
-    return min([part.tasks, *(short[topic] for topic in own if topic in short)])
+    short = {
+        topic.name: topic.live_partitions or 0
+        for topic in application.topics
+        if (topic.live_partitions or 0) < topic.partitions and not has_own_count(application, topic)
+    }
+    found = []
+    for part in compiled.subtopologies:
+        if not part.is_global:
+            own = (*part.repartition_topics, *part.changelog_topics)
+            current = min([part.tasks, *(short[topic] for topic in own if topic in short)])
+            found.append(Parallelism(part.id, current, part.tasks))
+    return tuple(found)
 
 
 def _missing_sources(application: CountedApplication) -> Iterable[Problem]:

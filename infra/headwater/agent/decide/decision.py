@@ -14,7 +14,7 @@ from headwater.agent.decide.apply_observation import (
     used_counts,
 )
 from headwater.agent.decide.assessment import Assessment, assess_application, held_back
-from headwater.agent.decide.expansions import Context, is_due, widest_change
+from headwater.agent.decide.expansions import Context, is_follow_up_due, widest_change
 from headwater.agent.decide.phases import has_given_up, update_application
 from headwater.agent.decide.values import (
     Action,
@@ -31,7 +31,7 @@ from headwater.agent.decide.values import (
 )
 from headwater.agent.events import AgentEvent
 from headwater.agent.state import AgentState, ApplicationState, ObservedCount, Phase, Retry, Shortfall
-from headwater.planner.waves import waves
+from headwater.planner.waves import wave_numbers
 
 _MOST_GROUPS = 16
 """Of so many groups, offset metadata are read at the same time. Then the election is polled."""
@@ -103,7 +103,7 @@ def _assess_applications(pending: PendingDecision) -> PendingDecision:
         )
         for id_, one in assessments.items()
     ]
-    return _without_others(_expire_expansions(pending.with_changes(*changes), assessments), assessments)
+    return _remove_applications(_expire_expansions(pending.with_changes(*changes), assessments), assessments)
 
 
 def _expire_expansions(pending: PendingDecision, assessments: Mapping[str, Assessment]) -> PendingDecision:
@@ -119,7 +119,7 @@ def _expire_expansions(pending: PendingDecision, assessments: Mapping[str, Asses
     return pending.with_state(attrs.evolve(pending.state, failures=pending.state.failures + len(late)))
 
 
-def _without_others(pending: PendingDecision, assessments: Mapping[str, Assessment]) -> PendingDecision:
+def _remove_applications(pending: PendingDecision, assessments: Mapping[str, Assessment]) -> PendingDecision:
     """Remove applications whose documents were removed."""
     removed = [app for app in pending.state.applications.values() if app.id not in assessments]
     if not removed:
@@ -144,7 +144,7 @@ def next_step(state: AgentState, policy: AgentPolicy) -> tuple[Action | None, in
     read_at = _next_read(state, policy)
     times = [read_at]
     if state.is_leader and (not state.is_recovered or state.outbox):
-        if _is_due(state.journal_retry, state.clock_ms):
+        if _is_retry_due(state.journal_retry, state.clock_ms):
             return (Record(state.outbox) if state.is_recovered else Recover()), 0
         times.append(state.journal_retry.at_ms or 0)
     if state.due_metadata:
@@ -159,7 +159,7 @@ def next_step(state: AgentState, policy: AgentPolicy) -> tuple[Action | None, in
     return None, max(0, min(times) - state.clock_ms)
 
 
-def _is_due(retry: Retry, clock_ms: int) -> bool:
+def _is_retry_due(retry: Retry, clock_ms: int) -> bool:
     return retry.at_ms is None or retry.at_ms <= clock_ms
 
 
@@ -194,7 +194,7 @@ def _pending_notifications(state: AgentState) -> Iterator[Notify]:
     for app in state.applications.values():
         if app.phase is Phase.SETTLING and app.expansion is not None:
             counts = widest_change(app.expansion.before, used_counts(state.observed_counts))
-            if counts and is_due(app.expansion, state.observed_at_ms):
+            if counts and is_follow_up_due(app.expansion, state.observed_at_ms):
                 yield Notify(app.id, *counts)
 
 
@@ -205,7 +205,7 @@ def _next_expansion(state: AgentState) -> Expand | None:
     ]
     if not shortfalls:
         return None
-    numbers = waves(state.requirements.applications, {item.topic for item in shortfalls})
+    numbers = wave_numbers(state.requirements.applications, {item.topic for item in shortfalls})
     ordered: defaultdict[int, list[Shortfall]] = defaultdict(list)
     for item in shortfalls:
         ordered[numbers[item.topic]].append(item)

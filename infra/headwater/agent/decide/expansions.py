@@ -195,7 +195,7 @@ def follow_up(
     """End the expansion once metadata shows all new partitions and the callback was called."""
     if is_callback_called(state):
         return finish_expansion(state, expansion, assessment, context)
-    if not is_due(expansion, context.observed_at_ms):
+    if not is_follow_up_due(expansion, context.observed_at_ms):
         return Change(state)
     if not is_confirmed:
         return Change(postpone_follow_up(state, expansion, context))
@@ -209,7 +209,7 @@ def is_callback_called(state: ApplicationState) -> bool:
     return state.expansion is not None and state.called_number == state.expansion.number
 
 
-def is_due(expansion: Expansion, observed_at_ms: int | None) -> bool:
+def is_follow_up_due(expansion: Expansion, observed_at_ms: int | None) -> bool:
     """Return whether the cluster was read when the final follow-up was due, or later."""
     due = expansion.follow_up_at_ms
     return due is not None and observed_at_ms is not None and due <= observed_at_ms

@@ -56,7 +56,7 @@ class AgentPolicy:
         """Return the time from one read of the cluster to the next, if nothing requires an earlier one."""
         if self.poll_ms is not None:
             return self.poll_ms
-        configs = (StreamsConfig.of(compiled.application) for compiled in applications)
+        configs = (StreamsConfig.from_application(compiled.application) for compiled in applications)
         return min((config.metadata_max_age_ms for config in configs), default=_DEFAULT_POLL_MS)
 
     def backoff(self, attempts: int, jitter: float) -> int:

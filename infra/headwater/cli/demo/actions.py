@@ -88,7 +88,7 @@ class Expand:
     partitions: int
 
     def command(self, environment: Environment) -> str:
-        return _topics(environment, f"--alter --topic {self.topic} --partitions {self.partitions}")
+        return _topics_command(environment, f"--alter --topic {self.topic} --partitions {self.partitions}")
 
     def run(self, environment: Environment) -> None:
         environment.expand(self.topic, self.partitions)
@@ -101,7 +101,7 @@ class Delete:
     topic: str
 
     def command(self, environment: Environment) -> str:
-        return _topics(environment, f"--delete --topic {self.topic}")
+        return _topics_command(environment, f"--delete --topic {self.topic}")
 
     def run(self, environment: Environment) -> None:
         environment.delete(self.topic)
@@ -117,7 +117,7 @@ class Create:
     def command(self, environment: Environment) -> str:
         config = "".join(f" --config {key}={value}" for key, value in self.config.items())
         return "\n".join(
-            _topics(environment, f"--create --topic {topic} --partitions {partitions}{config}")
+            _topics_command(environment, f"--create --topic {topic} --partitions {partitions}{config}")
             for topic, partitions in self.topics.items()
         )
 
@@ -197,5 +197,5 @@ class Run:
             raise click.ClickException(f"{self.command(environment)} failed:\n{finished.text}")
 
 
-def _topics(environment: Environment, arguments: str) -> str:
+def _topics_command(environment: Environment, arguments: str) -> str:
     return f"kafka-topics.sh --bootstrap-server {environment.broker.bootstrap_servers} {arguments}"

@@ -83,7 +83,7 @@ class Output:
 
     def command_output(self, finished: Finished) -> None:
         for line in shorten_output(finished.text).splitlines():
-            self.console.print(Text.assemble(("    │ ", "dim"), _colored(line)), soft_wrap=True)
+            self.console.print(Text.assemble(("    │ ", "dim"), _color_line(line)), soft_wrap=True)
 
     def step_result(self, result: Result) -> None:
         if result.is_expected:
@@ -137,7 +137,7 @@ def shorten_output(text: str) -> str:
     return textwrap.dedent("\n".join(kept))
 
 
-def _colored(line: str) -> Text:
+def _color_line(line: str) -> Text:
     colored = Text(line)
     colored.highlight_regex(r"error\[\w+\]", "bold red")
     colored.highlight_regex(r"warning\[\w+\]", "bold yellow")
@@ -210,7 +210,7 @@ def _run_step(number: int, step: Step, environment: Environment, output: Output)
     output.command(step.command.command(environment))
     finished = step.command.run(environment)
     output.command_output(finished)
-    observed = Observation.of(finished, before, environment.topics())
+    observed = Observation.from_command(finished, before, environment.topics())
     if step.reads:
         observed = attrs.evolve(observed, results=environment.revenue(step.reads))
     result = Result(step, observed, time.monotonic() - start)

@@ -222,11 +222,11 @@ def start_environment(
             home=folder / "pulumi-home",
         )
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
-        admin = AdminClient(connection.confluent(), logger=client_log())
+        admin = AdminClient(connection.librdkafka_settings(), logger=client_log())
         environment = Environment(
             folder / "work", broker, project, admin, KafkaClusterReader(connection), jars
         )
-        _configure(environment)
+        _configure_stack(environment)
         environment.create(source_topics, {})
         yield environment
 
@@ -243,7 +243,7 @@ def _copy_project(folder: Path) -> None:
             )
 
 
-def _configure(environment: Environment) -> None:
+def _configure_stack(environment: Environment) -> None:
     (environment.folder.parent / "state").mkdir()
     created = environment.project.run("stack", "init", STACK)
     if created.code:

@@ -69,7 +69,9 @@ class Observation:
     lost_stores: int = 0
 
     @classmethod
-    def of(cls, finished: Finished, before: Mapping[str, LiveTopic], after: Mapping[str, LiveTopic]) -> Self:
+    def from_command(
+        cls, finished: Finished, before: Mapping[str, LiveTopic], after: Mapping[str, LiveTopic]
+    ) -> Self:
         """Compare the topics before and after a command, and parse its output."""
         both = before.keys() & after.keys()
         location = _LOCATION.search(finished.text)

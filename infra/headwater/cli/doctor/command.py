@@ -95,7 +95,7 @@ def doctor(
     findings = list(machine_findings(_observe_machine()))
     observed = None
     if stack is not None:
-        observed = _observe_stack(stack, project, findings)
+        observed = _check_stack(stack, project, findings)
     findings += _check_separation(project, observed)
     secrets: list[str] = []
     try:
@@ -180,7 +180,7 @@ def _no_cluster(observed: ObservedStack | None) -> Finding:
     )
 
 
-def _observe_stack(stack: str, project: Path, findings: list[Finding]) -> ObservedStack | None:
+def _check_stack(stack: str, project: Path, findings: list[Finding]) -> ObservedStack | None:
     pulumi = find_pulumi()
     if pulumi is None:
         check = Check(Section.STACK, "backend")

@@ -105,7 +105,10 @@ def observe_cluster(
 
 
 def _declared_settings(document: TopologyDocument) -> DeclaredSettings:
-    profile, config = document.application.cluster_profile, StreamsConfig.of(document.application)
+    profile, config = (
+        document.application.cluster_profile,
+        StreamsConfig.from_application(document.application),
+    )
     return DeclaredSettings(
         keys=frozenset(config.topic_overrides),
         refused=frozenset(key for key in BROKER_DEFAULTS if profile is not None and profile.refuses(key)),
@@ -141,7 +144,7 @@ def observe_agents(
     autoscaled = [
         document.application.id
         for document in documents
-        if StreamsConfig.of(document.application).autoscaling
+        if StreamsConfig.from_application(document.application).autoscaling
     ]
     return AgentFacts(
         groups=[_agent_group(topic, described.get(topic)) for topic in topics], autoscaled=sorted(autoscaled)

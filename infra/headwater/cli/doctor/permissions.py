@@ -47,7 +47,7 @@ class _Names:
     """The topics to create: `probes`, and the topic of the ownership records if there is none."""
 
     @classmethod
-    def of(
+    def from_documents(
         cls, documents: Sequence[TopologyDocument], existing: Collection[str], *, with_ownership: bool
     ) -> "_Names":
         if not documents:
@@ -80,7 +80,10 @@ def observe_permissions(
     Without `documents`, an example name is checked. `with_groups`: groups can be described. `existing` are
     the topics of the cluster. `with_ownership`: the stack has ownership records.
     """
-    names, required = _Names.of(documents, existing, with_ownership=with_ownership), REQUIRED[purpose]
+    names, required = (
+        _Names.from_documents(documents, existing, with_ownership=with_ownership),
+        REQUIRED[purpose],
+    )
     denied: dict[Right, Sequence[str]] = {}
     unknown: dict[Right, str] = {}
     answers = admin.answers(admin.request_topics(names.topics))

@@ -37,7 +37,7 @@ class BackendFiles:
     stack: str
 
     @classmethod
-    def of(cls, url: str, base: Path, project: str, stack: str) -> "BackendFiles | None":
+    def from_url(cls, url: str, base: Path, project: str, stack: str) -> "BackendFiles | None":
         """Return the files of a stack, None if the backend is not in files; `base` is for relative paths."""
         if not url.startswith(_SCHEME):
             return None
@@ -109,10 +109,10 @@ class _FailedError(Exception):
 def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> ObservedStack:
     """Read the stack with the Pulumi CLI; each command ends after a minute at the latest."""
     try:
-        url = str(json.loads(_run_pulumi(pulumi, project, "whoami", "--verbose", "--json"))["url"])
+        url = str(json.loads(_pulumi_output(pulumi, project, "whoami", "--verbose", "--json"))["url"])
     except (_FailedError, ValueError, KeyError) as error:
         return ObservedStack(StackFacts(name=stack, error=_first_lines(error)))
-    files = BackendFiles.of(url, project, _project_name(project), stack)
+    files = BackendFiles.from_url(url, project, _project_name(project), stack)
     facts = StackFacts(
         name=stack,
         backend=_without_credentials(url),
@@ -122,10 +122,10 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
         locks=files.locks() if files else (),
     )
     try:
-        exported_text = _run_pulumi(pulumi, project, "stack", "export", "--stack", stack)
+        exported_text = _pulumi_output(pulumi, project, "stack", "export", "--stack", stack)
         exported = json.loads(exported_text)
         shown = json.loads(
-            _run_pulumi(pulumi, project, "config", "--json", "--show-secrets", "--stack", stack)
+            _pulumi_output(pulumi, project, "config", "--json", "--show-secrets", "--stack", stack)
         )
     except (_FailedError, ValueError) as error:
         return ObservedStack(attrs.evolve(facts, error=_first_lines(error)))
@@ -144,7 +144,7 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
     )
 
 
-def _run_pulumi(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:
+def _pulumi_output(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:
     try:
         done = run_pulumi(pulumi, project, *arguments, "--non-interactive", timeout_seconds=_PULUMI_SECONDS)
     except subprocess.TimeoutExpired:

@@ -92,7 +92,7 @@ class Period:
 
 def find_config(owner: Owner, key: str, version: KafkaStreamsVersion) -> ConfigType | None:
     """Return the type of a config of `owner` in a version, None if the version does not have it."""
-    return _find_config(owner, key, version.major, version.minor)
+    return _find_config_in_release(owner, key, version.major, version.minor)
 
 
 def read_config(config: Mapping[str, str], key: str, version: KafkaStreamsVersion) -> Value | None:
@@ -120,7 +120,7 @@ def is_public(key: str) -> bool:
     if key in HEADWATER_CONFIGS or key in INTERNAL_CONFIGS:
         return True
     name, owners = split_key(key)
-    types = {row["type"] for owner in owners for row in _table()[owner].get(name, ())}
+    types = {row["type"] for owner in owners for row in _read_table()[owner].get(name, ())}
     return bool(types) and "password" not in types
 
 
@@ -142,14 +142,14 @@ def known_keys() -> frozenset[str]:
 
 def config_names(owner: Owner) -> Iterable[str]:
     """Return the names of the configs of `owner`, of all versions."""
-    names: Iterable[str] = _table()[owner].keys()
+    names: Iterable[str] = _read_table()[owner].keys()
     return names
 
 
 def find_period(owners: Iterable[Owner], name: str) -> Period | None:
     """Return the releases in which one of `owners` has a config, None if it is in no release."""
-    releases = _table()["releases"]
-    rows = [rows for owner in owners if (rows := _table()[owner].get(name))]
+    releases = _read_table()["releases"]
+    rows = [rows for owner in owners if (rows := _read_table()[owner].get(name))]
     if not rows:
         return None
     since = min(releases.index(each[0].get("since", releases[0])) for each in rows)
@@ -160,7 +160,7 @@ def find_period(owners: Iterable[Owner], name: str) -> Period | None:
 @cache
 def client_rules(release: str) -> ClientRules:
     """Return what `StreamsConfig` of a release sets for its clients."""
-    row = _in_release(_table()["rules"], release)
+    row = _in_release(_read_table()["rules"], release)
     return ClientRules(
         ignored=tuple(row["ignored"]),
         ignored_by_exactly_once=tuple(row["ignored by exactly once"]),
@@ -177,8 +177,8 @@ def client_rules(release: str) -> ClientRules:
 
 
 @lru_cache(maxsize=4096)  # documents may contain any key
-def _find_config(owner: Owner, key: str, major: int, minor: int) -> ConfigType | None:
-    row = _in_release(_table()[owner].get(key, ()), f"{major}.{minor}")
+def _find_config_in_release(owner: Owner, key: str, major: int, minor: int) -> ConfigType | None:
+    row = _in_release(_read_table()[owner].get(key, ()), f"{major}.{minor}")
     return _read_row(row) if row else None
 
 
@@ -197,7 +197,7 @@ def _in_release(rows: Iterable[Mapping[str, Any]], release: str) -> Mapping[str,
 
     An earlier or later release than the known ones has the rows of the nearest.
     """
-    releases = _table()["releases"]
+    releases = _read_table()["releases"]
     at = releases.index(release) if release in releases else _nearest_index(releases, release)
     for row in rows:
         first = releases.index(row["since"]) if "since" in row else 0
@@ -213,7 +213,7 @@ def _nearest_index(releases: Sequence[str], release: str) -> int:
 
 
 @cache
-def _table() -> Mapping[str, Any]:
+def _read_table() -> Mapping[str, Any]:
     text = files("headwater.compiler.configs").joinpath("kafka_configs.json").read_text(encoding="utf-8")
     table: Mapping[str, Any] = json.loads(text)
     return table

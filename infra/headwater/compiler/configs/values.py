@@ -92,12 +92,14 @@ def _allowed_numbers(config: ConfigType, text: str) -> str:
     if least is None:
         return kind
     limits = (
-        f" of at least {_number(least)}" if most is None else f" from {_number(least)} to {_number(most)}"
+        f" of at least {_number_text(least)}"
+        if most is None
+        else f" from {_number_text(least)} to {_number_text(most)}"
     )
     return kind + limits + "".join(f", or {number}" for number in config.extra)
 
 
-def _number(limit: float) -> str:
+def _number_text(limit: float) -> str:
     return f"{limit:g}" if abs(limit) < _LARGE else str(int(limit))  # `g` would round it
 
 

@@ -8,13 +8,13 @@ lists those that an import must not assume.
 
 from headwater.compiler.described.cluster import complete_from_cluster, has_run, live_naming
 from headwater.compiler.described.comparison import compare_with_cluster
-from headwater.compiler.described.completion import complete
+from headwater.compiler.described.completion import complete_topology
 from headwater.compiler.described.unknown import find_unknown
 
 __all__ = [
     "compare_with_cluster",
-    "complete",
     "complete_from_cluster",
+    "complete_topology",
     "find_unknown",
     "has_run",
     "live_naming",

@@ -40,7 +40,7 @@ class CallOrder:
     index: Mapping[str, int]
 
     @classmethod
-    def of(cls, structure: Structure, nodes: Iterable[ProcessorNode]) -> "CallOrder":
+    def from_nodes(cls, structure: Structure, nodes: Iterable[ProcessorNode]) -> "CallOrder":
         """Find the indices of `nodes`, in the order of the text.
 
         A call with names of the user gets the first missing indices after the indices of the calls before it.
@@ -58,7 +58,7 @@ class CallOrder:
             if index_in(node.name) is None:
                 taken.update(range(index, index + call[1]))
         if unknown:
-            used, latest = _indices(structure)
+            used, latest = _find_indices(structure)
             used |= taken
             after = {call: max(latest.get(name, -1) for name in names) for call, names in unknown.items()}
             for call in sorted(unknown, key=lambda each: (-each[1], -after[each])):
@@ -97,7 +97,7 @@ def _call_of(name: str) -> tuple[str, int]:
     return next((match[1], count) for match, count in matches if match is not None)
 
 
-def _indices(structure: Structure) -> tuple[set[int], dict[str, int]]:
+def _find_indices(structure: Structure) -> tuple[set[int], dict[str, int]]:
     """Return all indices of a text, and the largest of each node and the nodes upstream of it."""
     used: set[int] = set()
     latest: dict[str, int] = {}

@@ -7,7 +7,7 @@ import attrs
 
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
-from headwater.compiler.described.completion import complete
+from headwater.compiler.described.completion import complete_topology
 from headwater.compiler.described.joins import unclear_groupings
 from headwater.compiler.described.names import can_be_explicit
 from headwater.compiler.described.stores import StoreFinding, find_stores, table_topic
@@ -34,7 +34,7 @@ def complete_from_cluster(
     naming = live_naming(described, application)
     if not has_run(described, application, snapshot):
         return described
-    config = StreamsConfig.of(application)
+    config = StreamsConfig.from_application(application)
     described = attrs.evolve(described, stores=_details_of(described, naming, snapshot, config))
     plain = _with_counts(described, application, naming, snapshot)
     readings = [_with_counts(each, application, naming, snapshot) for each in _possible_readings(described)]
@@ -45,8 +45,8 @@ def complete_from_cluster(
 
 def live_naming(described: DescribedTopology, application: Application) -> Naming:
     """Return the names of the application's internal topics."""
-    config = StreamsConfig.of(application)
-    return Naming.of(described.nodes, config.topic_prefix or application.id)
+    config = StreamsConfig.from_application(application)
+    return Naming.from_topology(described.nodes, config.topic_prefix or application.id)
 
 
 def has_run(described: DescribedTopology, application: Application, snapshot: ClusterSnapshot) -> bool:
@@ -58,7 +58,7 @@ def has_run(described: DescribedTopology, application: Application, snapshot: Cl
     group = snapshot.groups.get(application.id)
     if group is not None and group.is_available and group.is_active:
         return True
-    structure, naming = Structure.of(described.nodes), live_naming(described, application)
+    structure, naming = Structure.from_topology(described.nodes), live_naming(described, application)
     return any(naming.changelog(store) in snapshot.topics for store in structure.users) or any(
         f"{naming.prefix}-{topic}" in snapshot.topics for topic in structure.internal_topics
     )
@@ -132,7 +132,7 @@ _MOST_UNCLEAR = 4
 def _details_of(
     described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot, config: StreamsConfig
 ) -> dict[str, StoreDetail]:
-    structure = Structure.of(described.nodes)
+    structure = Structure.from_topology(described.nodes)
     reuses = REUSE_SOURCE_TOPICS in config.optimizations
     details = dict(described.stores)
     for finding in find_stores(structure, described.stores, config.version, reuses_sources=reuses):
@@ -155,7 +155,7 @@ def _details_of(
 
 def _possible_readings(described: DescribedTopology) -> Iterator[DescribedTopology]:
     """Yield `described` with each combination of calls that may have created unclear topics."""
-    structure = Structure.of(described.nodes)
+    structure = Structure.from_topology(described.nodes)
     internal = frozenset(structure.internal_topics)
     unclear = unclear_groupings(structure, internal, known_calls(described))
     combinations = product(CreatedBy, repeat=len(unclear)) if 0 < len(unclear) <= _MOST_UNCLEAR else ()
@@ -216,8 +216,10 @@ def _count_topics(
     described: DescribedTopology, application: Application, naming: Naming, snapshot: ClusterSnapshot
 ) -> Compilation:
     """Return the partition counts that Kafka Streams decides on this cluster."""
-    config = StreamsConfig.of(application)
-    topology = complete(described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations)
+    config = StreamsConfig.from_application(application)
+    topology = complete_topology(
+        described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations
+    )
     compilation = Compilation(
         application=application,
         config=config,

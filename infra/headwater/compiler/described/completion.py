@@ -29,7 +29,7 @@ from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 _SUFFIX = "-repartition"
 
 
-def complete(
+def complete_topology(
     described: DescribedTopology,
     version: KafkaStreamsVersion = DEFAULT_VERSION,
     *,
@@ -39,7 +39,7 @@ def complete(
 
     `reuses_sources`: `topology.optimization` of the application has `reuse.ktable.source.topics`.
     """
-    structure = Structure.of(described.nodes)
+    structure = Structure.from_topology(described.nodes)
     internal = structure.internal_topics
     suppressions = find_suppressions(structure, described.stores)
     findings = find_stores(structure, described.stores, version, reuses_sources=reuses_sources)

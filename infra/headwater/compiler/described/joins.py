@@ -50,16 +50,16 @@ def implied_groups(
         *_join_groups(structure, suppressing, windowed),
         *_cogroup_groups(structure, internal, suppressing, created_by),
     ]
-    order = CallOrder.of(structure, [node for node, _, _ in found])
+    order = CallOrder.from_nodes(structure, [node for node, _, _ in found])
     found.sort(key=lambda each: order.of_node(each[0], each[1]))
     return tuple(group for _, _, group in found)
 
 
 def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset()) -> Iterator[Problem]:
     """Warn of stores that custom processors with different sources share: they may be a join or not."""
-    origins = structure.origins(frozenset())
+    origins = structure.find_origins(frozenset())
     for store, users in structure.users.items():
-        branches = {origins.of([user.name]) for user in users}
+        branches = {origins.upstream_sources([user.name]) for user in users}
         if len(branches) > 1 and not _is_table_or_join(store, users, structure, windowed):
             names = ", ".join(user.name for user in users)
             topics = sorted({t for branch in branches for s in branch for t in _topics_of(structure, s)})
@@ -82,19 +82,19 @@ def _join_groups(
     structure: Structure, suppressing: frozenset[str], windowed: frozenset[str]
 ) -> Iterator[_Found]:
     stores = {
-        name: _Store.of(name, users, structure, suppressing, windowed)
+        name: _Store.from_users(name, users, structure, suppressing, windowed)
         for name, users in structure.users.items()
     }
     nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
     further_parents = {
-        node.name: [owner for store in node.stores for owner in stores[store].owners(node.name)]
+        node.name: [owner for store in node.stores for owner in stores[store].owners_for(node.name)]
         for node in nodes
         if RESOLVER_NODE.fullmatch(node.name)
     }
-    origins = structure.origins(_nodes_without_sources(structure, suppressing), further_parents)
+    origins = structure.find_origins(_nodes_without_sources(structure, suppressing), further_parents)
     lost = _lost_tables(structure)
     upstream = {
-        node.name: origins.of(
+        node.name: origins.upstream_sources(
             () if node.name in lost else (*node.parents, *further_parents.get(node.name, ()))
         )
         for node in nodes
@@ -103,7 +103,7 @@ def _join_groups(
         if node.name in suppressing or not _may_join(node, structure):
             continue
         used = _stores_of_sides(node, [stores[store] for store in node.stores], structure)
-        sides = [upstream[owner] for store in used for owner in store.owners(node.name)]
+        sides = [upstream[owner] for store in used for owner in store.owners_for(node.name)]
         if sides:
             yield node, position, upstream[node.name].union(*sides)
 
@@ -123,7 +123,7 @@ class _Store:
     is_read_by_joins: bool
 
     @classmethod
-    def of(
+    def from_users(
         cls,
         name: str,
         users: tuple[ProcessorNode, ...],
@@ -139,7 +139,7 @@ class _Store:
             is_read_by_joins=_is_table_or_join(name, users, structure, windowed),
         )
 
-    def owners(self, reader: str) -> tuple[str, ...]:
+    def owners_for(self, reader: str) -> tuple[str, ...]:
         """Return the processors that write the store that `reader` reads: by name, else all other users."""
         if self.fillers and self.fillers != (reader,):
             return tuple(filler for filler in self.fillers if filler != reader)
@@ -149,7 +149,7 @@ class _Store:
 def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Structure) -> list[_Store]:
     """Return the stores of a join's other side, except stores of a suppressed table and upstream of it."""
     suppressing = [user for store in stores for user in store.suppressing if user != node.name]
-    hidden = structure.above(suppressing) - {node.name}
+    hidden = structure.upstream_nodes(suppressing) - {node.name}
     return [
         store
         for store in stores
@@ -228,7 +228,7 @@ def _cogroup_groups(
     topic alone is omitted: it only matters to the broker, which would give the topic an explicit count of
     other topics.
     """
-    origins = structure.origins(_nodes_without_sources(structure, suppressing))
+    origins = structure.find_origins(_nodes_without_sources(structure, suppressing))
     unclear = set(unclear_groupings(structure, internal, created_by))
     by_store: dict[str, list[ProcessorNode]] = {}
     for node in structure.nodes.values():
@@ -240,7 +240,7 @@ def _cogroup_groups(
         of_users: set[str] = set()
         has_own = False
         for node in nodes:
-            for source in origins.of(node.parents):
+            for source in origins.upstream_sources(node.parents):
                 written = [
                     t for t in _topics_of(structure, source) if t in internal and source in node.parents
                 ]
@@ -252,7 +252,7 @@ def _cogroup_groups(
                     or not can_be_explicit(t)
                 ]
                 sinks = [sink for topic in own for sink in structure.sinks[topic]]
-                before = origins.of(parent for sink in sinks for parent in sink.parents)
+                before = origins.upstream_sources(parent for sink in sinks for parent in sink.parents)
                 has_own = has_own or bool(own)
                 is_unclear = not own and not unclear.isdisjoint(written)
                 (of_users if is_unclear else group).update(before if own else {source})

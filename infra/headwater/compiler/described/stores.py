@@ -4,7 +4,7 @@ The buffer of a suppression `X` is `X-store` if `X` is a user's name. Other proc
 this name, too, so the processor before it decides: a suppression follows a table.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import attrs
 
@@ -61,7 +61,7 @@ def find_suppressions(structure: Structure, details: Mapping[str, StoreDetail]) 
         if is_suppression(node.name, store):
             generated.add(node.name)
         elif store == f"{node.name}-store" and len(node.parents) == 1 and _may_be_buffer(details.get(store)):
-            follows_table = _is_table_node(node.parents[0], structure)
+            follows_table = _is_table_result(node.parents[0], structure)
             if follows_table is not False:
                 (after_tables if follows_table else unclear).add(node.name)
     return Suppressions(frozenset(generated), frozenset(after_tables), frozenset(unclear))
@@ -71,7 +71,7 @@ def _may_be_buffer(detail: StoreDetail | None) -> bool:
     return detail is None or detail.kind is None or detail.kind in _KINDS_OF_BUFFERS
 
 
-def _is_table_node(name: str, structure: Structure) -> bool | None:
+def _is_table_result(name: str, structure: Structure) -> bool | None:
     """Return whether the result of a node is a table; None = names and structure do not show it."""
     pending, seen = [name], set[str]()
     while pending:
@@ -217,8 +217,9 @@ def find_stores(
     # Once for each processor, not for each of its stores: it may have thousands.
     buffering = frozenset(
         user.name
-        for user in _processors_of(structure)
-        if any(is_grace_buffer(user.name, s, user.stores) for s in user.stores)
+        for user in structure.nodes.values()
+        if isinstance(user, ProcessorNode)
+        and any(is_grace_buffer(user.name, s, user.stores) for s in user.stores)
     )
     return tuple(
         StoreFinding(
@@ -227,7 +228,7 @@ def find_stores(
             kind=_kind_of(name, users, structure, version, suppressing=suppressing, buffering=buffering),
             detail=details.get(name),
             version=version,
-            source_topic=_table_topic(name, users, structure)
+            source_topic=_source_table_topic(name, users, structure)
             if reuses_sources and not _has_own_changelog(details.get(name))
             else None,
             is_global=users[0].name in structure.global_nodes,
@@ -248,10 +249,10 @@ def _with_duplicates(version: KafkaStreamsVersion) -> ChangelogKind:
 
 def table_topic(name: str, structure: Structure) -> str | None:
     """Return the topic of the source table with the store `name`, None for other stores."""
-    return _table_topic(name, structure.users.get(name, ()), structure)
+    return _source_table_topic(name, structure.users.get(name, ()), structure)
 
 
-def _table_topic(name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> str | None:
+def _source_table_topic(name: str, users: tuple[ProcessorNode, ...], structure: Structure) -> str | None:
     for user in users:
         parent = structure.nodes.get(user.parents[0]) if len(user.parents) == 1 else None
         if (
@@ -267,10 +268,6 @@ def _table_topic(name: str, users: tuple[ProcessorNode, ...], structure: Structu
 
 def _has_own_changelog(detail: StoreDetail | None) -> bool:
     return detail is not None and detail.has_own_changelog
-
-
-def _processors_of(structure: Structure) -> Iterator[ProcessorNode]:
-    return (node for node in structure.nodes.values() if isinstance(node, ProcessorNode))
 
 
 def _kind_of(
@@ -296,7 +293,7 @@ def _kind_of(
         return ChangelogKind.WINDOWED if has_headers else _with_duplicates(version)
     if any(user.name in buffering for user in users):
         return ChangelogKind.VERSIONED
-    is_table = _table_topic(name, users, structure) is not None or _writes_table(users, structure)
+    is_table = _source_table_topic(name, users, structure) is not None or _writes_table(users, structure)
     return ChangelogKind.KEY_VALUE if is_table else None
 
 

@@ -46,7 +46,7 @@ class Structure:
     cogroup_merges: frozenset[str]
 
     @classmethod
-    def of(cls, topology: NodeTopology) -> "Structure":
+    def from_topology(cls, topology: NodeTopology) -> "Structure":
         users: dict[str, list[ProcessorNode]] = {}
         sinks: dict[str, list[SinkNode]] = {}
         readers: dict[str, SourceNode] = {}
@@ -137,7 +137,7 @@ class Structure:
             for user in self.users.get(store, ())
         )
 
-    def above(self, start: Iterable[str]) -> set[str]:
+    def upstream_nodes(self, start: Iterable[str]) -> set[str]:
         """Return the nodes `start` and all nodes upstream of them."""
         seen: set[str] = set()
         pending = list(start)
@@ -148,7 +148,7 @@ class Structure:
                 pending += self.parents(name)
         return seen
 
-    def origins(
+    def find_origins(
         self, stops: frozenset[str], further_parents: Mapping[str, Sequence[str]] = NO_PARENTS
     ) -> "Origins":
         """Return the sources upstream of each node, on paths that do not pass through `stops`.
@@ -179,11 +179,11 @@ class Structure:
 class Origins:
     """The sources upstream of nodes."""
 
-    of_node: Mapping[str, frozenset[str]]
+    by_node: Mapping[str, frozenset[str]]
 
-    def of(self, names: Iterable[str]) -> frozenset[str]:
+    def upstream_sources(self, names: Iterable[str]) -> frozenset[str]:
         """Return the sources upstream of all these nodes."""
-        return unite_sets(self.of_node.get(name, frozenset()) for name in names)
+        return unite_sets(self.by_node.get(name, frozenset()) for name in names)
 
 
 def parents_first(parents: Mapping[str, Sequence[str]]) -> Iterator[str]:

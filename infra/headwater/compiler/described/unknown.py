@@ -36,8 +36,8 @@ def find_unknown(
     `known`: store → names of its details that are known. The protocol matters only with repartition topics,
     the config only with internal topics.
     """
-    structure = Structure.of(described.nodes)
-    config = StreamsConfig.of(application)
+    structure = Structure.from_topology(described.nodes)
+    config = StreamsConfig.from_application(application)
     reuses = REUSE_SOURCE_TOPICS in config.optimizations
     internal = structure.internal_topics
     findings = find_stores(structure, described.stores, config.version, reuses_sources=reuses)

@@ -47,7 +47,7 @@ class Document:
             self._builder.at = step.at
             current = self._call(step, current)
             if step.alias is not None:
-                self._remember(step.alias, current)
+                self._remember_alias(step.alias, current)
         return current
 
     def _call(self, step: Step, current: Handle | None) -> Handle:
@@ -58,26 +58,26 @@ class Document:
         start = STARTS.get(type(operator))
         if start is not None:
             return start(self._builder, operator)
-        on = self._input(step, current)
+        on = self._input_handle(step, current)
         if not isinstance(on, InvalidHandle) and call_name(operator) not in CALLS_ON[type(on)]:
             on = self._builder.reject(_call_does_not_fit(step, on))
-        other = self._other(operator)
+        other = self._other_handle(operator)
         if isinstance(on, InvalidHandle) or isinstance(other, InvalidHandle):
             self._refuse_branches(operator)
             return InvalidHandle()
         if isinstance(operator, op.Split) and isinstance(on, Stream):
-            return split(self._builder, on, operator, self._branch)
+            return split(self._builder, on, operator, self._call_branch)
         key = type(operator), type(on)
         if key in CALLS:
             return CALLS[key](self._builder, on, operator)
         return CALLS_WITH_OTHER[key](self._builder, on, operator, other)
 
-    def _branch(self, branch: op.Branch, stream: Stream) -> None:
+    def _call_branch(self, branch: op.Branch, stream: Stream) -> None:
         at = self._builder.at
         result = self.run(branch.then, stream)
         self._builder.at = at
         if branch.alias is not None:
-            self._remember(branch.alias, result)
+            self._remember_alias(branch.alias, result)
 
     def _refuse_branches(self, operator: Operator) -> None:
         """Register the aliases of an invalid split as invalid handles."""
@@ -99,25 +99,25 @@ class Document:
 
     # handles
 
-    def _remember(self, alias: str, handle: Handle | None) -> None:
+    def _remember_alias(self, alias: str, handle: Handle | None) -> None:
         if alias in self._handles:
             self._builder.reject(_alias_taken(alias))
             return
         self._handles[alias] = handle if handle is not None else Nothing("split")
 
-    def _input(self, step: Step, current: Handle | None) -> Handle:
-        handle = current if step.input is None else self._named(step.input)
+    def _input_handle(self, step: Step, current: Handle | None) -> Handle:
+        handle = current if step.input is None else self._named_handle(step.input)
         if handle is None:
             return self._builder.reject(_no_input(step))
         if isinstance(handle, Nothing):
             return self._builder.reject(_follows_nothing(step, handle.call))
         return handle
 
-    def _other(self, operator: Operator) -> Handle | None:
+    def _other_handle(self, operator: Operator) -> Handle | None:
         name = getattr(operator, "other", None)
-        return self._named(name) if name is not None else None
+        return self._named_handle(name) if name is not None else None
 
-    def _named(self, name: str) -> Handle:
+    def _named_handle(self, name: str) -> Handle:
         if name in self._handles:
             return self._handles[name]
         return self._builder.reject(_alias_unknown(name, self._handles))

@@ -85,7 +85,7 @@ class Graph:
             self._next += 1
         if node.first_priority < 0:
             node.first_priority = node.priority
-        node.key_changer = self._search_up(node, _changes_key, attrgetter("key_changer"))
+        node.key_changer = self._search_up(node, attrgetter("changes_key"), attrgetter("key_changer"))
         node.changer = self._search_up(node, _changes_key_or_value, attrgetter("changer"))
         node.window_grace_ms = _grace_of(node)
         inherits = all(parent.is_versioned for parent in node.parents)
@@ -120,10 +120,6 @@ def _search_to_last_parent(
     return answer
 
 
-def _changes_key(node: GraphNode) -> bool:
-    return node.changes_key
-
-
 def _changes_key_or_value(node: GraphNode) -> bool:
     return node.changes_key or node.changes_value
 
@@ -136,7 +132,7 @@ def _grace_of(node: GraphNode) -> int | None:
     return max(known) if known and len(known) == len(graces) else None
 
 
-def reachable(root: GraphNode) -> list[GraphNode]:
+def reachable_nodes(root: GraphNode) -> list[GraphNode]:
     """Return `root` and all nodes below it, each once."""
     seen = {root: None}
     pending = [root]
@@ -150,7 +146,7 @@ def reachable(root: GraphNode) -> list[GraphNode]:
 
 def mark_kept_null_keys(root: GraphNode) -> None:
     """Mark the nodes upstream of a join that accepts null keys (KIP-962)."""
-    pending = [parent for node in reachable(root) if node.relaxes_null_keys for parent in node.parents]
+    pending = [parent for node in reachable_nodes(root) if node.relaxes_null_keys for parent in node.parents]
     while pending:
         node = pending.pop()
         if not node.keeps_null_keys:

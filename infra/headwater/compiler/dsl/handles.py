@@ -79,10 +79,10 @@ class View:
     lazy_store: LazyStore | None = None
 
     @classmethod
-    def of(cls, store: str, lazy_store: LazyStore | None = None) -> "View":
+    def from_store(cls, store: str, lazy_store: LazyStore | None = None) -> "View":
         return cls((store,), StoreView(store), lazy_store)
 
-    def through(self, values: TableView) -> "View":
+    def through_values(self, values: TableView) -> "View":
         """Return the view of a derived table without a store."""
         return View(self.stores, values, self.lazy_store)
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.declarations import RepartitionDeclaration
-from headwater.compiler.dsl.graph import reachable
-from headwater.compiler.dsl.messages import lint, topology_error
+from headwater.compiler.dsl.graph import reachable_nodes
+from headwater.compiler.dsl.messages import lint_problem, topology_error
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.model.nodes import SourceNode
 from headwater.model.problems import Location, Problem, ProblemCode, Severity, first_names
@@ -34,7 +34,7 @@ def _unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) ->
         return
     generated = generated_names(builder, topology)
     if generated:
-        yield lint(
+        yield lint_problem(
             ProblemCode.RENUMBERING_HAZARD,
             f"Names of internal topics and stores contain generated numbers ({len(generated)}).",
             expected="names given by the user",
@@ -91,7 +91,7 @@ def _lost_members(
     names: str, reasons: str, missing: set[str], kept: set[str], at: Location | None
 ) -> Problem:
     topics = sorted(missing)
-    return lint(
+    return lint_problem(
         ProblemCode.COPARTITION_GROUP_LOST_MEMBER,
         f"A join does not hold {', '.join(topics)} to the partition count of its other side.",
         topic=topics[0],
@@ -109,7 +109,7 @@ def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -
     """Warn of each cogroup whose group names sources upstream of a repartition (facts 0.1, item 5)."""
     for store, group, at in builder.cogroups_of_sources:
         topics = sorted({topic for source in group for topic in topology.topics_read(source)})
-        yield lint(
+        yield lint_problem(
             ProblemCode.COGROUP_COPARTITIONS_SOURCES,
             "`cogroup` requires equal partition counts of topics that are repartitioned before it.",
             node=store,
@@ -159,10 +159,10 @@ def _dropped_null_keys(builder: Builder, _topology: TopologyUnderConstruction) -
 
     Kafka Streams keeps them only if a join that accepts null keys is downstream.
     """
-    for node in reachable(builder.graph.root):
+    for node in reachable_nodes(builder.graph.root):
         declares = node.declares
         if isinstance(declares, RepartitionDeclaration) and declares.explicit and not node.keeps_null_keys:
-            yield lint(
+            yield lint_problem(
                 ProblemCode.NULL_KEYS_DROPPED,
                 f"`repartition` drops records without a key ({declares.topic}).",
                 topic=declares.topic,

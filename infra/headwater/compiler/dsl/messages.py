@@ -58,7 +58,7 @@ def unsupported_call(
     )
 
 
-def lint(
+def lint_problem(
     code: ProblemCode,
     summary: str,
     *,

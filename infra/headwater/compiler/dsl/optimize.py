@@ -10,7 +10,7 @@ from headwater.compiler.dsl.declarations import (
     SourceDeclaration,
     StreamJoinDeclaration,
 )
-from headwater.compiler.dsl.graph import GraphNode, reachable
+from headwater.compiler.dsl.graph import GraphNode, reachable_nodes
 from headwater.compiler.dsl.messages import STREAMS, topology_error
 from headwater.compiler.streams_config import MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN
 from headwater.compiler.version_differences import FIRST_KEY_CHANGE_FOUND
@@ -231,7 +231,7 @@ def _resets_differ(first: GraphNode, node: GraphNode) -> Problem:
 
 def _rewrite_self_joins(builder: Builder) -> None:
     """Replace a join of a stream with itself by one processor with one store (`rewriteSelfJoin`)."""
-    for node in reachable(builder.graph.root):
+    for node in reachable_nodes(builder.graph.root):
         join = node.declares
         if not isinstance(join, StreamJoinDeclaration) or len(node.parents) != 1:
             continue

@@ -195,24 +195,24 @@ class _Table(Generic[K]):
         bucket.add(key)
         if bucket.tree is None and len(bucket.keys) > _LONGEST_LIST:
             if self._size < _SMALLEST_WITH_TREES:
-                self._double()
+                self._double_buckets()
             else:
                 bucket.make_tree()
         self._count += 1
         if self._count > self._size * 3 // 4:
-            self._double()
+            self._double_buckets()
 
-    def _double(self) -> None:
+    def _double_buckets(self) -> None:
         old, self._buckets = self._buckets, {}
         for index, bucket in old.items():
             low = [key for key in bucket.keys if not key[0] & self._size]
             high = [key for key in bucket.keys if key[0] & self._size]
             for position, keys, others in ((index, low, high), (index + self._size, high, low)):
                 if keys:
-                    self._buckets[position] = self._moved(bucket, keys, is_whole=not others)
+                    self._buckets[position] = self._move_keys(bucket, keys, is_whole=not others)
         self._size *= 2
 
-    def _moved(self, bucket: _Bucket[K], keys: list[Hashed[K]], *, is_whole: bool) -> _Bucket[K]:
+    def _move_keys(self, bucket: _Bucket[K], keys: list[Hashed[K]], *, is_whole: bool) -> _Bucket[K]:
         if bucket.tree is None or len(keys) < _SMALLEST_TREE:
             return _Bucket(keys)
         if is_whole:
@@ -226,20 +226,16 @@ def _compare_hashed(one: Hashed[K], other: Hashed[K]) -> int:
     """Compare like `TreeNode`: hashes as signed ints, then comparable keys, else the order of insertion."""
     (code, key), (other_code, other_key) = one, other
     if code != other_code:
-        return -1 if _signed_int(code) < _signed_int(other_code) else 1
+        return -1 if signed_int(code) < signed_int(other_code) else 1
     if isinstance(key, str) and isinstance(other_key, str):
         return -1 if string_rank(key) < string_rank(other_key) else 1
     return 1
 
 
-def _signed_int(code: int) -> int:
-    return code - (1 << 32) if code >> 31 else code
-
-
 _MASK = 0xFFFFFFFF
 
 
-def signed(value: int) -> int:
+def signed_int(value: int) -> int:
     """Return the low 32 bits as a Java `int`."""
     value &= _MASK
     return value - (1 << 32) if value >> 31 else value
@@ -256,7 +252,7 @@ def string_hash(text: str) -> int:
         units = text.encode("utf-16-le", "surrogatepass")
         for low, high in zip(units[::2], units[1::2], strict=True):
             value = (value * 31 + (high << 8 | low)) & _MASK
-    return signed(value)
+    return signed_int(value)
 
 
 def string_rank(text: str) -> bytes:
@@ -267,17 +263,17 @@ def string_rank(text: str) -> bytes:
 def long_hash(value: int) -> int:
     """Return `Long#hashCode`."""
     value &= 0xFFFFFFFFFFFFFFFF
-    return signed(value ^ value >> 32)
+    return signed_int(value ^ value >> 32)
 
 
 def set_hash(items: Iterable[str]) -> int:
     """Return `AbstractSet#hashCode` of strings."""
-    return signed(sum(map(string_hash, items)))
+    return signed_int(sum(map(string_hash, items)))
 
 
 def map_hash(entries: Mapping[str, str]) -> int:
     """Return `AbstractMap#hashCode` of strings to strings."""
-    return signed(sum(string_hash(key) ^ string_hash(value) for key, value in entries.items()))
+    return signed_int(sum(string_hash(key) ^ string_hash(value) for key, value in entries.items()))
 
 
 def objects_hash(*hashes: int) -> int:
@@ -285,7 +281,7 @@ def objects_hash(*hashes: int) -> int:
     value = 1
     for each in hashes:
         value = (value * 31 + each) & _MASK
-    return signed(value)
+    return signed_int(value)
 
 
 def hash_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> tuple[K, ...]:

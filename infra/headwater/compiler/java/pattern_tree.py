@@ -96,48 +96,50 @@ class _Language:
         if isinstance(tree, Choice):
             return self._algebra.union([self.top(branch) for branch in tree.branches])
         if isinstance(tree, Concatenation):
-            return self._whole(tree.parts, self._algebra.empty)
-        return self._whole((tree,), self._algebra.empty)
+            return self._whole_language(tree.parts, self._algebra.empty)
+        return self._whole_language((tree,), self._algebra.empty)
 
-    def _whole(self, parts: Sequence[Tree], then: int) -> int:
+    def _whole_language(self, parts: Sequence[Tree], then: int) -> int:
         """Return the language of a concatenation at the start of the text, where look-behind is supported."""
         behind = next((i for i in reversed(range(len(parts))) if _looks_behind(parts[i])), None)
         if behind is None:
-            return self._sequence(parts, then, at_start=True)
+            return self._sequence_language(parts, then, at_start=True)
         look, before = cast("Look", parts[behind]), parts[:behind]
         if any(_contains_kind(part, Look | End) and not _looks_behind(part) for part in before):
             raise PatternUnsupportedError("it has a look-behind after a look-ahead")
         if _contains_kind(look, Begin | End) or _holds_within(look, Look):
             raise PatternUnsupportedError("it has an anchor or look-around in a look-behind")
         algebra = self._algebra
-        seen = algebra.concat([algebra.anything, self._of(look.part, algebra.empty, at_start=False)])
+        seen = algebra.concat([algebra.anything, self._language_of(look.part, algebra.empty, at_start=False)])
         if look.is_negative:
             seen = algebra.complement(seen)
-        read = algebra.intersection([self._whole(before, algebra.empty), seen])
-        return algebra.concat([read, self._sequence(parts[behind + 1 :], then, at_start=not before)])
+        read = algebra.intersection([self._whole_language(before, algebra.empty), seen])
+        return algebra.concat([read, self._sequence_language(parts[behind + 1 :], then, at_start=not before)])
 
-    def _sequence(self, parts: Sequence[Tree], then: int, *, at_start: bool) -> int:
+    def _sequence_language(self, parts: Sequence[Tree], then: int, *, at_start: bool) -> int:
         starts = []
         for part in parts:
             starts.append(at_start)
             at_start = at_start and isinstance(part, _ASSERTIONS)
         for part, start in zip(reversed(parts), reversed(starts), strict=True):
-            then = self._of(part, then, at_start=start)
+            then = self._language_of(part, then, at_start=start)
         return then
 
-    def _of(self, tree: Tree, then: int, *, at_start: bool) -> int:
+    def _language_of(self, tree: Tree, then: int, *, at_start: bool) -> int:
         algebra = self._algebra
         match tree:
             case Chars():
                 return algebra.concat([algebra.chars(tree.allowed), then])
             case Concatenation():
-                return self._sequence(tree.parts, then, at_start=at_start)
+                return self._sequence_language(tree.parts, then, at_start=at_start)
             case Choice():
-                return algebra.union([self._of(branch, then, at_start=at_start) for branch in tree.branches])
+                return algebra.union(
+                    [self._language_of(branch, then, at_start=at_start) for branch in tree.branches]
+                )
             case Repeat():
-                return self._repeated(tree, then, at_start=at_start)
+                return self._repeat_language(tree, then, at_start=at_start)
             case Look():
-                return self._looked(tree, then, at_start=at_start)
+                return self._look_language(tree, then, at_start=at_start)
             case Begin() if not at_start:
                 raise PatternUnsupportedError("it has ^ after something else")
             case Begin():
@@ -145,20 +147,20 @@ class _Language:
             case End():
                 return algebra.intersection([then, algebra.empty])
 
-    def _repeated(self, tree: Repeat, then: int, *, at_start: bool) -> int:
+    def _repeat_language(self, tree: Repeat, then: int, *, at_start: bool) -> int:
         algebra = self._algebra
         if not _contains_kind(tree.part, Begin | End | Look):
-            part = self._of(tree.part, algebra.empty, at_start=False)
+            part = self._language_of(tree.part, algebra.empty, at_start=False)
             return algebra.concat([algebra.repeat(part, tree.least, tree.most), then])
         if tree.most != 1:
             raise PatternUnsupportedError("it repeats a look-around or an anchor")
-        once = self._of(tree.part, then, at_start=at_start)
+        once = self._language_of(tree.part, then, at_start=at_start)
         return once if tree.least else algebra.union([then, once])
 
-    def _looked(self, tree: Look, then: int, *, at_start: bool) -> int:
+    def _look_language(self, tree: Look, then: int, *, at_start: bool) -> int:
         if not tree.is_ahead:
             raise PatternUnsupportedError("it has a look-behind within a group")
-        seen = self._of(tree.part, self._algebra.anything, at_start=at_start)
+        seen = self._language_of(tree.part, self._algebra.anything, at_start=at_start)
         if tree.is_negative:
             seen = self._algebra.complement(seen)
         return self._algebra.intersection([seen, then])

@@ -243,7 +243,7 @@ def _library_needs(compiled: CompiledApplication) -> Iterator[Need]:
             yield from topic_needs(
                 name, Operation.DESCRIBE_CONFIGS, reason="the client supplier checks configs"
             )
-        if StreamsConfig.of(compiled.application).autoscaling:
+        if StreamsConfig.from_application(compiled.application).autoscaling:
             yield from topic_needs(name, Operation.ALTER, reason="the client supplier expands")
 
 
@@ -254,14 +254,14 @@ def _coordination_needs(compiled: CompiledApplication) -> Iterator[Need]:
     if _may_shut_down_all_clients(compiled):
         permission = Permission(ResourceKind.GROUP, f"{id_}-shutdown", Operation.READ)
         yield Need(permission, "shutdown-application of headwater run")
-    if StreamsConfig.of(compiled.application).guarantee.is_exactly_once:
+    if StreamsConfig.from_application(compiled.application).guarantee.is_exactly_once:
         permission = Permission(ResourceKind.TRANSACTIONAL_ID, f"{id_}-", Operation.WRITE, Pattern.PREFIXED)
         yield Need(permission, "transactions (exactly once)")
 
 
 def _may_shut_down_all_clients(compiled: CompiledApplication) -> bool:
     """Return whether a client of `headwater run` may request that all stop, in a group of its own."""
-    handler = StreamsConfig.of(compiled.application).uncaught_exception_handler or ""
+    handler = StreamsConfig.from_application(compiled.application).uncaught_exception_handler or ""
     return ":" in handler or handler.strip() == "shutdown-application"
 
 

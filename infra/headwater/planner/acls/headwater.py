@@ -66,7 +66,7 @@ def _managed_topics(application: CompiledApplication | None) -> Sequence[str]:
 
 
 def _needs_to_see(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
-    for name in _source_topics(application):
+    for name in _source_topics_or_any(application):
         yield from topic_needs(name, Operation.DESCRIBE, reason="count the partitions of source topics")
     for name in managed:
         yield from topic_needs(name, Operation.DESCRIBE, reason="see which topics exist, and their counts")
@@ -117,7 +117,7 @@ def _needs_to_move(application: CompiledApplication | None, internal: str) -> It
     )
     yield from topic_needs(internal, Operation.ALTER, reason="add partitions")
     yield from topic_needs(internal, Operation.CREATE, reason="create topics of renamed stores")
-    for name in _source_topics(application):
+    for name in _source_topics_or_any(application):
         yield from topic_needs(name, Operation.READ, reason="check unprocessed records")
         yield from topic_needs(name, Operation.ALTER, reason="add partitions")
     group = application.application.id if application else ANY_NAME
@@ -126,7 +126,7 @@ def _needs_to_move(application: CompiledApplication | None, internal: str) -> It
     yield Need(named_permission(ResourceKind.TRANSACTIONAL_ID, ids, Operation.WRITE), "write in transactions")
 
 
-def _source_topics(application: CompiledApplication | None) -> Sequence[str]:
+def _source_topics_or_any(application: CompiledApplication | None) -> Sequence[str]:
     """Return the source topics. A pattern without a fixed prefix needs Describe on all topics."""
     if application is None:
         return [ANY_NAME]
@@ -136,7 +136,7 @@ def _source_topics(application: CompiledApplication | None) -> Sequence[str]:
 
 def _leaves_replicas_to_brokers(application: CompiledApplication) -> bool:
     internal = repartition_topics(application) | changelog_topics(application)
-    is_open = StreamsConfig.of(application.application).replication_factor < 1
+    is_open = StreamsConfig.from_application(application.application).replication_factor < 1
     return (bool(internal) and is_open) or any(sink.replication_factor is None for sink in application.sinks)
 
 

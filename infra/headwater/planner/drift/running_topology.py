@@ -16,7 +16,7 @@ from headwater.model.problems import Severity
 from headwater.model.streams_groups import GroupSubtopology, StreamsGroup
 from headwater.model.topology import Protocol
 from headwater.planner.drift.findings import Finding, FindingKind
-from headwater.planner.phrases import counted, few
+from headwater.planner.phrases import counted, few_names
 from headwater.planner.plans import ApplicationPlan
 from headwater.planner.run import other_subscription
 
@@ -42,7 +42,7 @@ def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator
     if compiled is None or group is None:
         return
     if not group.is_streams:
-        yield from _other_subscription(compiled, group)
+        yield from _subscription_findings(compiled, group)
         return
     if compiled.application.protocol is not Protocol.STREAMS:
         yield _other_protocol(compiled)
@@ -57,15 +57,15 @@ def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator
     yield from _other_members(compiled, described)
 
 
-def _other_subscription(compiled: CompiledApplication, group: LiveGroup) -> Iterator[Finding]:
+def _subscription_findings(compiled: CompiledApplication, group: LiveGroup) -> Iterator[Finding]:
     """Yield a finding if the members of a classic group read other topics than the document."""
     other = other_subscription(compiled, group)
     if other is not None:
         yield _topology_finding(
             compiled,
             "The running application reads other topics than the document.",
-            expected=few(other.declared) or "no others",
-            found=few(other.running) or "no others",
+            expected=few_names(other.declared) or "no others",
+            found=few_names(other.running) or "no others",
             why="Headwater plans the internal topics of the document. Topics that only one of both reads "
             "belong to different topologies.",
             fix="Find out which of them is right. If the application was deployed with another topology, "
@@ -85,9 +85,9 @@ class _Topics:
     @property
     def text(self) -> str:
         phrases = (
-            f"reads {few(self.sources)}",
-            *([f"writes {few(self.sinks)}"] if self.sinks else []),
-            *([f"has changelogs {few(self.changelogs)}"] if self.changelogs else []),
+            f"reads {few_names(self.sources)}",
+            *([f"writes {few_names(self.sinks)}"] if self.sinks else []),
+            *([f"has changelogs {few_names(self.changelogs)}"] if self.changelogs else []),
         )
         return ", ".join(phrases)
 
@@ -141,8 +141,8 @@ def _other_nodes(compiled: CompiledApplication, group: StreamsGroup) -> Iterator
         compiled,
         "The running application has other nodes than the document, with the same topics.",
         severity=Severity.INFO,
-        expected=few(sorted(ours - theirs)) or "the same nodes, in other sub-topologies",
-        found=few(sorted(theirs - ours)) or "no others",
+        expected=few_names(sorted(ours - theirs)) or "the same nodes, in other sub-topologies",
+        found=few_names(sorted(theirs - ours)) or "no others",
         why="Names of nodes are in metrics, logs and `Topology#describe()`, not in data.",
         fix="Change the document, so that pictures and comparisons show what runs.",
     )
@@ -192,7 +192,7 @@ def _other_members(compiled: CompiledApplication, group: StreamsGroup) -> Iterat
             f"{counted(len(others), 'member')} of the group {'has' if len(others) == 1 else 'have'} another "
             "topology than the group.",
             expected=f"topology epoch {group.topology_epoch}, as the group",
-            found=f"epoch {epochs}: {few(sorted(member.client_id for member in others))}",
+            found=f"epoch {epochs}: {few_names(sorted(member.client_id for member in others))}",
             why="The coordinator gives tasks of the group's topology. Members with another one get none, or "
             "stop with an exception.",
             fix="Complete the rolling restart, so that all instances run the same topology, or restart these "

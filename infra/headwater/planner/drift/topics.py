@@ -49,12 +49,12 @@ def topic_findings(
             ]
             yield from known
             kinds = {finding.kind for finding in known}
-            yield from topic.missing(kinds)
-            yield from topic.growing(unsafe)
+            yield from topic.find_missing_topic(kinds)
+            yield from topic.find_missing_partitions(unsafe)
             reported_keys = {
                 finding.expected.partition(" ")[0] for finding in known if finding.kind is FindingKind.CONFIG
             }
-            yield from topic.configured(reported_keys)
+            yield from topic.find_other_settings(reported_keys)
 
 
 def _from_problem(topic: "_Topic", problem: Problem) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def _from_problem(topic: "_Topic", problem: Problem) -> Iterator[Finding]:
         kind = FindingKind.MISSING if topic.action.live is None else FindingKind.RECREATED
     if kind is None or (kind is FindingKind.REPLICATION_FACTOR and topic.action.live is None):
         return
-    yield topic.finding(
+    yield topic.new_finding(
         kind,
         problem.severity,
         what=problem.summary,
@@ -88,10 +88,10 @@ class _Topic:
     action: TopicAction
     defaults: Mapping[str, str]
 
-    def missing(self, reported: set[FindingKind]) -> Iterator[Finding]:
+    def find_missing_topic(self, reported: set[FindingKind]) -> Iterator[Finding]:
         """Yield a finding if the topic does not exist and no record says that it ever did."""
         if self.action.live is None and FindingKind.MISSING not in reported:
-            yield self.finding(
+            yield self.new_finding(
                 FindingKind.MISSING,
                 Severity.WARNING,
                 what=f"{self.action.title} is declared and does not exist.",
@@ -103,13 +103,13 @@ class _Topic:
                 "lost. Otherwise run `pulumi up`, which creates it.",
             )
 
-    def growing(self, unsafe: Problem | None) -> Iterator[Finding]:
+    def find_missing_partitions(self, unsafe: Problem | None) -> Iterator[Finding]:
         """Yield a finding for too few partitions. A run adds them, unless that moves keys away from state."""
         live = self.action.live
         if live is None or not self.action.added_partitions:
             return
         refused = unsafe if isinstance(self.action.topic, InternalTopic) else None
-        yield self.finding(
+        yield self.new_finding(
             FindingKind.UNDER_PARTITIONED,
             Severity.ERROR if refused else Severity.WARNING,
             what=f"{self.action.title} has fewer partitions than its sources or its document require.",
@@ -124,16 +124,16 @@ class _Topic:
             else "Run `pulumi up`, which adds the partitions, downstream topics first.",
         )
 
-    def configured(self, reported: set[str]) -> Iterator[Finding]:
+    def find_other_settings(self, reported: set[str]) -> Iterator[Finding]:
         """Yield a finding for each setting that differs and that no problem has `reported`."""
         for changes, fix in ((self.action.changes, _RECONFIGURED), (self.action.drift, _STAYS)):
             for change in changes:
                 if change.key not in reported:
-                    yield self._setting(change, fix)
+                    yield self._setting_finding(change, fix)
 
-    def _setting(self, change: ConfigChange, fix: str) -> Finding:
+    def _setting_finding(self, change: ConfigChange, fix: str) -> Finding:
         is_declared = change.declared is not None
-        return self.finding(
+        return self.new_finding(
             FindingKind.CONFIG,
             Severity.INFO,
             what=f"Setting {change.key} of topic {self.action.name} "
@@ -151,9 +151,11 @@ class _Topic:
         if change.key != "retention.ms" or self.action.live is None:
             return False
         settings = Settings(self.action.live, self.defaults)
-        return "delete" in settings.policies() and not math.isinf(settings.limit(change.key))
+        return "delete" in settings.cleanup_policies() and not math.isinf(
+            settings.effective_limit(change.key)
+        )
 
-    def finding(
+    def new_finding(
         self,
         kind: FindingKind,
         severity: Severity,
@@ -195,7 +197,7 @@ def _fix_of_undeclared(topic: _Topic, key: str) -> str:
     if default is None or value is None or live is None or topic.part.compiled is None:
         return _UNDECLARED
     policy = Settings(live, topic.defaults).effective_value("cleanup.policy") or ""
-    largest = StreamsConfig.of(topic.part.compiled.application).largest_request
+    largest = StreamsConfig.from_application(topic.part.compiled.application).largest_request
     if not default.is_harmful(value, largest) or not default.has_effect(policy):
         return _UNDECLARED
     return f"{_PROTECTS} the brokers' default {value} would harm the topic."

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headwater.compiler.renumbering import origins, renumberings
+from headwater.compiler.renumbering import find_renumberings, origin_digests
 from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.problems import Severity
 from headwater.model.topology import Application, Protocol
@@ -122,7 +122,7 @@ def _have_something_in_common(sides: Sides) -> bool:
             *each.compiled.external_sources,
             *each.compiled.global_topics,
             *(store.name for store in each.nodes.stores),
-            *map(each.short, each.topics),
+            *map(each.short_name, each.topics),
         }
         for each in (sides.before, sides.after)
     ]
@@ -217,7 +217,9 @@ def edit_steps(
         yield new_group_step(sides.before.id)
     has_acls = sides.after.application.acls is not None
     if needs_topics and (is_manual or has_acls):
-        is_renumbered = renumberings(origins(sides.before.compiled), origins(sides.after.compiled))
+        is_renumbered = find_renumberings(
+            origin_digests(sides.before.compiled), origin_digests(sides.after.compiled)
+        )
         switch = " with `setup.reinitialize: true` for this run" if is_manual and is_renumbered else ""
         granted = ", and grants its ACLs" if has_acls else ""
         yield f"Run `pulumi up`{switch}, which creates the topics of the new topology{granted}."

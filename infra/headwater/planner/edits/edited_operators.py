@@ -39,7 +39,7 @@ from headwater.planner.edits.settings import OFFSET_RESET as OFFSET_RESET_RULE
 from headwater.planner.edits.settings import camel_case
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import OperatorEdit, TopicEdit, Verdict
-from headwater.planner.phrases import few, listed
+from headwater.planner.phrases import few_names, listed
 
 INPUT, TABLE, OPERATOR, NAME = "input", "joined table", "operator", "name"
 _STAYS = "What stores and topics contain stays as it was computed before."
@@ -167,8 +167,8 @@ def _find_changes(
 def _changed_inputs(
     before: Graph, after: Graph, pair: Pair, names: Mapping[str, str]
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
-    old = before.nearest(before.parents[pair.old.name], names.values(), before.parents)
-    new = after.nearest(after.parents[pair.new.name], names, after.parents)
+    old = before.nearest_known(before.parents[pair.old.name], names.values(), before.parents)
+    new = after.nearest_known(after.parents[pair.new.name], names, after.parents)
     if old != {names[name] for name in new}:
         yield pair.new, INPUT, _list_labels(before, old), _list_labels(after, new)
     yield from _changed_tables(before, after, pair, names)
@@ -179,13 +179,16 @@ def _changed_tables(
 ) -> Iterator[tuple[Node, str, str | None, str | None]]:
     """Yield the tables of a join, if their source topics or operators are others."""
     old, new = _find_joined_tables(pair.old, before), _find_joined_tables(pair.new, after)
-    topics = before.inputs(old, before.parents_and_writers), after.inputs(new, after.parents_and_writers)
+    topics = (
+        before.input_topics(old, before.parents_and_writers),
+        after.input_topics(new, after.parents_and_writers),
+    )
     if topics[0] != topics[1]:
         first, second = (f"from {listed(each)}" if each else None for each in topics)
         yield pair.new, TABLE, first, second
     elif old and new:
-        first_known = before.nearest(old, names.values(), before.parents)
-        second_known = after.nearest(new, names, after.parents)
+        first_known = before.nearest_known(old, names.values(), before.parents)
+        second_known = after.nearest_known(new, names, after.parents)
         if first_known != {names[name] for name in second_known}:
             yield pair.new, TABLE, _table_names(before, old), _table_names(after, new)
 
@@ -287,14 +290,14 @@ def _describe_shifts(
         is_after = _read_index(name) > min(numbers) if numbers else _find_position(topology, name) > first
         if is_after:
             found.append(str(topic.former))
-    return f"It shifts the numbers in generated names after it: {few(sorted(found))}." if found else ""
+    return f"It shifts the numbers in generated names after it: {few_names(sorted(found))}." if found else ""
 
 
 def _find_position(topology: Topology, topic: str) -> int:
     """Return the position of the first node that uses an internal topic, or its store."""
     internal = topology.topics.get(topic)
     store = internal.node if internal is not None else None
-    names = {topology.short(topic), topic}
+    names = {topology.short_name(topic), topic}
     return min(
         (
             topology.graph.order[node.name]

@@ -45,12 +45,14 @@ def find_edit(
     """
     pairs = dict(_paired_ids(_active_of(before), _active_of(after)))
     problems = [
-        problem for ids in pairs.items() for problem in _refusal_problems(before.of[ids[0]], after.of[ids[1]])
+        problem
+        for ids in pairs.items()
+        for problem in _refusal_problems(before.by_id[ids[0]], after.by_id[ids[1]])
     ]
     refused = {problem.application for problem in problems}
     return Edit(
         applications=tuple(
-            _application_edit(before.of[old], after.of[new], after, snapshot)
+            _application_edit(before.by_id[old], after.by_id[new], after, snapshot)
             for old, new in pairs.items()
             if not {old, new} & refused
         ),
@@ -92,7 +94,7 @@ def _active_applications(applications: Iterable[Application]) -> Mapping[str, Ap
 
 
 def _active_of(side: Topologies) -> Mapping[str, Application]:
-    return _active_applications(topology.application for topology in side.of.values())
+    return _active_applications(topology.application for topology in side.by_id.values())
 
 
 def _paired_ids(

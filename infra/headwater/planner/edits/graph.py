@@ -124,7 +124,7 @@ class Graph:
 
     def stores_after(self, name: str) -> set[str]:
         """Return the stores that a node and the nodes after it write."""
-        reached = self.reached([name], self.children_and_readers)
+        reached = self.reachable_nodes([name], self.children_and_readers)
         stores = {store for each in reached for store in self.stores_of(each)}
         return {store for store in stores if any(self.writers_among(store, reached))}
 
@@ -137,7 +137,7 @@ class Graph:
             return *node.stores, node.behavior.store
         return node.stores
 
-    def given_stores_of(self, name: str) -> tuple[str, ...]:
+    def user_named_stores(self, name: str) -> tuple[str, ...]:
         """Return the stores that a node reads or writes, with names that users gave."""
         return tuple(store for store in self.stores_of(name) if not self._is_generated(store))
 
@@ -145,21 +145,21 @@ class Graph:
         return store in self._generated or INDEX.search(store) is not None
 
     @cached_property
-    def paths(self) -> Mapping[str, str]:
+    def path_digests(self) -> Mapping[str, str]:
         """Node → digest of it and of all nodes before it."""
-        return self._digests(self.parents)
+        return self._digest_nodes(self.parents)
 
     @cached_property
-    def paths_with_stores(self) -> Mapping[str, str]:
+    def path_digests_with_stores(self) -> Mapping[str, str]:
         """Node → digest of it, of all nodes before it, and of all that write the stores that these read."""
         more = {
             name: [*self._paths_of_unknown_writers(name), *self._read_stores(name)] for name in self.nodes
         }
-        return self._digests(self.parents_and_writers, more)
+        return self._digest_nodes(self.parents_and_writers, more)
 
     def _paths_of_unknown_writers(self, name: str) -> list[str]:
         return sorted(
-            self.paths[user]
+            self.path_digests[user]
             for store in self.stores_of(name)
             if store not in self._store_writers
             for user in self._store_users.get(store, ())
@@ -179,16 +179,16 @@ class Graph:
             equal = [
                 other
                 for other in self._store_users
-                if self._is_generated(other) and self._token_of(other) == self._token_of(store)
+                if self._is_generated(other) and self._writer_text(other) == self._writer_text(store)
             ]
             yield f"{sorted(equal).index(store) if store in equal else ''}"
 
-    def _token_of(self, store: str) -> str:
+    def _writer_text(self, store: str) -> str:
         """Return what writes a store with a generated name; if that is not known, the kind of the name."""
         writer = self._store_writers.get(store)
-        return self.paths[writer] if writer is not None else INDEX.sub("#", store)
+        return self.path_digests[writer] if writer is not None else INDEX.sub("#", store)
 
-    def _digests(
+    def _digest_nodes(
         self, parents: Following, more: Mapping[str, Iterable[str]] | None = None
     ) -> Mapping[str, str]:
         try:
@@ -202,10 +202,10 @@ class Graph:
                 if isinstance(self.nodes[name], SourceNode):
                     above.sort()  # the writers of a repartition topic, in the order of the topology
                 also = more[name] if more is not None else ()
-                found[name] = digest_texts([self.token(self.nodes[name]), *above, *also])
+                found[name] = digest_texts([self.operation_text(self.nodes[name]), *above, *also])
         return found
 
-    def token(self, node: Node) -> str:
+    def operation_text(self, node: Node) -> str:
         """Return what a node does, without names of stores and nodes."""
         if isinstance(node, SourceNode):
             read = "repartition" if set(node.topics) & self.internal else ",".join(node.topics)
@@ -216,10 +216,12 @@ class Graph:
             return INDEX.sub("#", node.name)
         return behavior_text(node.behavior)
 
-    def inputs(self, nodes: Iterable[str], parents: Following) -> frozenset[str]:
+    def input_topics(self, nodes: Iterable[str], parents: Following) -> frozenset[str]:
         """Return the user topics of all nodes that are reached by `parents`."""
         return frozenset(
-            topic for name in self.reached(nodes, parents) for topic in self.user_topics(self.nodes[name])
+            topic
+            for name in self.reachable_nodes(nodes, parents)
+            for topic in self.user_topics(self.nodes[name])
         )
 
     def user_topics(self, node: Node) -> tuple[str, ...]:
@@ -228,7 +230,7 @@ class Graph:
             return ()
         return (node.pattern,) if node.pattern else node.topics
 
-    def nearest(self, names: Iterable[str], known: Container[str], following: Following) -> set[str]:
+    def nearest_known(self, names: Iterable[str], known: Container[str], following: Following) -> set[str]:
         """Return which of the nodes are known, or the nearest known ones that are reached from them."""
         found, waiting, seen = set[str](), list(names), set[str]()
         while waiting:
@@ -242,7 +244,7 @@ class Graph:
                 waiting += following.get(name, ())
         return found
 
-    def reached(self, nodes: Iterable[str], following: Following) -> set[str]:
+    def reachable_nodes(self, nodes: Iterable[str], following: Following) -> set[str]:
         """Return the nodes, and all that are reached from them."""
         found, waiting = set[str](), list(nodes)
         while waiting:

@@ -6,7 +6,7 @@ from headwater.model.problems import Severity
 from headwater.planner.edits.layouts import Layout
 from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.values import DRAIN, NOTHING, Subject, TopicEdit, Verdict
-from headwater.planner.phrases import duration, duration_phrase, listed, setting_text
+from headwater.planner.phrases import duration_phrase, explain_milliseconds, listed, setting_text
 
 _KEEPS = "Kafka Streams finds it by its name."
 _NOT_SHOWN = "The input does not show kind and serdes of its records: they must be the same before and after."
@@ -29,8 +29,8 @@ def edit_of_kept_topic(
     settings = _settings_sentence(sides, subject)
     windows = _windows_sentence(before, after)
     local = _local_sentence(before, after)
-    name = subject.store or sides.after.short(subject.topic.name)
-    old, new = sides.inputs(name, is_store=is_store)
+    name = subject.store or sides.after.short_name(subject.topic.name)
+    old, new = sides.input_topics(name, is_store=is_store)
     inputs = _inputs_sentence(old, new)
     change = sides.partitioner_changes.get((is_store, name))
     why = f"{_KEEPS}{windows}{local}{inputs}{f' {change.why}' if change is not None else ''}{settings}"
@@ -136,4 +136,4 @@ def _settings_sentence(sides: Sides, subject: Subject) -> str:
 
 def _value_text(key: str, config: Mapping[str, str]) -> str:
     value = setting_text(config.get(key))
-    return duration(value) if key.endswith(".ms") else value
+    return explain_milliseconds(value) if key.endswith(".ms") else value

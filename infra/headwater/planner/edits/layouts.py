@@ -19,7 +19,6 @@ from headwater.model.behaviors import StreamAggregate
 from headwater.model.formats import (
     DEFAULT_FORMAT,
     Format,
-    RecordFormat,
     SourceSettings,
     StoreSettings,
 )
@@ -142,11 +141,8 @@ def _source_layout(reads: SourceSettings | None, config: Mapping[str, str]) -> L
         return Layout("records")
     form = "old and new values" if reads.carries_changes else reads.foreign_key or "records"
     of_value = "key" if reads.foreign_key == "subscription" else "value"
-    return Layout(form, *_serdes_of(reads.format, config, of_value))
-
-
-def _serdes_of(record: RecordFormat, config: Mapping[str, str], of_value: str) -> tuple[str, str]:
-    return serde_name(record.key, config, "key"), serde_name(record.value, config, of_value)
+    key = serde_name(reads.format.key, config, "key")
+    return Layout(form, key, serde_name(reads.format.value, config, of_value))
 
 
 def serde_name(format_: Format | None, config: Mapping[str, str], part: str) -> str:

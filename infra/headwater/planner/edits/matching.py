@@ -49,10 +49,10 @@ class TopologyItems:
         self._graph = topology.graph
         self._nodes = self._graph.nodes
 
-    def _operator(self, node: Node) -> str:
+    def _operator_text(self, node: Node) -> str:
         if isinstance(node, ProcessorNode) and node.behavior is not None:
             return type(node.behavior).__name__
-        return self._graph.token(node) if isinstance(node, ProcessorNode) else type(node).__name__
+        return self._graph.operation_text(node) if isinstance(node, ProcessorNode) else type(node).__name__
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
@@ -67,11 +67,11 @@ class TopologyItems:
                 readers[topic].append(node.name)
         generated = topology.nodes.generated_names
         stores = (
-            self._item(name, users[name], layout, is_generated=name in generated, is_store=True)
+            self._build_item(name, users[name], layout, is_generated=name in generated, is_store=True)
             for name, layout in topology.store_layouts.items()
         )
         topics = (
-            self._item(
+            self._build_item(
                 name,
                 readers[name],
                 topology.repartition_layouts.get(name),
@@ -82,7 +82,7 @@ class TopologyItems:
         )
         return tuple(sorted((*stores, *topics), key=lambda item: item.order))
 
-    def _item(
+    def _build_item(
         self,
         name: str,
         nodes: Iterable[str],
@@ -100,15 +100,15 @@ class TopologyItems:
             is_generated or (is_store and INDEX.search(name) is not None),
             layout,
             # Sorted: a document from code has the nodes in another order than a text of the same topology.
-            digest_texts(sorted(graph.paths[each] for each in used_by)),
-            digest_texts(sorted(graph.paths_with_stores[each] for each in writers)),
-            tuple(self._operator(self._nodes[each]) for each in used_by),
-            graph.inputs(used_by, graph.parents),
-            graph.inputs(writers, graph.parents_and_writers),
+            digest_texts(sorted(graph.path_digests[each] for each in used_by)),
+            digest_texts(sorted(graph.path_digests_with_stores[each] for each in writers)),
+            tuple(self._operator_text(self._nodes[each]) for each in used_by),
+            graph.input_topics(used_by, graph.parents),
+            graph.input_topics(writers, graph.parents_and_writers),
             min((graph.order[each] for each in used_by), default=len(graph.order)),
         )
 
-    def surroundings(self, item: Item) -> Counter[str]:
+    def surrounding_operations(self, item: Item) -> Counter[str]:
         """Return what the nodes before and after an item do, to compare how similar two items are."""
         start = [
             node.name
@@ -117,12 +117,12 @@ class TopologyItems:
             or (isinstance(node, SourceNode) and not item.is_store and item.name in node.topics)
         ]
         graph = self._graph
-        before = graph.reached(start, graph.parents)
-        after = graph.reached(start, graph.children) - set(start)
+        before = graph.reachable_nodes(start, graph.parents)
+        after = graph.reachable_nodes(start, graph.children) - set(start)
         return Counter(
             (
-                *(f"before {graph.token(self._nodes[name])}" for name in before),
-                *(f"after {graph.token(self._nodes[name])}" for name in after),
+                *(f"before {graph.operation_text(self._nodes[name])}" for name in before),
+                *(f"after {graph.operation_text(self._nodes[name])}" for name in after),
             )
         )
 
@@ -156,7 +156,7 @@ def match_items(old: TopologyItems, new: TopologyItems) -> Mapping[tuple[bool, s
             item.is_store,
             item.operators,
             item.inputs,
-            _mask_index(item),
+            INDEX.sub("#", item.name),
             None if item.is_store else item.layout,  # records in flight are read by their new reader, or not
         )
     )
@@ -167,10 +167,6 @@ def match_items(old: TopologyItems, new: TopologyItems) -> Mapping[tuple[bool, s
 def _given_name(item: Item) -> Hashable:
     """Return a key of a name that users gave; a generated name is no identity."""
     return (item.is_store, item.name) if not item.is_generated else None
-
-
-def _mask_index(item: Item) -> str:
-    return INDEX.sub("#", item.name)
 
 
 def _pair_similar(
@@ -187,8 +183,8 @@ def _pair_similar(
 
     for olds, news in group_pairs(waiting_old, waiting_new, key, key):
         around = {
-            **{id(item): old.surroundings(item) for item in olds},
-            **{id(item): new.surroundings(item) for item in news},
+            **{id(item): old.surrounding_operations(item) for item in olds},
+            **{id(item): new.surrounding_operations(item) for item in news},
         }
         ranked = sorted(
             ((first, second) for first in olds for second in news),
@@ -238,14 +234,14 @@ class Sides:
             {(item.is_store, item.name): item for item in side.items} for side in self._items_of_sides
         )
 
-    def _items(self, name: str, *, is_store: bool) -> tuple[Item | None, Item | None]:
+    def _items_of(self, name: str, *, is_store: bool) -> tuple[Item | None, Item | None]:
         """Return the store or topic of this name on both sides."""
         old, new = (items.get((is_store, name)) for items in self._items_by_name)
         return old, new
 
     def has_same_path(self, name: str, *, is_store: bool) -> bool:
         """Return whether the same operators and stores are before a store or topic on both sides."""
-        old, new = self._items(name, is_store=is_store)
+        old, new = self._items_of(name, is_store=is_store)
         return old is not None and new is not None and old.path_with_stores == new.path_with_stores
 
     @cached_property
@@ -253,9 +249,9 @@ class Sides:
         """(Is a store, name afterwards) → name before."""
         return {(is_store, new): old for (is_store, old), new in self.continued.items()}
 
-    def inputs(self, name: str, *, is_store: bool) -> tuple[frozenset[str], frozenset[str]]:
+    def input_topics(self, name: str, *, is_store: bool) -> tuple[frozenset[str], frozenset[str]]:
         """Return the user topics before a store or topic, also of joined tables, on both sides."""
-        old, new = self._items(name, is_store=is_store)
+        old, new = self._items_of(name, is_store=is_store)
         return (old.all_inputs if old else frozenset()), (new.all_inputs if new else frozenset())
 
     def partition_count(self, topic: InternalTopic) -> int:

@@ -125,9 +125,9 @@ def with_instruction(
     if edit not in _lost_edits([edit]):
         return edit
     is_store = edit.kind is TopicKind.CHANGELOG
-    if edit.former is not None and sides.before.short(edit.former) == sides.after.short(edit.topic):
+    if edit.former is not None and sides.before.short_name(edit.former) == sides.after.short_name(edit.topic):
         return attrs.evolve(edit, first=keep_id(is_store=is_store))
-    given = sides.before.short(str(edit.former))
+    given = sides.before.short_name(str(edit.former))
     if edit.verdict is Verdict.RENAMED and not _GENERATED.search(given):
         return attrs.evolve(edit, first=_first_of_given_name(sides, edit, given))
     if not sides.after.document.has_calls:
@@ -160,7 +160,7 @@ def copied_store(sides: Sides, edit: TopicEdit) -> str | None:
     if edit.kind is not TopicKind.CHANGELOG or not is_free or sides.before.id != sides.after.id:
         return None
     old, new = (
-        side.short(str(topic)).removesuffix("-changelog")
+        side.short_name(str(topic)).removesuffix("-changelog")
         for side, topic in ((sides.before, edit.former), (sides.after, edit.topic))
     )
     return f"`headwater state copy DOCUMENT --store {old}={new} --bootstrap-server BROKER`"
@@ -188,7 +188,7 @@ def _line_for(sides: Sides, edit: TopicEdit) -> NameLine | None:
     step = next((each for each in _all_steps(sides.after.document.steps) if each.at == edit.location), None)
     if step is None or edit.former not in sides.before.topics:
         return None
-    former, operator = sides.before.short(str(edit.former)), step.operator
+    former, operator = sides.before.short_name(str(edit.former)), step.operator
     if edit.kind is TopicKind.CHANGELOG:
         store = former.removesuffix("-changelog")
         if not _can_name_store(operator) or not _is_result(sides, str(edit.store)):

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 
 import attrs
 
-from headwater.compiler.renumbering import origins, renumberings
+from headwater.compiler.renumbering import find_renumberings, origin_digests
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
@@ -113,10 +113,10 @@ def _compare_names(
     topics = {topic.name: topic for topic in after.internal_topics}
     live = {name for name in former.counts if snapshot is None or name in snapshot.topics}
     live_origins = {name: origin for name, origin in former.origins.items() if name in live}
-    renamed = {pair.new: pair.old for pair in renumberings(live_origins, origins(after))}
+    renamed = {pair.new: pair.old for pair in find_renumberings(live_origins, origin_digests(after))}
     id_ = after.application.id
     moved_ids = {} if former.id == id_ else _with_former_id(topics, live, id_, former.id)
-    is_static = StreamsConfig.of(after.application).is_statically_partitioned
+    is_static = StreamsConfig.from_application(after.application).is_statically_partitioned
     return [
         *(
             _edit_of_former_id(topic, moved_ids[name], doubt)
@@ -225,7 +225,7 @@ def find_edit_since_setup(
     """
     active = {
         id_: topology
-        for id_, topology in after.of.items()
+        for id_, topology in after.by_id.items()
         if topology.application.lifecycle is Lifecycle.ACTIVE
     }
     problems = tuple(
@@ -267,7 +267,7 @@ def find_edit_since_setup(
     return Edit(
         applications=tuple(applications),
         added=tuple(sorted(active.keys() - continued - refused)),
-        removed=tuple(sorted(records.keys() - after.of.keys() - continued)),
+        removed=tuple(sorted(records.keys() - after.by_id.keys() - continued)),
         problems=problems,
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,

@@ -90,14 +90,16 @@ def _pair_replacements(before: Topology, after: Topology, pairs: Sequence[Pair])
     def location(topology: Topology, node: Node) -> Hashable | None:
         graph, known = topology.graph, names[0 if topology is before else 1]
         around = [
-            frozenset(known[each] for each in graph.nearest(following.get(node.name, ()), known, following))
+            frozenset(
+                known[each] for each in graph.nearest_known(following.get(node.name, ()), known, following)
+            )
             for following in (graph.parents, graph.children)
         ]
         return (type(node), *around) if any(around) else None
 
     def location_and_stores(topology: Topology, node: Node) -> Hashable | None:
         found = location(topology, node)
-        return (found, topology.graph.given_stores_of(node.name)) if found is not None else None
+        return (found, topology.graph.user_named_stores(node.name)) if found is not None else None
 
     taken = {pair.old.name for pair in pairs}, {pair.new.name for pair in pairs}
     old, new = (
@@ -137,13 +139,13 @@ def _pairs_of_one_kind(
         _does_and_stores,
         _written_stores,
         _path_key,
-        _surroundings,
+        _surrounding_kinds,
         _declared_values,
         _same_kind,
     ):
         groups = group_pairs(waiting_old, waiting_new, partial(key, before), partial(key, after))
         for olds, news in groups:
-            is_certain = key not in (_surroundings, _same_kind) and len(olds) == len(news) == 1
+            is_certain = key not in (_surrounding_kinds, _same_kind) and len(olds) == len(news) == 1
             for first, second in zip(olds, news, strict=False):
                 waiting_old.remove(first)
                 waiting_new.remove(second)
@@ -170,10 +172,10 @@ def _declared_values(topology: Topology, node: Node) -> Hashable:
 
 
 def _path_key(topology: Topology, node: Node) -> Hashable:
-    return _declared_values(topology, node), topology.graph.paths[node.name]
+    return _declared_values(topology, node), topology.graph.path_digests[node.name]
 
 
-def _surroundings(topology: Topology, node: Node) -> Hashable:
+def _surrounding_kinds(topology: Topology, node: Node) -> Hashable:
     graph = topology.graph
     around = (
         tuple(sorted(INDEX.sub("#", each) for each in following.get(node.name, ())))
@@ -183,18 +185,18 @@ def _surroundings(topology: Topology, node: Node) -> Hashable:
 
 
 def _does_and_stores(topology: Topology, node: Node) -> Hashable | None:
-    stores = topology.graph.given_stores_of(node.name)
+    stores = topology.graph.user_named_stores(node.name)
     return (_declared_values(topology, node), stores) if stores else None
 
 
 def _path_and_stores(topology: Topology, node: Node) -> Hashable | None:
-    stores = topology.graph.given_stores_of(node.name)
+    stores = topology.graph.user_named_stores(node.name)
     return (_path_key(topology, node), stores) if stores else None
 
 
 def _written_stores(topology: Topology, node: Node) -> Hashable | None:
     graph = topology.graph
-    stores = graph.given_stores_of(node.name)
+    stores = graph.user_named_stores(node.name)
     return tuple(store for store in stores if any(graph.writers_among(store, [node.name]))) or None
 
 

@@ -90,14 +90,14 @@ class _Comparison:
             if named[0] == named[1] and was_static is None:
                 # The first static partitioner places keys as Kafka's default does until partitions are added.
                 return None
-            why = f"The partitioner of {self._topics(new)} was {first} and is {second}."
+            why = f"The partitioner of {self._topics_text(new)} was {first} and is {second}."
             if named[0] != named[1]:
                 return PartitionerChange(first, second, Verdict.MOVED, why)
             return PartitionerChange(first, second, Verdict.UNKNOWN, f"{why} {_OTHER_STATIC}")
         if new:
-            why = f"Records come through {self._topics(new)} afterwards (partitioner: {second})."
+            why = f"Records come through {self._topics_text(new)} afterwards (partitioner: {second})."
         else:
-            why = f"Records came through {self._topics(old)} before (partitioner: {first})."
+            why = f"Records came through {self._topics_text(old)} before (partitioner: {first})."
         values = first or None, second or None
         if any(named[0] | named[1]):
             return PartitionerChange(*values, Verdict.MOVED, why)
@@ -105,7 +105,7 @@ class _Comparison:
             return PartitionerChange(*values, Verdict.UNKNOWN, f"{why} {_OF_PRODUCERS}")
         return PartitionerChange(*values, Verdict.KEPT, f"{why} {_IF_DEFAULT}")
 
-    def _topics(self, names: Iterable[str]) -> str:
+    def _topics_text(self, names: Iterable[str]) -> str:
         known = {**self.before.repartitions, **self.after.repartitions}
         return listed(known[name].name if name in known else name for name in names)
 
@@ -139,7 +139,7 @@ def _topics_of(topology: Topology, nodes: Iterable[str]) -> set[str]:
     graph = topology.graph
     return {
         topic
-        for name in graph.reached(nodes, graph.parents_in_task)
+        for name in graph.reachable_nodes(nodes, graph.parents_in_task)
         for topic in getattr(graph.nodes[name], "topics", ())
         if topic in graph.internal
     }

@@ -47,7 +47,7 @@ class Topology:
 
     @cached_property
     def config(self) -> StreamsConfig:
-        return StreamsConfig.of(self.application)
+        return StreamsConfig.from_application(self.application)
 
     @cached_property
     def graph(self) -> Graph:
@@ -55,7 +55,7 @@ class Topology:
 
     @cached_property
     def _naming(self) -> Naming:
-        return Naming.of(self.nodes, self.config.topic_prefix or self.id)
+        return Naming.from_topology(self.nodes, self.config.topic_prefix or self.id)
 
     @cached_property
     def topics(self) -> Mapping[str, InternalTopic]:
@@ -96,7 +96,9 @@ class Topology:
         """Return the topics whose records a store gets in its task, without topics of joined tables."""
         users = self.graph.users_of(store)
         writers = list(self.graph.writers_among(store, users)) or users
-        above = (self.graph.nodes[name] for name in self.graph.reached(writers, self.graph.parents_in_task))
+        above = (
+            self.graph.nodes[name] for name in self.graph.reachable_nodes(writers, self.graph.parents_in_task)
+        )
         sources = [node for node in above if isinstance(node, SourceNode)]
         if any(source.pattern for source in sources):
             parts = self.compiled.subtopologies
@@ -120,7 +122,7 @@ class Topology:
     def repartition_layouts(self) -> Mapping[str, Layout]:
         return repartition_layouts(self.nodes, self.application.config)
 
-    def short(self, topic: str) -> str:
+    def short_name(self, topic: str) -> str:
         """Return the name of an internal topic without the prefix of the application."""
         return topic.removeprefix(f"{self._naming.prefix}-") if topic in self.topics else topic
 
@@ -155,14 +157,14 @@ class Topologies:
     documents: tuple[TopologyDocument, ...]
     partitions: Mapping[str, int]
     caller: Caller
-    of: Mapping[str, Topology]
+    by_id: Mapping[str, Topology]
 
     def with_document(self, document: TopologyDocument) -> Topology:
         """Return the topology of `document`, compiled instead of the document with the same id."""
         documents = [
             document if each.application.id == document.application.id else each for each in self.documents
         ]
-        return compile_topologies(documents, self.partitions, self.caller).of[document.application.id]
+        return compile_topologies(documents, self.partitions, self.caller).by_id[document.application.id]
 
 
 def compile_topologies(

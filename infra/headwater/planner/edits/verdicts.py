@@ -51,22 +51,30 @@ def _repartition_edits(sides: Sides) -> Iterator[TopicEdit]:
             yield _edit_of_same_topic(sides, topic, name, is_store=False)
             continue
         former = _former_topic(sides, name, is_store=False)
+        if former is None:
+            yield TopicEdit(
+                verdict=Verdict.ADDED,
+                severity=Severity.INFO,
+                topic=topic.name,
+                kind=topic.kind,
+                what=f"{topic.name} is needed.",
+                why="No operator has used it before.",
+                first=NOTHING,
+                location=topic.at,
+            )
+            continue
         yield TopicEdit(
-            verdict=Verdict.ADDED if former is None else Verdict.RENAMED,
-            severity=Severity.INFO if former is None else Severity.WARNING,
+            verdict=Verdict.RENAMED,
+            severity=Severity.WARNING,
             topic=topic.name,
             kind=topic.kind,
-            former=None if former is None else former.name,
-            what=f"{topic.name} is needed."
-            if former is None
-            else f"{former.name} gets the name {topic.name}.",
-            why="No operator has used it before."
-            if former is None
-            else "Another operator uses the old topic after the edit: it reads the records "
-            "that are not processed before."
+            former=former.name,
+            what=f"{former.name} gets the name {topic.name}.",
+            why="Another operator uses the old topic after the edit: it reads the records that are not "
+            "processed before."
             if former.name in sides.after.topics
             else "Records in the old topic that are not processed before the edit are never processed.",
-            first=NOTHING if former is None else DRAIN,
+            first=DRAIN,
             location=topic.at,
         )
 
@@ -177,7 +185,7 @@ def _edit_of_taken_topic(sides: Sides, subject: Subject, owner: str | None) -> T
     is_store = subject.store is not None
     found = sides.before.changelogs if is_store else sides.before.repartitions
     former = found.get(owner) if owner is not None else None
-    now = sides.continued.get((is_store, subject.store or sides.after.short(subject.topic.name)))
+    now = sides.continued.get((is_store, subject.store or sides.after.short_name(subject.topic.name)))
     return subject.edit(
         Verdict.RESET,
         Severity.ERROR,
@@ -294,7 +302,7 @@ def _orphan_edits(sides: Sides) -> Iterator[TopicEdit]:
     rebuilt = {name for name, store in sides.after.stores.items() if store.changelog_topic is not None}
     for name, topic in sides.before.topics.items():
         is_store = topic.kind is TopicKind.CHANGELOG
-        short = topic.node if is_store else sides.before.short(name)
+        short = topic.node if is_store else sides.before.short_name(name)
         now = sides.continued.get((is_store, short))
         if name in used or not may_exist(sides.live, name) or (now is not None and now not in rebuilt):
             continue

@@ -52,7 +52,7 @@ def internal_to(id_: str, topics: Iterable[str]) -> frozenset[str]:
 
 def internal_prefix(compiled: CompiledApplication) -> str:
     """Return the prefix of the names of all internal topics."""
-    return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
+    return f"{StreamsConfig.from_application(compiled.application).topic_prefix or compiled.application.id}-"
 
 
 def is_created_by_streams(topic: LiveTopic) -> bool:

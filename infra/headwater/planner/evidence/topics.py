@@ -113,9 +113,9 @@ class TopicEvidence:
     @property
     def text(self) -> str:
         """Return the evidence in phrases, separated by semicolons."""
-        return "; ".join(self._facts())
+        return "; ".join(self._list_facts())
 
-    def _facts(self) -> Iterator[str]:
+    def _list_facts(self) -> Iterator[str]:
         for record in self.recorded_by:
             yield f"recorded by stack {record.stack.name} for {record.application_id}"
         if self.is_recorded:
@@ -157,7 +157,7 @@ class Evidence:
             or any(record.application_id == application for record in records),
             recorded_by=tuple(record for record in records if record.application_id != application),
             readers=tuple(self._readers(application, name)),
-            others=dict(self._others(application, name)),
+            others=dict(self._other_owners(application, name)),
             known=self._known,
             is_created_by_streams=is_created_by_streams(topic),
             is_read_by_own_group=own is not None and name in own.subscribed | own.committed,
@@ -229,7 +229,7 @@ class Evidence:
         yield from (group.text for group in self._users.get(topic, ()) if group.id not in own)
         yield from (text for id_, text in self._declared_readers.get(topic, ()) if id_ != application)
 
-    def _others(self, application: str, topic: str) -> Iterator[tuple[str, str]]:
+    def _other_owners(self, application: str, topic: str) -> Iterator[tuple[str, str]]:
         """Yield groups and applications, with phrases, whose id the name begins with."""
         for id_ in name_beginnings(topic):
             if id_ == application or not is_internal_to(id_, topic):

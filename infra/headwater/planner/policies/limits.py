@@ -21,7 +21,7 @@ from headwater.planner.policies.subject import (
     Subject,
     applies_to,
     bounds_text,
-    matches,
+    matches_pattern,
     policy_violation,
 )
 from headwater.planner.run import Run
@@ -50,7 +50,7 @@ _FIXES = {
 def check_naming(rule: Naming, policy: Policy, subject: Subject) -> Iterator[Problem]:
     """Yield a violation for each name. `namedResources` checks names that Kafka Streams generated."""
     for name, topic in dict(_names_of(rule.of, subject)).items():
-        if not matches(rule.pattern, name):
+        if not matches_pattern(rule.pattern, name):
             yield policy_violation(
                 policy,
                 subject,

@@ -16,7 +16,7 @@ from headwater.model.topology import Application, Sink
 from headwater.planner.plans import TopicAction
 
 
-def matches(pattern: str, name: str) -> bool:
+def matches_pattern(pattern: str, name: str) -> bool:
     """Return whether the whole name matches; False if the check would take too much memory."""
     return _match_pattern(pattern, name) is True
 
@@ -92,7 +92,9 @@ def planned_subject(
 
 
 def _topics_of(compiled: CompiledApplication) -> Iterator[PolicyTopic]:
-    prefix = f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
+    prefix = (
+        f"{StreamsConfig.from_application(compiled.application).topic_prefix or compiled.application.id}-"
+    )
     for topic in compiled.internal_topics:
         own_name = topic.node
         if topic.kind is not TopicKind.CHANGELOG:
@@ -168,9 +170,9 @@ def policy_violation(
     )
 
 
-def on_existing_topic(subject: Subject, topic: PolicyTopic, key: str, value: str) -> str:
+def existing_topic_fix(subject: Subject, topic: PolicyTopic, key: str, value: str) -> str:
     """Return how to set a value on a topic that exists, where no run does: with `manual` setup."""
-    if StreamsConfig.of(subject.application).setup_mode is not SetupMode.MANUAL:
+    if StreamsConfig.from_application(subject.application).setup_mode is not SetupMode.MANUAL:
         return ""
     return (
         " If the topic exists, also run `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
@@ -178,15 +180,15 @@ def on_existing_topic(subject: Subject, topic: PolicyTopic, key: str, value: str
     )
 
 
-def bounds_text(bounds: Bounds, shown: Callable[[int], str] = str) -> str:
+def bounds_text(bounds: Bounds, show: Callable[[int], str] = str) -> str:
     """Return `2 to 3`, `at least 2`, `at most 3`."""
     if bounds.least is not None and bounds.most is not None:
         if bounds.least == bounds.most:
-            return shown(bounds.least)
-        return f"{shown(bounds.least)} to {shown(bounds.most)}"
+            return show(bounds.least)
+        return f"{show(bounds.least)} to {show(bounds.most)}"
     if bounds.least is not None:
-        return f"at least {shown(bounds.least)}"
-    return f"at most {shown(bounds.most or 0)}"
+        return f"at least {show(bounds.least)}"
+    return f"at most {show(bounds.most or 0)}"
 
 
 def _file_and_line(at: Location) -> str:

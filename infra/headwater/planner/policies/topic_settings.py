@@ -9,7 +9,6 @@ from headwater.compiler.internal_topics import repartition_config
 from headwater.compiler.java.config_values import parse_whole
 from headwater.model.compiled import InternalTopic
 from headwater.model.policies import (
-    Bounds,
     DriftTolerance,
     MinInsyncReplicas,
     Policy,
@@ -21,14 +20,14 @@ from headwater.model.policies import (
 )
 from headwater.model.problems import Problem
 from headwater.model.topology import Sink
-from headwater.planner.phrases import counted, duration
+from headwater.planner.phrases import counted, explain_milliseconds
 from headwater.planner.plans import TopicAction
 from headwater.planner.policies.subject import (
     PolicyTopic,
     Subject,
     applies_to,
     bounds_text,
-    on_existing_topic,
+    existing_topic_fix,
     policy_violation,
 )
 
@@ -80,7 +79,7 @@ def _missing_setting(
         found=f"{key} {held if held is not None else 'not set'}",
         why="The policy requires it for every topic of this kind.",
         fix=f"Set {_setting_of(topic, key)}."
-        + on_existing_topic(subject, topic, key, "VALUE" if value is None else value),
+        + existing_topic_fix(subject, topic, key, "VALUE" if value is None else value),
     )
 
 
@@ -111,18 +110,19 @@ def check_retention(rule: Retention, policy: Policy, subject: Subject) -> Iterat
     for topic in subject.topics:
         kept = _kept_ms(topic)
         if topic.topic_class in rule.classes and kept is not None and not rule.bounds.holds(kept):
+            is_too_long = rule.bounds.most is not None and kept > rule.bounds.most
             yield policy_violation(
                 policy,
                 subject,
-                f"{topic.title} keeps its records {_too_long_or_short(rule.bounds, kept)}.",
+                f"{topic.title} keeps its records too {'long' if is_too_long else 'short'}.",
                 topic=topic,
-                expected=f"retention.ms {bounds_text(rule.bounds, lambda ms: duration(str(ms)))}",
-                found=f"retention.ms {duration(topic.effective_value('retention.ms') or '')}",
+                expected=f"retention.ms {bounds_text(rule.bounds, lambda ms: explain_milliseconds(str(ms)))}",
+                found=f"retention.ms {explain_milliseconds(topic.effective_value('retention.ms') or '')}",
                 why="Records that are deleted too early cannot be processed again. Records that are kept too "
                 "long cost disk space, and data that must be deleted stays.",
                 fix=_FIXES[topic.topic_class]
                 + (
-                    on_existing_topic(subject, topic, "retention.ms", "MILLISECONDS")
+                    existing_topic_fix(subject, topic, "retention.ms", "MILLISECONDS")
                     if topic.topic_class is TopicClass.MANAGED
                     else ""
                 ),
@@ -137,10 +137,6 @@ def _kept_ms(topic: PolicyTopic) -> float | None:
     if number is None:
         return None
     return math.inf if number < 0 else number
-
-
-def _too_long_or_short(bounds: Bounds, kept: float) -> str:
-    return "too long" if bounds.most is not None and kept > bounds.most else "too short"
 
 
 _PURGED = (
@@ -201,7 +197,7 @@ def min_insync_replicas(rule: MinInsyncReplicas, policy: Policy, subject: Subjec
                     if topic.topic_class is TopicClass.MANAGED
                     else f"Set `topic.{_KEY}` in the application's config."
                 )
-                + on_existing_topic(subject, topic, _KEY, str(rule.bounds.least or rule.bounds.most)),
+                + existing_topic_fix(subject, topic, _KEY, str(rule.bounds.least or rule.bounds.most)),
             )
 
 

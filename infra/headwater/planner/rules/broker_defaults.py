@@ -6,11 +6,11 @@ from headwater.model.broker_defaults import BROKER_DEFAULTS, LARGEST_MESSAGE, Br
 from headwater.model.compiled import InternalTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
-from headwater.planner.phrases import few
+from headwater.planner.phrases import few_names
 from headwater.planner.plans import TopicAction
 from headwater.planner.rules.topic_messages import harmful_setting, quote_value
 from headwater.planner.run import ActiveApplication, Run, TopicState
-from headwater.planner.settings import Settings, misconfigurations
+from headwater.planner.settings import Settings, find_misconfigurations
 
 
 def harmful_defaults(run: Run) -> Iterator[Problem]:
@@ -41,7 +41,7 @@ def harmful_settings(run: Run) -> Iterator[Problem]:
     """Yield a warning for each setting of a topic that harms it, and that no document declares.
 
     A user has set it on this topic: a run keeps it. Settings that Kafka Streams requires are reported
-    by `misconfigured`. Settings that the cluster refuses cannot be changed.
+    by `misconfigured_topics`. Settings that the cluster refuses cannot be changed.
     """
     actions = {action.name: action for action in run.actions}
     for application in run.active:
@@ -66,7 +66,7 @@ def harmful_settings(run: Run) -> Iterator[Problem]:
 def _misconfigured_keys(run: Run, state: TopicState) -> frozenset[str]:
     if state.live is None or not isinstance(state.declared, InternalTopic):
         return frozenset()
-    faults = misconfigurations(state.declared, Settings(state.live, run.snapshot.topic_defaults))
+    faults = find_misconfigurations(state.declared, Settings(state.live, run.snapshot.topic_defaults))
     return frozenset(fault.change.key for fault in faults)
 
 
@@ -94,7 +94,7 @@ def _problem_of(
         ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
         f"The brokers' default of {key} harms internal topics of {application.id}.",
         expected=f"{key} {'at least ' if key == LARGEST_MESSAGE else ''}{harmless}",
-        found=f"{key} {value}, the brokers' default, which applies to {few(names)}",
+        found=f"{key} {value}, the brokers' default, which applies to {few_names(names)}",
         why=f"Kafka Streams does not set it. {default.effect}",
         fix=_fix_of(application, default, value, harmless, harmed),
         severity=Severity.WARNING,
@@ -109,7 +109,7 @@ def _fix_of(
     harmed: Sequence[TopicState],
 ) -> str:
     """Return how the topics get a value of their own. A run with `manual` setup changes no topic."""
-    where, of_brokers = _declaration(application, default.key, harmless, harmed), default.broker_key
+    where, of_brokers = _declaration_text(application, default.key, harmless, harmed), default.broker_key
     existing = [state.name for state in harmed if state.live is not None]
     if existing and application.compiled.application.protocol is Protocol.STREAMS:
         return (
@@ -133,7 +133,7 @@ def _fix_of(
     )
 
 
-def _declaration(
+def _declaration_text(
     application: ActiveApplication, key: str, harmless: str, harmed: Sequence[TopicState]
 ) -> str:
     """Return how the document declares the harmless value for these topics."""

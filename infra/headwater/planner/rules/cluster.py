@@ -28,7 +28,7 @@ def wrong_cluster(run: Run) -> Iterator[Problem]:
         )
 
 
-def timeout(application: ActiveApplication) -> Iterator[Problem]:
+def timed_out(application: ActiveApplication) -> Iterator[Problem]:
     """KIP-698: `init(timeout)` throws TimeoutException."""
     limit = application.setup.timeout_ms
     if application.elapsed_ms > limit:

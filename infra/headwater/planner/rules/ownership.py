@@ -36,12 +36,12 @@ def _conflict_problems(run: Run, ownership: Ownership, id_: str, topics: list[st
     setups = {c.application.id: c.application.setup for c in run.compiled}
     takes_over = id_ in setups and setups[id_].take_over
     switch = setups[id_].in_stack.get("takeOver") if takes_over else None
-    conflicts = tuple(ownership.conflicts(id_, topics))
+    conflicts = tuple(ownership.find_conflicts(id_, topics))
     for conflict in conflicts:
         if takes_over:
             yield messages.taken_over(conflict, switch)
         else:
-            yield messages.refusal(conflict, ownership, is_recorded=id_ in run.records)
+            yield messages.conflict_problem(conflict, ownership, is_recorded=id_ in run.records)
     if takes_over and not conflicts and id_ in run.records:
         yield messages.unnecessary_transfer(id_, switch)
 
@@ -121,7 +121,7 @@ def unproven_adoption(run: Run) -> Iterator[Problem]:
                 yield from _adoption_problems(run, application, state, state.live, actions[state.name])
             elif state.is_replaced and state.live.is_empty is False and not application.caller.is_running:
                 # Another client created it: it has only the name of the topic that was set up.
-                yield from _removing_changes(application, state, actions[state.name])
+                yield from _removing_change_problems(application, state, actions[state.name])
 
 
 def _adoption_problems(
@@ -136,7 +136,7 @@ def _adoption_problems(
     elif state.is_internal and not _is_adoptable(evidence):
         yield messages.unproven_owner(application, state, live, evidence)
     else:
-        yield from _removing_changes(application, state, action)
+        yield from _removing_change_problems(application, state, action)
 
 
 def _is_adoptable(evidence: TopicEvidence) -> bool:
@@ -150,7 +150,7 @@ def _is_adoptable(evidence: TopicEvidence) -> bool:
     return evidence.is_proven or (has_origin and not evidence.rivals)
 
 
-def _removing_changes(
+def _removing_change_problems(
     application: ActiveApplication, state: TopicState, action: TopicAction
 ) -> Iterator[Problem]:
     live = action.live
@@ -193,7 +193,9 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
         yield from _left_over(run, application)
 
 
-def obstacles(run: Run, application_id: str, live: LiveTopic, *, is_prepared: bool) -> tuple[Obstacle, ...]:
+def find_obstacles(
+    run: Run, application_id: str, live: LiveTopic, *, is_prepared: bool
+) -> tuple[Obstacle, ...]:
     """Return the reasons not to delete a topic, or not to prepare it."""
     record = run.records.get(application_id)
     claim = Claim(
@@ -236,7 +238,7 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
 
 
 def _refused_deletions(run: Run, step: messages.DeletionStep, live: LiveTopic) -> Iterator[Problem]:
-    found = obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
+    found = find_obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
     if found:
         yield messages.obstructed_deletion(step, live.name, found)
 

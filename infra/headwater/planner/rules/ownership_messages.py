@@ -38,7 +38,7 @@ _REFUSED = "It may say that another stack manages {}, so nothing is changed."
 Managed = tuple[str, TopicAction]
 
 
-def refusal(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = False) -> Problem:
+def conflict_problem(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = False) -> Problem:
     """Return the problem; `is_recorded`: this stack has set up the application, too."""
     stack = conflict.record.stack
     has_same_name = stack.has_same_name(ownership.stack)
@@ -200,7 +200,7 @@ def managed_twice(topic: str, managed: Sequence[Managed]) -> Problem:
     ending = [(application, action) for application, action in managed if action.topic is None]
     if len(applications) == 1:
         (application,) = applications
-        return _conflict_problem(
+        return _conflicting_partitions(
             topic,
             f"Topic {topic} is an internal topic and a managed sink of {application}.",
             found="internal topic and managed sink",
@@ -208,7 +208,7 @@ def managed_twice(topic: str, managed: Sequence[Managed]) -> Problem:
             fix="Remove the topic from the section `topics` of the document.",
         )
     if not ending:
-        return _conflict_problem(
+        return _conflicting_partitions(
             topic,
             f"Topic {topic} is managed by more than one application.",
             found=listed(applications),
@@ -219,7 +219,7 @@ def managed_twice(topic: str, managed: Sequence[Managed]) -> Problem:
     former, action = ending[0]
     *_, (last, _) = managed
     owner = next((id_ for id_, other in managed if other.topic is not None), last)
-    return _conflict_problem(
+    return _conflicting_partitions(
         topic,
         f"Topic {topic} of {owner} still belongs to {former}.",
         found=listed(f"{id_} ({_role_of(other)})" for id_, other in managed),
@@ -229,7 +229,7 @@ def managed_twice(topic: str, managed: Sequence[Managed]) -> Problem:
     )
 
 
-def _conflict_problem(topic: str, summary: str, *, found: str, why: str, fix: str) -> Problem:
+def _conflicting_partitions(topic: str, summary: str, *, found: str, why: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=summary,

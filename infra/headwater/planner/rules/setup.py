@@ -92,7 +92,7 @@ def retired_without_record(run: Run) -> Iterator[Problem]:
     """Yield a warning for each application to retire that the stack has not set up: nothing is deleted."""
     for compiled in run.compiled if run.policy.stack is not None else ():
         id_ = compiled.application.id
-        is_manual = StreamsConfig.of(compiled.application).setup_mode is SetupMode.MANUAL
+        is_manual = StreamsConfig.from_application(compiled.application).setup_mode is SetupMode.MANUAL
         adopt = " and `setup.adopt: true`" if is_manual else ""
         if compiled.application.lifecycle is Lifecycle.RETIRED and id_ not in run.records:
             yield Problem(
@@ -216,7 +216,7 @@ def _overlap_fix(application: ActiveApplication) -> str:
     )
 
 
-def renumbered(application: ActiveApplication) -> Iterator[Problem]:
+def renumbered_topics(application: ActiveApplication) -> Iterator[Problem]:
     """Like the loss of a topic: `automatic` warns, `manual` refuses."""
     yield from application.renumberings
 

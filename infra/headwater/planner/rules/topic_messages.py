@@ -8,7 +8,7 @@ from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.phrases import counted, few
+from headwater.planner.phrases import counted, few_names
 from headwater.planner.plans import ConfigChange
 from headwater.planner.run import ActiveApplication, TopicState
 from headwater.planner.settings import Misconfiguration, Settings
@@ -25,7 +25,7 @@ _SINK = (
     "Make sure that the new topic is meant for this application. If it belongs to another one, remove it "
     "from the document, or write to another topic."
 )
-KEY = "min.insync.replicas"
+MIN_INSYNC = "min.insync.replicas"
 
 
 def missing_sink_topic(application: ActiveApplication, topic: str) -> Problem:
@@ -200,7 +200,7 @@ def quote_value(value: str | None) -> str:
 
 
 def live_min_insync(application: ActiveApplication, state: TopicState) -> int:
-    own = state.live.config.get(KEY, "") if state.live else ""
+    own = state.live.config.get(MIN_INSYNC, "") if state.live else ""
     return parse_whole(own) or application.snapshot.default_min_insync_replicas or 1
 
 
@@ -233,7 +233,7 @@ def _subject_of(
     """Return the subject and the verb of a sentence, and the names of several topics for `found`."""
     if len(states) == 1:
         return f"Topic {states[0].name} {verb}", ""
-    names = few([state.name for state in states])
+    names = few_names([state.name for state in states])
     return f"{len(states):,} topics of {application.id} {verb_of_several}", f", for {names}"
 
 
@@ -262,7 +262,7 @@ def fewer_than_min_insync(
 def _min_insync_fix(application: ActiveApplication, state: TopicState, factor: int, min_insync: int) -> str:
     """Return how to get enough replicas, or a smaller requirement, for a topic that exists or a new one."""
     replicas, key = _declared_names(state)
-    is_declared = KEY in state.declared.config
+    is_declared = MIN_INSYNC in state.declared.config
     lower = f"{'lower' if is_declared else 'set'} `{key}` to {factor} in the document"
     if state.live is None:
         return f"Set `{replicas}` to {min_insync} or more, or {lower}."
@@ -274,7 +274,7 @@ def _min_insync_fix(application: ActiveApplication, state: TopicState, factor: i
         return f"{reassign} Or {lower}."
     alter = (
         f"`kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} --add-config "
-        f"{KEY}={factor}`"
+        f"{MIN_INSYNC}={factor}`"
     )
     return f"{reassign} Or lower the setting of the topic ({alter}){f', and {lower}' if is_declared else ''}."
 
@@ -282,8 +282,8 @@ def _min_insync_fix(application: ActiveApplication, state: TopicState, factor: i
 def _declared_names(state: TopicState) -> tuple[str, str]:
     """Return where a document declares the replicas of the topic, and its setting."""
     if state.is_internal:
-        return "replication.factor", f"topic.{KEY}"
-    return "replicationFactor", KEY
+        return "replication.factor", f"topic.{MIN_INSYNC}"
+    return "replicationFactor", MIN_INSYNC
 
 
 def not_as_declared(application: ActiveApplication, state: TopicState, factor: int, declared: int) -> Problem:

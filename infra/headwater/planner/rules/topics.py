@@ -15,7 +15,7 @@ from headwater.planner.counts import CountedApplication
 from headwater.planner.plans import ConfigChange, TopicAction
 from headwater.planner.rules import topic_messages as messages
 from headwater.planner.run import ActiveApplication, Run, TopicState
-from headwater.planner.settings import Settings, misconfigurations, removing_changes
+from headwater.planner.settings import Settings, find_misconfigurations, removing_changes
 from headwater.planner.topic_actions import replication_factor
 
 _REPORTED = (
@@ -115,15 +115,15 @@ def retired_topics(run: Run) -> Iterator[Problem]:
     deletes only topics with these ids.
     """
     for record in run.retiring:
-        for recorded, live in _replaced_topics(record, run):
+        for recorded, live in _replaced_retired_topics(record, run):
             if recorded.topic_id:
                 yield messages.replaced_retired_topic(record, recorded, live, _FIRST_STEP, Severity.WARNING)
     for record in run.deleted:
-        for recorded, live in _replaced_topics(record, run):
+        for recorded, live in _replaced_retired_topics(record, run):
             yield messages.replaced_retired_topic(record, recorded, live, _SECOND_STEP, Severity.ERROR)
 
 
-def _replaced_topics(record: SetupRecord, run: Run) -> Iterator[tuple[RecordedTopic, LiveTopic]]:
+def _replaced_retired_topics(record: SetupRecord, run: Run) -> Iterator[tuple[RecordedTopic, LiveTopic]]:
     for name, recorded in sorted(record.topics.items()):
         live = run.snapshot.topics.get(name)
         if live is not None and not recorded.is_sink and live.topic_id != recorded.topic_id:
@@ -141,12 +141,12 @@ _SECOND_STEP = (
 )
 
 
-def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
+def misconfigured_topics(application: ActiveApplication) -> Iterator[Problem]:
     """KIP-698: `MisconfiguredInternalTopicException`. With `automatic` setup the setting is reset."""
     for state in application.internal:
         if isinstance(state.declared, InternalTopic) and state.live is not None:
             settings = Settings(state.live, application.snapshot.topic_defaults)
-            for fault in misconfigurations(state.declared, settings):
+            for fault in find_misconfigurations(state.declared, settings):
                 yield messages.misconfigured_topic(application, state, fault)
 
 
@@ -160,7 +160,7 @@ class _Replicas:
     is_declared: bool = attrs.field(default=False, kw_only=True)
 
 
-def replication(application: ActiveApplication) -> Iterator[Problem]:
+def too_few_replicas(application: ActiveApplication) -> Iterator[Problem]:
     """The controller may refuse to create the first. Every write with acks=all to the second fails.
 
     Neither Headwater nor Pulumi's provider changes the replicas of a topic that exists. Topics to be created
@@ -177,7 +177,7 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
         declared = state.declared.replication_factor or -1
         if 0 < factor < min_insync:
             if live is None:
-                is_declared = messages.KEY in state.declared.config
+                is_declared = messages.MIN_INSYNC in state.declared.config
                 kind = _Replicas(factor, min_insync, is_internal=state.is_internal, is_declared=is_declared)
                 weak.setdefault(kind, []).append(state)
             else:
@@ -192,7 +192,7 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
 
 def _min_insync(application: ActiveApplication, state: TopicState) -> int:
     """Return `min.insync.replicas` after the run: `automatic` setup changes a declared setting."""
-    declared = parse_whole(state.declared.config.get(messages.KEY, "")) or 0
+    declared = parse_whole(state.declared.config.get(messages.MIN_INSYNC, "")) or 0
     if declared and (state.live is None or not application.is_manual):
         return declared
     return messages.live_min_insync(application, state)
@@ -202,7 +202,7 @@ def removing_settings(run: Run) -> Iterator[Problem]:
     """Yield a warning for each topic of an earlier run that will keep less: sinks and internal topics.
 
     A setting that Kafka Streams requires, and that another client has changed, is reset without it
-    (`misconfigured`). Topics of other clients are reported by `unproven_adoption`.
+    (`misconfigured_topics`). Topics of other clients are reported by `unproven_adoption`.
     """
     actions = {action.name: action for action in run.actions}
     for application in run.active:
@@ -221,7 +221,7 @@ def _chosen_changes(run: Run, state: TopicState, action: TopicAction) -> tuple[C
     changes = removing_changes(live, action, defaults)
     declared = state.declared
     if isinstance(declared, InternalTopic):
-        repaired = {fault.change.key for fault in misconfigurations(declared, Settings(live, defaults))}
+        repaired = {fault.change.key for fault in find_misconfigurations(declared, Settings(live, defaults))}
         if all(change.key in repaired for change in changes):
             return ()
     return changes

@@ -16,7 +16,7 @@ _MOST_PHRASES = 5
 _KEY = "min.insync.replicas"
 
 
-def unavailable(application: ActiveApplication) -> Iterator[Problem]:
+def unavailable_topics(application: ActiveApplication) -> Iterator[Problem]:
     """Yield one problem for each kind of fault: brokers that stop concern many topics at once.
 
     No run changes replicas, so none is an error. A topic is reported once, for its worst fault. A running

@@ -22,15 +22,15 @@ _LAST_OLD_AGGREGATES = "3.4"
 _MOST_TOPICS = 5
 
 
-def _since(release: str, source: str) -> Difference:
+def _difference_since(release: str, source: str) -> Difference:
     return Difference("", (KafkaStreamsVersion(*map(int, release.split("."))),), source, "")
 
 
-_AGGREGATES_OF_TABLES = _since("3.5.0", "KIP-904")
-_MANAGED_OFFSETS = _since("4.3.0", "KIP-1035")
-_STORES_WITH_HEADERS = _since("4.3.0", "KIP-1271, KIP-1285")
-_TRANSACTIONAL_STORES = _since("4.4.0", "KIP-892")
-_HEADERS_OF_WINDOWED_KEYS = _since("4.4.0", "KIP-1321")
+_AGGREGATES_OF_TABLES = _difference_since("3.5.0", "KIP-904")
+_MANAGED_OFFSETS = _difference_since("4.3.0", "KIP-1035")
+_STORES_WITH_HEADERS = _difference_since("4.3.0", "KIP-1271, KIP-1285")
+_TRANSACTIONAL_STORES = _difference_since("4.4.0", "KIP-892")
+_HEADERS_OF_WINDOWED_KEYS = _difference_since("4.4.0", "KIP-1321")
 
 
 @attrs.frozen

@@ -28,9 +28,9 @@ from headwater.planner.upgrade.notes import how_to_keep, unseen_differences, upg
 from headwater.planner.upgrade.topology import (
     Versions,
     is_one_group,
-    refusals,
     topic_changes,
     topology_changes,
+    version_refusals,
 )
 
 _ORDER = {kind: number for number, kind in enumerate(ChangeKind)}
@@ -150,7 +150,7 @@ def compare_versions(
     application, to = old.application, new.application.kafka_streams
     versions = Versions(old, new, snapshot, how_to_keep(application, to))
     is_comparable = not errors(old.problems) and not errors(new.problems)
-    refused = (*refusals(versions), *(group_refusals(versions) if is_comparable else ()))
+    refused = (*version_refusals(versions), *(group_refusals(versions) if is_comparable else ()))
     changes = (*refused, *((*topic_changes(versions), *topology_changes(versions)) if is_comparable else ()))
     unseen = _find_unseen(old, to)
     return ApplicationUpgrade(

@@ -144,4 +144,4 @@ def _is_set(application: Application) -> bool:
 
 
 def _merges_repartitions(application: Application) -> bool:
-    return MERGE_REPARTITIONS in StreamsConfig.of(application).optimizations
+    return MERGE_REPARTITIONS in StreamsConfig.from_application(application).optimizations

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from headwater.compiler.renumbering import keep_name, origins, renumberings
+from headwater.compiler.renumbering import find_renumberings, keep_name, origin_digests
 from headwater.model.cluster import ClusterSnapshot, may_exist
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.problems import Location, Problem, Severity, errors, first_names
@@ -65,7 +65,7 @@ def _pair_names(versions: Versions) -> dict[str, str]:
         if len(same) == 1 and same[0] not in taken:
             pairs[name] = same[0]
             taken.add(same[0])
-    for pair in renumberings(origins(versions.before), origins(versions.after)):
+    for pair in find_renumberings(origin_digests(versions.before), origin_digests(versions.after)):
         if pair.old in old and pair.new in new and pair.old not in pairs and pair.new not in taken:
             pairs[pair.old] = pair.new
             taken.add(pair.new)
@@ -122,7 +122,7 @@ def _renamed_topic(versions: Versions, old: InternalTopic, new: InternalTopic) -
         before=old.name,
         after=new.name,
         why=_why_lost(old, exists=exists),
-        first=_keep_name(versions, old) if exists else _NOTHING,
+        first=_keep_name_advice(versions, old) if exists else _NOTHING,
         state=_lost_state(exists=exists) if is_state else None,
         location=new.at or old.at,
     )
@@ -209,7 +209,7 @@ def _lost_state(*, exists: bool) -> State:
     return State.LOST if exists else State.KEPT
 
 
-def _keep_name(versions: Versions, old: InternalTopic) -> str:
+def _keep_name_advice(versions: Versions, old: InternalTopic) -> str:
     named = keep_name(old.name.removeprefix(f"{versions.id}-"), old.kind)
     if old.kind is TopicKind.CHANGELOG:
         return f"{named or _NO_NAME} {RESET}"
@@ -240,7 +240,7 @@ def topology_changes(versions: Versions) -> Iterator[Change]:
     yield from _find_nodes(versions)
 
 
-def refusals(versions: Versions) -> Iterator[Change]:
+def version_refusals(versions: Versions) -> Iterator[Change]:
     """Yield the errors that only one of the versions has."""
     before, after = errors(versions.before.problems), errors(versions.after.problems)
     for problem in _new_problems(after, before):

@@ -11,7 +11,14 @@ from headwater.planner.drift import ApplicationDrift, Drift, Finding, FindingKin
 from headwater.planner.phrases import counted
 from headwater.report.compiled import location_json, problem_json
 from headwater.report.graph import build_graph, mermaid_text
-from headwater.report.markdown import LIMIT, code, printable, prose, shorten_markdown, table
+from headwater.report.markdown import (
+    LIMIT,
+    code_span,
+    escape_prose,
+    markdown_table,
+    printable,
+    shorten_markdown,
+)
 from headwater.report.problems import (
     SEVERITY_NOUNS,
     SIGNS,
@@ -170,7 +177,7 @@ def _most_severe(part: ApplicationDrift) -> int:
 
 
 def _whole_markdown(drift: Drift, applications: Iterable[ApplicationDrift], rows: int | None) -> str:
-    parts = [f"**{prose(drift_summary(drift))}**\n", f"Cluster {code(drift.cluster_id)}\n"]
+    parts = [f"**{escape_prose(drift_summary(drift))}**\n", f"Cluster {code_span(drift.cluster_id)}\n"]
     for application in applications:
         parts += _application_markdown(application, rows)
     if drift.problems:
@@ -180,22 +187,22 @@ def _whole_markdown(drift: Drift, applications: Iterable[ApplicationDrift], rows
 
 
 def _application_markdown(part: ApplicationDrift, rows: int | None) -> Iterator[str]:
-    yield f"### {code(part.id)}: {application_summary(part)}\n"
+    yield f"### {code_span(part.id)}: {application_summary(part)}\n"
     for group in group_findings(part.findings):
         yield from group_markdown(group, rows)
 
 
 def group_markdown(group: Group, rows: int | None = None) -> Iterator[str]:
     """Yield the headline and the table of one group of findings, with at most `rows` of them."""
-    yield f"{SIGNS[group.severity]} **{group.severity.value}, {group.kind}**: {prose(group.summary)}\n"
-    yield from table("| topic | expected | found |", group.findings, _finding_row, rows)
-    yield f"*Why it matters*: {prose(group.why)}\n"
-    yield f"*How to fix it*: {prose(group.fix)}\n"
+    yield f"{SIGNS[group.severity]} **{group.severity.value}, {group.kind}**: {escape_prose(group.summary)}\n"
+    yield from markdown_table("| topic | expected | found |", group.findings, _finding_row, rows)
+    yield f"*Why it matters*: {escape_prose(group.why)}\n"
+    yield f"*How to fix it*: {escape_prose(group.fix)}\n"
 
 
 def _finding_row(finding: Finding) -> str:
-    topic = code(finding.topic) if finding.topic else "all"
-    return f"| {topic} | {prose(finding.expected)} | {prose(finding.found)} |"
+    topic = code_span(finding.topic) if finding.topic else "all"
+    return f"| {topic} | {escape_prose(finding.expected)} | {escape_prose(finding.found)} |"
 
 
 def drift_json(drift: Drift) -> dict[str, Any]:

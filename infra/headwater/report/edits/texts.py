@@ -15,8 +15,16 @@ from headwater.planner.edits import (
     TopicEdit,
     Verdict,
 )
-from headwater.planner.phrases import counted, few, listed
-from headwater.report.markdown import LIMIT, code, grouped_names, printable, prose, shorten_markdown, table
+from headwater.planner.phrases import counted, few_names, listed
+from headwater.report.markdown import (
+    LIMIT,
+    code_span,
+    escape_prose,
+    grouped_names,
+    markdown_table,
+    printable,
+    shorten_markdown,
+)
 from headwater.report.problems import SIGNS, entry_rich, problem_blocks, problems_rich
 
 _ORDER = tuple(Verdict)
@@ -116,7 +124,7 @@ def _shorten_value(text: str | None) -> str:
 
 def operator_consequence(operator: OperatorEdit) -> str:
     """Return what follows, with the stores that keep their state."""
-    stores = f" Kept after it: {few(operator.stores)}." if operator.stores else ""
+    stores = f" Kept after it: {few_names(operator.stores)}." if operator.stores else ""
     return f"{operator.why}{stores}"
 
 
@@ -140,8 +148,8 @@ def short_markdown(edit: Edit) -> str:
 
 def edit_markdown(edit: Edit, *, rows: int | None = None) -> str:
     """Return a document: a summary line, then a section for each application with at most `rows` topics."""
-    parts = [f"**{prose(edit_summary(edit))}**\n"]
-    parts += [f"{prose(remark)}\n" for remark in report_remarks(edit)]
+    parts = [f"**{escape_prose(edit_summary(edit))}**\n"]
+    parts += [f"{escape_prose(remark)}\n" for remark in report_remarks(edit)]
     for application in edit.applications:
         parts += _markdown_parts(application, rows)
     if edit.problems:
@@ -151,51 +159,54 @@ def edit_markdown(edit: Edit, *, rows: int | None = None) -> str:
 
 
 def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
-    yield f"### {code(part.id)}: {prose(application_summary(part))}\n"
-    yield f"{prose(restart_sentence(part))}\n"
+    yield f"### {code_span(part.id)}: {escape_prose(application_summary(part))}\n"
+    yield f"{escape_prose(restart_sentence(part))}\n"
     topics = changed_topics(part)
     if topics:
-        yield from table("| | topic | what | first |", topics, _topic_row, rows)
+        yield from markdown_table("| | topic | what | first |", topics, _topic_row, rows)
         for why, subjects in grouped_names((topic.why, topic.topic) for topic in topics[:rows]):
-            yield f"*Why it matters*{subjects}: {prose(why)}\n"
+            yield f"*Why it matters*{subjects}: {escape_prose(why)}\n"
     if rows == 0:
         return
     if names := kept_topics(part):
-        yield f"Kept: {', '.join(map(code, sorted(names)[:rows]))}\n"
+        yield f"Kept: {', '.join(map(code_span, sorted(names)[:rows]))}\n"
     if part.operators:
         yield f"{EDITED_OPERATORS}\n"
-        yield from table("| at | operator | what | consequence |", part.operators, _operator_row, rows)
+        yield from markdown_table(
+            "| at | operator | what | consequence |", part.operators, _operator_row, rows
+        )
     if part.settings:
         yield f"{EDITED_SETTINGS}\n"
-        yield from table("| setting | what | meaning |", part.settings, _setting_row, rows)
+        yield from markdown_table("| setting | what | meaning |", part.settings, _setting_row, rows)
     if part.lines:
         yield "Lines that keep the old names (checked together):\n"
-        yield from table("| at | line | in Java |", part.lines, _name_row)
+        yield from markdown_table("| at | line | in Java |", part.lines, _name_row)
         if part.still_lost:
-            yield f"No name keeps {prose(listed(part.still_lost))}.\n"
-    yield from (f"{number}. {prose(step)}" for number, step in enumerate(part.steps, 1))
+            yield f"No name keeps {escape_prose(listed(part.still_lost))}.\n"
+    yield from (f"{number}. {escape_prose(step)}" for number, step in enumerate(part.steps, 1))
     yield ""
-    yield from (f"- {prose(remark)}" for remark in part.remarks)
+    yield from (f"- {escape_prose(remark)}" for remark in part.remarks)
     yield ""
 
 
 def _topic_row(topic: TopicEdit) -> str:
-    cells = (f"{SIGNS[topic.severity]} {topic.verdict}", code(topic.topic), prose(topic.what))
-    return f"| {' | '.join((*cells, prose(topic.first)))} |"
+    cells = (f"{SIGNS[topic.severity]} {topic.verdict}", code_span(topic.topic), escape_prose(topic.what))
+    return f"| {' | '.join((*cells, escape_prose(topic.first)))} |"
 
 
 def _operator_row(operator: OperatorEdit) -> str:
-    at = code(str(operator.location)) if operator.location is not None else ""
-    cells = prose(operator_values(operator)), prose(operator_consequence(operator))
-    return f"| {at} | {code(operator.operator)} | {' | '.join(cells)} |"
+    at = code_span(str(operator.location)) if operator.location is not None else ""
+    cells = escape_prose(operator_values(operator)), escape_prose(operator_consequence(operator))
+    return f"| {at} | {code_span(operator.operator)} | {' | '.join(cells)} |"
 
 
 def _setting_row(setting: SettingEdit) -> str:
-    return f"| {code(setting.key)} | {prose(setting_values(setting))} | {prose(setting.why)} |"
+    values, why = escape_prose(setting_values(setting)), escape_prose(setting.why)
+    return f"| {code_span(setting.key)} | {values} | {why} |"
 
 
 def _name_row(line: NameLine) -> str:
-    return f"| {code(str(line.location))} | {code(line.document)} | {code(line.code)} |"
+    return f"| {code_span(str(line.location))} | {code_span(line.document)} | {code_span(line.code)} |"
 
 
 def edit_text(edit: Edit) -> str:
@@ -205,7 +216,7 @@ def edit_text(edit: Edit) -> str:
 
 def edit_rich(edit: Edit) -> Text:
     """Return the lines of `edit_text` with colors for a terminal."""
-    parts = [Text(edit_summary(edit), "bold"), *map(_line, report_remarks(edit))]
+    parts = [Text(edit_summary(edit), "bold"), *map(_text_line, report_remarks(edit))]
     for application in edit.applications:
         parts += _terminal_parts(application)
     if edit.problems:
@@ -223,7 +234,7 @@ def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
     for topic in changed_topics(part):
         yield entry_rich(topic.severity, topic.verdict, topic.what, tuple(_topic_details(topic)))
     if names := kept_topics(part):
-        yield _line(f"kept: {listed(names)}")
+        yield _text_line(f"kept: {listed(names)}")
     if part.operators:
         yield Text("\n").join([Text(EDITED_OPERATORS, "bold"), *_operator_lines(part)])
     if part.settings:
@@ -234,7 +245,7 @@ def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
         )
     if part.steps:
         numbered = (f"  {number}. {step}" for number, step in enumerate(part.steps, 1))
-        yield Text("\n").join([Text("Steps:", "bold"), *map(_line, numbered)])
+        yield Text("\n").join([Text("Steps:", "bold"), *map(_text_line, numbered)])
 
 
 def _topic_details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
@@ -248,22 +259,22 @@ def _topic_details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
 def _operator_lines(part: ApplicationEdit) -> Iterator[Text]:
     for operator in part.operators:
         at = f"{operator.location}: " if operator.location is not None else ""
-        yield _line(f"  {at}{operator.operator}  {operator_values(operator)}")
-        yield _line(f"    {operator_consequence(operator)}")
+        yield _text_line(f"  {at}{operator.operator}  {operator_values(operator)}")
+        yield _text_line(f"    {operator_consequence(operator)}")
 
 
 def _setting_lines(part: ApplicationEdit) -> Iterator[Text]:
     for setting in part.settings:
-        yield _line(f"  {setting.key}  {setting_values(setting)}")
-        yield _line(f"    {setting.why}")
+        yield _text_line(f"  {setting.key}  {setting_values(setting)}")
+        yield _text_line(f"    {setting.why}")
 
 
 def _name_lines(part: ApplicationEdit) -> Iterator[Text]:
     for line in part.lines:
-        yield _line(f"  {line.location}: {line.document}    in Java: {line.code}")
+        yield _text_line(f"  {line.location}: {line.document}    in Java: {line.code}")
     if part.still_lost:
-        yield _line(f"  No name keeps {listed(part.still_lost)}.")
+        yield _text_line(f"  No name keeps {listed(part.still_lost)}.")
 
 
-def _line(text: str) -> Text:
+def _text_line(text: str) -> Text:
     return Text(printable(text))

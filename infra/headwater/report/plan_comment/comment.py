@@ -11,7 +11,7 @@ from headwater.planner.edits import Edit
 from headwater.planner.phrases import counted
 from headwater.report.drift.texts import group_findings, group_markdown
 from headwater.report.edits.texts import edit_markdown, edit_summary
-from headwater.report.markdown import LIMIT, block, code, inline_html, prose, table
+from headwater.report.markdown import LIMIT, code_block, code_span, escape_prose, inline_html, markdown_table
 from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
 from headwater.report.problems import severity_counts
 
@@ -129,14 +129,14 @@ def _edit_section(edit: Edit | None) -> Iterator[Section]:
 
 
 def _item_lines(lines: Sequence[str], rows: int | None) -> str:
-    shown = [f"- {code(line)}\n" for line in lines[:rows]]
+    shown = [f"- {code_span(line)}\n" for line in lines[:rows]]
     more = len(lines) - len(shown)
     return "".join([*shown, *([f"- … and **{more:,} more** that are not shown here\n"] if more else [])])
 
 
 def _digest_section(preview: Preview) -> Iterator[Section]:
     if preview.digest:
-        yield Section((f"Plan {code(preview.digest)}\n",))
+        yield Section((f"Plan {code_span(preview.digest)}\n",))
 
 
 def _error_sections(preview: Preview) -> Iterator[Section]:
@@ -157,7 +157,7 @@ def _warning_sections(preview: Preview) -> Iterator[Section]:
 
 
 def _message_blocks(messages: Sequence[str], rows: int | None) -> str:
-    shown = [block(_truncate_message(message)) for message in messages[:rows]]
+    shown = [code_block(_truncate_message(message)) for message in messages[:rows]]
     more = len(messages) - len(shown)
     return "\n".join([*shown, *([f"… and {more:,} more\n"] if more else [])])
 
@@ -192,18 +192,18 @@ def _plan_lines(text: str, rows: int | None) -> str:
         return ""
     shown = lines[:rows]
     more = len(lines) - len(shown)
-    return block("\n".join([*shown, *([f"… {more:,} more lines"] if more else [])]))
+    return code_block("\n".join([*shown, *([f"… {more:,} more lines"] if more else [])]))
 
 
 def _step_table(steps: Sequence[Step], rows: int | None) -> str:
     if rows == 0:
         return ""
     shown = [step for step in steps if step.op not in _UNCOUNTED]
-    return "\n".join(table("| topic | | partitions |", shown, _step_row, rows))
+    return "\n".join(markdown_table("| topic | | partitions |", shown, _step_row, rows))
 
 
 def _step_row(step: Step) -> str:
-    return f"| {code(step.topic)} | {_verb_of(step)} | {_change_text(step)} |"
+    return f"| {code_span(step.topic)} | {_verb_of(step)} | {_change_text(step)} |"
 
 
 def _verb_of(step: Step) -> str:
@@ -218,7 +218,7 @@ def _change_text(step: Step) -> str:
 
 def _graph_block(text: str) -> str:
     is_drawn = text and len(text) <= _LONGEST_GRAPH and len(re.findall(r"-->|-\.-", text)) <= _MOST_EDGES
-    return f"\n{block(text, 'mermaid')}" if is_drawn else ""
+    return f"\n{code_block(text, 'mermaid')}" if is_drawn else ""
 
 
 def _drift_section(drift: ReportedDrift | None) -> Iterator[Section]:
@@ -229,8 +229,10 @@ def _drift_section(drift: ReportedDrift | None) -> Iterator[Section]:
         yield Section((f"No drift: {counted(drift.topics, 'topic')} compared before this change.\n",))
         return
     title = f"Drift before this change: {severity_counts(findings) or 'the comparison is not complete'}"
-    summaries = [f"- {code(finding.topic or finding.application)}: {finding.kind}" for finding in findings]
-    problems = "".join(f"{prose(problem)}\n\n" for problem in drift.problems)
+    summaries = [
+        f"- {code_span(finding.topic or finding.application)}: {finding.kind}" for finding in findings
+    ]
+    problems = "".join(f"{escape_prose(problem)}\n\n" for problem in drift.problems)
     full = "\n".join(line for group in group_findings(findings) for line in group_markdown(group))
     yield Section(
         (

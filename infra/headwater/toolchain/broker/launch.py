@@ -219,10 +219,10 @@ def run_tool(distribution: KafkaDistribution, main: str, *arguments: str | Path,
     command = [*tool_command(distribution, main), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ToolchainError(f"{failure}.\n{reasons(done.stdout + done.stderr)}")
+        raise ToolchainError(f"{failure}.\n{failure_lines(done.stdout + done.stderr)}")
 
 
-def reasons(output: str) -> str:
+def failure_lines(output: str) -> str:
     """Return the lines of a JVM's output that say why it ended, without stack traces."""
     lines = [line for line in output.splitlines() if not line.startswith("\tat ")]
     relevant = [line for line in lines if any(mark in line for mark in _FAILURE_MARKS)] or lines[
@@ -231,14 +231,14 @@ def reasons(output: str) -> str:
     return "\n".join(f"    {line}" for line in relevant)
 
 
-def launch(
+def launch_broker(
     distribution: KafkaDistribution,
     properties: Path,
     settings: Settings,
     log: Path,
     inherited: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
-    """Return the broker's process, which waits for `begin`; `inherited` files stay open.
+    """Return the broker's process, which waits for `let_start`; `inherited` files stay open.
 
     It has a session of its own, so Ctrl-C reaches this process only.
     """
@@ -261,7 +261,7 @@ def launch(
         )
 
 
-def begin(broker: subprocess.Popen[bytes]) -> None:
+def let_start(broker: subprocess.Popen[bytes]) -> None:
     """Let a launched broker start."""
     assert broker.stdin is not None  # noqa: S101 - piped by launch
     with broker.stdin:
@@ -288,7 +288,7 @@ TOOLS: Final[Mapping[str, str]] = MappingProxyType(
 _SERVER: Final = "--bootstrap-server"
 
 
-def command(
+def broker_tool_command(
     distribution: KafkaDistribution, tool: str, bootstrap_servers: str, arguments: Sequence[str]
 ) -> tuple[str | Path, ...]:
     """Return the command line of a program of `TOOLS`; a `--bootstrap-server` in `arguments` wins."""

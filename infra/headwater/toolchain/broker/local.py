@@ -17,7 +17,7 @@ import attrs
 
 from headwater.toolchain.broker.launch import Settings, log_file
 from headwater.toolchain.broker.process import Broker
-from headwater.toolchain.broker.readiness import HOST, serves, until
+from headwater.toolchain.broker.readiness import HOST, is_serving, until
 from headwater.toolchain.commands import ToolchainError
 from headwater.toolchain.kafka import KafkaDistribution
 
@@ -47,7 +47,7 @@ class LocalBroker:
 
     @property
     def is_ready(self) -> bool:
-        return serves(self.port, self.cluster_id)
+        return is_serving(self.port, self.cluster_id)
 
 
 def default_folder() -> Path:
@@ -85,7 +85,7 @@ def status(folder: Path | None = None) -> LocalBroker | None:
         return None if lock is not None else _read_state(folder)
 
 
-def lost(folder: Path | None = None) -> LocalBroker | None:
+def find_crashed_broker(folder: Path | None = None) -> LocalBroker | None:
     """Return the broker of `folder` that ended without `down`: by a crash, a kill or a reboot."""
     folder = folder or default_folder()
     return None if status(folder) else _read_state(folder)

@@ -12,17 +12,17 @@ import attrs
 
 from headwater.toolchain.broker.launch import (
     Settings,
-    begin,
+    failure_lines,
     format_storage,
-    launch,
+    launch_broker,
+    let_start,
     log_file,
     random_cluster_id,
-    reasons,
     run_tool,
     stored_cluster_id,
     write_files,
 )
-from headwater.toolchain.broker.readiness import HOST, free_ports, is_free, serves, until
+from headwater.toolchain.broker.readiness import HOST, free_ports, is_free, is_serving, until
 from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress, ToolchainError
 from headwater.toolchain.kafka import CLASS_DATA_FILE, KafkaDistribution, class_data_entry
@@ -62,7 +62,7 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        return self._running().pid
+        return self._running_process().pid
 
     @property
     def is_running(self) -> bool:
@@ -91,7 +91,7 @@ class Broker:
         for attempt in range(1, _ATTEMPTS + 1):
             if not self._ports:
                 self._ports = self._choose_ports()
-            failure = self._attempt(inherited)
+            failure = self._try_start(inherited)
             if failure is None:
                 self._was_ready = True
                 return
@@ -107,7 +107,7 @@ class Broker:
         """Stop the broker by SIGTERM, by SIGKILL if that takes too long."""
         if self.is_running:
             self.resume()
-            self._running().terminate()
+            self._running_process().terminate()
             until(lambda: not self.is_running, _STOP_SECONDS)
         self.kill()
 
@@ -125,12 +125,12 @@ class Broker:
 
     def pause(self) -> None:
         """Pause the broker: connections stay open, requests get no response."""
-        self._running().send_signal(signal.SIGSTOP)
+        self._running_process().send_signal(signal.SIGSTOP)
         # Its threads may run for a moment after the signal was sent.
         os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
-        self._running().send_signal(signal.SIGCONT)
+        self._running_process().send_signal(signal.SIGCONT)
 
     def limit_topic_changes(self, partitions_per_second: float) -> None:
         """Set the controller mutation quota of all clients (KIP-599): partitions created or deleted a second.
@@ -148,7 +148,7 @@ class Broker:
 
     def release(self) -> None:
         """Leave the broker running when this process ends."""
-        self._running().returncode = 0  # this process waits for it no longer; Popen would warn
+        self._running_process().returncode = 0  # this process waits for it no longer; Popen would warn
         self._process = None
         self._dismiss_guard()
 
@@ -164,7 +164,7 @@ class Broker:
     ) -> None:
         self.stop()
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             raise ToolchainError(f"The broker is not running. Its log: {self.log}")
         return self._process
@@ -179,13 +179,13 @@ class Broker:
         chosen = {"PLAINTEXT": self._chosen_port} if self._chosen_port else {}
         return {**dict(zip(names, free_ports(len(names)), strict=True)), **chosen}
 
-    def _attempt(self, inherited: tuple[int, ...]) -> str | None:
+    def _try_start(self, inherited: tuple[int, ...]) -> str | None:
         """Start once; return why it failed, None if it did not."""
         properties = write_files(self.settings, self._ports, self.folder)
         if stored_cluster_id(self.folder) is None:
             format_storage(self._distribution, properties, self.cluster_id, self.settings.sasl_users)
         log_start = self.log.stat().st_size if self.log.exists() else 0
-        self._launch(properties, inherited)
+        self._launch_process(properties, inherited)
         try:
             is_over = until(lambda: not self.is_running or self._is_ready(), _START_SECONDS)
         except BaseException:
@@ -196,16 +196,16 @@ class Broker:
         reason = "ended while starting" if is_over else f"was not ready after {_START_SECONDS} s"
         self.kill()
         written = self.log.read_bytes()[log_start:].decode(errors="replace")
-        return f"The Kafka broker {reason}.\n{reasons(written)}\n  Its log: {self.log}"
+        return f"The Kafka broker {reason}.\n{failure_lines(written)}\n  Its log: {self.log}"
 
-    def _launch(self, properties: Path, inherited: tuple[int, ...]) -> None:
+    def _launch_process(self, properties: Path, inherited: tuple[int, ...]) -> None:
         self._guard = Guard("kill", "-KILL")
-        self._process = launch(self._distribution, properties, self.settings, self.log, inherited)
+        self._process = launch_broker(self._distribution, properties, self.settings, self.log, inherited)
         self._guard.watch(str(self._process.pid))
-        begin(self._process)
+        let_start(self._process)
 
     def _is_ready(self) -> bool:
-        return serves(self._ports["PLAINTEXT"], self.cluster_id)
+        return is_serving(self._ports["PLAINTEXT"], self.cluster_id)
 
 
 def ensure_class_data(distribution: KafkaDistribution, cache: Cache, progress: Progress) -> KafkaDistribution:

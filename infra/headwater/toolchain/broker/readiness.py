@@ -73,7 +73,7 @@ def until(condition: Callable[[], T], timeout: float) -> T:
     return result
 
 
-def listens(port: int) -> bool:
+def is_listening(port: int) -> bool:
     """Return whether a process of this machine accepts connections at the port."""
     try:
         with socket.create_connection((HOST, port), timeout=1):
@@ -82,9 +82,9 @@ def listens(port: int) -> bool:
         return False
 
 
-def serves(port: int, cluster_id: str) -> bool:
+def is_serving(port: int, cluster_id: str) -> bool:
     """Return whether the broker at the PLAINTEXT `port` is up and belongs to the cluster `cluster_id`."""
-    if not listens(port):
+    if not is_listening(port):
         return False
     client = AdminClient({"bootstrap.servers": f"{HOST}:{port}", "log_level": 0, "socket.timeout.ms": 2000})
     try:

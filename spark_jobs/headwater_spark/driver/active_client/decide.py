@@ -85,7 +85,7 @@ class Candidate:
         term = 1 if self.record is None else self.record.term + 1
         return ClientRecord(term=term, process=process, name=name, lock_id=self.lock_id, spark=spark)
 
-    def claimed(self, own: ClientRecord, written_at: float) -> "ActiveTerm":
+    def begin_term(self, own: ClientRecord, written_at: float) -> "ActiveTerm":
         """Return the term that begins when the claim is written."""
         is_slow = self.read_at is None or written_at - self.read_at > _SLOW_SECONDS
         is_doubtful = not self.is_fenced and (is_slow or not self.has_no_rival)

@@ -50,7 +50,7 @@ class LockedFile:
     inode: int
 
     @classmethod
-    def of(cls, descriptor: int) -> "LockedFile":
+    def from_descriptor(cls, descriptor: int) -> "LockedFile":
         """Return the identity of an open file."""
         found = os.fstat(descriptor)
         return cls(found.st_dev, found.st_ino)
@@ -169,7 +169,7 @@ class ActiveClient:
         while not stopping.is_set():
             try:
                 self._observe(topics)
-                if self.may_claim and self._claim(self._candidate, stopping):
+                if self.may_claim and self._become_active(self._candidate, stopping):
                     return True
             except KafkaException as error:
                 if error.args[0].code() in _DENIED:
@@ -225,7 +225,7 @@ class ActiveClient:
             if consumer is None:
                 return
             try:
-                if term is not None and records_end and term.role(self._found(consumer)) is Role.ACTIVE:
+                if term is not None and records_end and term.role(self._read_record(consumer)) is Role.ACTIVE:
                     self._write(consumer, term.own.ended())
             except KafkaException as error:
                 _log.debug("end of the active client not recorded", reason=failure_reason(error))
@@ -240,14 +240,14 @@ class ActiveClient:
         while self._observer is not None and self._observer.is_alive() and not stopping.is_set():
             self._observer.join(_END_SECONDS)
 
-    def _claim(self, candidate: Candidate, stopping: Event) -> bool:
+    def _become_active(self, candidate: Candidate, stopping: Event) -> bool:
         """Become active; return False if another client has done so meanwhile, or `stopping` is set."""
         own = candidate.claim(self.process, self._name, self.spark)
         with self._lock:
             if self._consumer is None:
                 return False
             self._write(self._consumer, own)
-        self._term = candidate.claimed(own, boot_seconds())
+        self._term = candidate.begin_term(own, boot_seconds())
         if candidate.record is not None and not candidate.record.has_ended and candidate.record.spark:
             self.lost_spark.put(candidate.record.spark)
         if candidate.record is not None and not candidate.has_no_rival:
@@ -258,12 +258,12 @@ class ActiveClient:
                 replaced=candidate.record.name,
                 seconds=round(candidate.seconds),
             )
-            if not self._settle(stopping):
+            if not self._wait_for_workers(stopping):
                 return False
         self.waits_for = ""
         return True
 
-    def _settle(self, stopping: Event) -> bool:
+    def _wait_for_workers(self, stopping: Event) -> bool:
         """Wait until no worker trusts the client that was silent; return False if that one continues."""
         seconds = _FIRST_RENEWAL_SECONDS
         while not self.proved_at:
@@ -308,7 +308,7 @@ class ActiveClient:
             term, consumer = self._term, self._consumer
             if term is None or consumer is None:
                 return
-            read_at, found = boot_seconds(), self._found(consumer)
+            read_at, found = boot_seconds(), self._read_record(consumer)
             if term.role(found) is Role.REPLACED and found is not None:
                 self._term = None
                 self._replaced = client_replaced(self._application, self._name, found.name)
@@ -316,7 +316,7 @@ class ActiveClient:
             self._write(consumer, term.own.renewed())
             self._term = term.renewed(found, read_at, boot_seconds())
 
-    def _found(self, consumer: Consumer) -> ClientRecord | None:
+    def _read_record(self, consumer: Consumer) -> ClientRecord | None:
         return read_records(consumer, [self.topic], _READ_SECONDS).get(self.topic)
 
     def _read(self, topics: Collection[str]) -> ClientRecord | None:

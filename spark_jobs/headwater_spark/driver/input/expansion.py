@@ -55,8 +55,10 @@ class InputExpansion:
         self._has_unknown(layout, until)
         if self._releases is None:
             partitions = layout.input_partitions(self._subtopology)
-            self._releases = PartitionReleases.of(self._processors, self._offsets.processors(partitions))
-        return self._releases.released(self._end_offsets(layout), positions)
+            self._releases = PartitionReleases.from_processed(
+                self._processors, self._offsets.committed_processors(partitions)
+            )
+        return self._releases.released_ends(self._end_offsets(layout), positions)
 
     def _has_unknown(self, layout: Layout, ends: Offsets) -> bool:
         if ends.keys() <= set(layout.input_partitions(self._subtopology)):
@@ -74,7 +76,7 @@ class InputExpansion:
         producer, in what is read of the parent.
         """
         partitions = layout.input_partitions(self._subtopology)
-        depths = {each: len(tuple(self._processors.earlier(each[1]))) for each in partitions}
+        depths = {each: len(tuple(self._processors.earlier_partitions(each[1]))) for each in partitions}
         ends = dict(self._offsets.end_offsets(partitions))
         for depth in reversed(range(max(depths.values(), default=0))):
             parents = [each for each in partitions if depths[each] <= depth]

@@ -60,7 +60,7 @@ class RoundEnds:
             self._resets += 1
             self._changed.notify_all()
 
-    def covering(self, writer: str, offsets: Offsets, timeout_seconds: float) -> Offsets:
+    def ends_covering(self, writer: str, offsets: Offsets, timeout_seconds: float) -> Offsets:
         """Return the end offset of the round that contains the offset of each partition.
 
         Partitions may be in different rounds: the tasks that read them advance differently. Waits while a
@@ -148,7 +148,7 @@ class RepartitionRounds:
         for writer, partitions in self._written.items():
             offsets = {each: ends[each] for each in partitions if each[0] in topics and each in ends}
             if offsets:
-                round_ends = self._round_ends.covering(writer, offsets, _ROUND_TIMEOUT_SECONDS)
+                round_ends = self._round_ends.ends_covering(writer, offsets, _ROUND_TIMEOUT_SECONDS)
                 extra |= {each: (ends[each], end) for each, end in round_ends.items() if ends[each] < end}
         return extra if sum(end - first for first, end in extra.values()) <= self._max_records else {}
 

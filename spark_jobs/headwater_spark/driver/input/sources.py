@@ -55,7 +55,7 @@ class KafkaSource:
     def options(self) -> dict[str, str]:
         """Return the options of Spark's Kafka source; they contain secrets."""
         kafka = {
-            **self.connection.java(),
+            **self.connection.java_properties(),
             "isolation.level": "read_committed" if self.exactly_once else "read_uncommitted",
             "fetch.max.wait.ms": "10",
             "max.poll.records": "10000",
@@ -65,7 +65,7 @@ class KafkaSource:
         limit = {} if self.records_at_once is None else {"maxOffsetsPerTrigger": str(self.records_at_once)}
         return {
             **{f"kafka.{name}": value for name, value in kafka.items()},
-            **self._subscription(),
+            **self._subscription_option(),
             "startingOffsets": _offsets_json(self.start_offsets),
             **limit,
             "includeHeaders": "true",
@@ -73,7 +73,7 @@ class KafkaSource:
             "failOnDataLoss": "false",
         }
 
-    def _subscription(self) -> dict[str, str]:
+    def _subscription_option(self) -> dict[str, str]:
         if not self.patterns:
             return {"subscribe": ",".join(self.topics)}
         named = [re.escape(topic) for topic in self.topics]

@@ -84,7 +84,7 @@ class StepPlanner:
             if not any(self._is_waited_for(each, now_ms) for each in inputs):
                 available |= {each: ends[each] - self.position(each) for each in inputs}
         available = {each: number for each, number in available.items() if number > 0}
-        shares = divide_records(available, self._weights(available, limit), limit)
+        shares = divide_records(available, self._partition_weights(available, limit), limit)
         small_rest = _SMALL_REST if most is None else min(_SMALL_REST, most // _SMALL_REST)
         ranges: dict[TopicPartition, tuple[int, int]] = {}
         for each, share in shares.items():
@@ -92,7 +92,7 @@ class StepPlanner:
             ranges[each] = position, position + (available[each] if is_rest_small else share)
         return ranges
 
-    def awaited(self, ranges: OffsetRanges, ends: Offsets) -> frozenset[TopicPartition]:
+    def find_awaited(self, ranges: OffsetRanges, ends: Offsets) -> frozenset[TopicPartition]:
         """Return the partitions that hold back the others of their task when their range is processed.
 
         These have more records than the range. With `max.task.idle.ms` above 0 these are all: a task waits
@@ -138,7 +138,9 @@ class StepPlanner:
         since = self._empty_since.get(partition)
         return since is not None and now_ms < since + self._max_idle_ms
 
-    def _weights(self, available: Mapping[TopicPartition, int], limit: int) -> Mapping[TopicPartition, int]:
+    def _partition_weights(
+        self, available: Mapping[TopicPartition, int], limit: int
+    ) -> Mapping[TopicPartition, int]:
         """Return the weights of the partitions: what the tasks could process of them in the last step."""
         least = max(1, limit // (_LEAST_SHARE * max(1, len(available))))
         return {each: max(least, self._advanced.get(each, 0)) for each in available}
@@ -174,10 +176,12 @@ class PartitionReleases:
     """Partition that is not released → the end offsets of its parents when it was found."""
 
     @classmethod
-    def of(cls, processors: Processors, processed: Collection[TopicPartition]) -> "PartitionReleases":
+    def from_processed(
+        cls, processors: Processors, processed: Collection[TopicPartition]
+    ) -> "PartitionReleases":
         return cls(processors, set(processed))
 
-    def released(self, ends: Offsets, positions: Offsets) -> Offsets:
+    def released_ends(self, ends: Offsets, positions: Offsets) -> Offsets:
         """Return the end offsets of the partitions that may be read now.
 
         Args:
@@ -186,7 +190,7 @@ class PartitionReleases:
         """
         for partition in ends.keys() - self._parent_ends.keys() - self._released:
             topic, number = partition
-            parents = ((topic, each) for each in self._processors.earlier(number))
+            parents = ((topic, each) for each in self._processors.earlier_partitions(number))
             self._parent_ends[partition] = {parent: ends[parent] for parent in parents if parent in ends}
         due = [
             partition

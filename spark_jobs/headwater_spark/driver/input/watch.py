@@ -158,13 +158,13 @@ class InputWatch:
                         updated_at = now
                         self._update(consumer, now)
                     self._send_requested()
-                    self._signal(consumer)
+                    self._signal_queries(consumer)
             finally:
                 with self._lock:
                     self._let_all_poll()
 
     @contextmanager
-    def suspended(self) -> Iterator[None]:
+    def suspend_signals(self) -> Iterator[None]:
         """Return a context in which all queries poll: what waits for a query does not wait for a signal."""
         with self._lock:
             self._suspensions += 1
@@ -194,16 +194,16 @@ class InputWatch:
             if mode is watch.mode or self._suspensions:
                 continue
             if mode is WatchMode.ARMING:
-                self._arm(name, input_, now)
+                self._arm_signal(name, input_, now)
             else:
                 self._watches[name] = watch.entered(mode, now)
                 with self._lock:
                     if not self._suspensions:
                         signal.wait_at_most(input_.max_wait_seconds)
         if before.keys() != self._positions.keys():
-            self._assign(consumer)
+            self._assign_partitions(consumer)
 
-    def _arm(self, name: str, input_: Input, now: float) -> None:
+    def _arm_signal(self, name: str, input_: Input, now: float) -> None:
         watch = self._watches[name]
         try:
             self._positions[name] = dict(input_.end_offsets())
@@ -217,7 +217,7 @@ class InputWatch:
         self._positions.pop(name, None)
         self._queries[name][1].wait_at_most(0)
 
-    def _assign(self, consumer: Consumer) -> None:
+    def _assign_partitions(self, consumer: Consumer) -> None:
         consumer.assign(
             [
                 KafkaTopicPartition(*partition, offset)
@@ -232,7 +232,7 @@ class InputWatch:
             if name in self._watches and self._watches[name].mode is WatchMode.WATCHED:
                 self._queries[name][1].send()
 
-    def _signal(self, consumer: Consumer) -> None:
+    def _signal_queries(self, consumer: Consumer) -> None:
         """Wait for records for a moment; signal the queries that read them."""
         names = {each: name for name, offsets in self._positions.items() for each in offsets}
         received: Counter[str] = Counter()
@@ -255,6 +255,6 @@ class InputWatch:
             watch = watch.failed(now) if name in failed else watch.received(received[name], now)
             if watch.mode is WatchMode.POLLING:
                 self._let_poll(name, watch)
-                self._assign(consumer)
+                self._assign_partitions(consumer)
             else:
                 self._watches[name] = watch

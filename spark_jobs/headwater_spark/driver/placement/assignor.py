@@ -44,11 +44,11 @@ def assign_tasks(
     for task in wanted:
         kept = previous.get(task)
         if kept is not None and (now := by_id.get(kept.id)) is not None and now.host == kept.host:
-            assigning.give(task, now)
+            assigning.assign_task(task, now)
     for task in wanted:
         if task not in assigning.owners:
-            assigning.give(task, assigning.best_for(task))
-    assigning.balance()
+            assigning.assign_task(task, assigning.best_for(task))
+    assigning.balance_tasks()
     return assigning.owners
 
 
@@ -76,7 +76,7 @@ class _AssignmentBuilder:
     _counts: dict[tuple[str, str], int] = attrs.field(factory=dict)
     """Executor and sub-topology → the number of tasks; the empty sub-topology has the sum."""
 
-    def give(self, task: TaskId, executor: Executor) -> None:
+    def assign_task(self, task: TaskId, executor: Executor) -> None:
         before = self.owners.get(task)
         self.owners[task] = executor
         for subtopology in (task[0], ""):
@@ -100,7 +100,7 @@ class _AssignmentBuilder:
             ),
         )
 
-    def balance(self) -> None:
+    def balance_tasks(self) -> None:
         """Move tasks until no move makes a sub-topology, or the sum of all, more balanced."""
         for subtopology in sorted({task[0] for task in self.owners}):
             while self._balance_once(subtopology, (subtopology,)):
@@ -117,7 +117,7 @@ class _AssignmentBuilder:
                     continue
                 moved = self._movable_task(source, target, movable)
                 if moved is not None:
-                    self.give(moved, target)
+                    self.assign_task(moved, target)
                     return True
         return False
 

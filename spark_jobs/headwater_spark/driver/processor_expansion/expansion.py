@@ -66,7 +66,7 @@ class _InputGrownError(Exception):
     """Partitions were added to the input, or topics that match a pattern: the move does not have them."""
 
 
-def _nothing() -> int:
+def _no_records() -> int:
     return 0
 
 
@@ -86,7 +86,7 @@ class ProcessorExpansion:
     _layout_changes: Lock
     _on_errors: Callable[[Sequence[Problem]], None]
     _warm_up_jobs: WarmUpJobs
-    _awaiting: Callable[[], int] = attrs.field(default=_nothing, init=False)
+    _awaiting: Callable[[], int] = attrs.field(default=_no_records, init=False)
     """Returns how many copied records the added processors have still to restore."""
     _known_before: frozenset[TopicPartition] = attrs.field(default=frozenset(), init=False)
     """The input partitions that the application knew before the move was read from the cluster."""
@@ -121,7 +121,7 @@ class ProcessorExpansion:
             return False
         application = self._topics.document.application.id
         try:
-            with self._opened(target) as (move, cluster, _):
+            with self._open_move(target) as (move, cluster, _):
                 observed = cluster.committed(move.partitions, stable=False)
                 if not any(decode_mark(each.text) for each in observed.values()):
                     return False
@@ -176,12 +176,12 @@ class ProcessorExpansion:
         with (
             short_switch_interval(),
             cheap_collections(),
-            self._opened(target) as (move, cluster, programs),
+            self._open_move(target) as (move, cluster, programs),
         ):
             if self._topics.target_processors is None:
                 self._check(move, cluster)
             self._await_older_batches(move)
-            self._announce(move, cluster)
+            self._announce_expansion(move, cluster)
             self._status.begin(ExpansionPhase.CATCH_UP)
             cluster.expand(dict.fromkeys(move.changelogs, move.after))
             copy = EntryCopy(move, cluster, self._note_copied)
@@ -190,7 +190,7 @@ class ProcessorExpansion:
             while True:
                 self._catch_up(move, cluster, copy, warm_up)
                 try:
-                    if self._cut(move, cluster, copy, check):
+                    if self._assign_processors(move, cluster, copy, check):
                         return
                 except BatchRunsError as error:
                     delay = problems.batch_takes_long(move, error.query, _BATCH_SECONDS)
@@ -218,7 +218,7 @@ class ProcessorExpansion:
             delayed=self._status.note_delay,
         ).wait()
 
-    def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
+    def _announce_expansion(self, move: Move, cluster: KafkaMoveCluster) -> None:
         """Announce the expansion, again at each start: from here on, it is not canceled."""
         with self._layout_changes:
             attempts.announce_attempt(move, cluster)
@@ -267,7 +267,9 @@ class ProcessorExpansion:
                 if is_close and self._stopping.wait(_POLL_SECONDS):
                     raise StoppedError
 
-    def _cut(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, check: InputCheck) -> bool:
+    def _assign_processors(
+        self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, check: InputCheck
+    ) -> bool:
         """Assign the input partitions to their new processors; return False if that has to wait.
 
         The queries with state process no batch meanwhile. If Kafka fails so long that they cannot continue,
@@ -325,7 +327,7 @@ class ProcessorExpansion:
                 executions.append(StateMove(move, cluster, observed, report_no_progress).run)
             executions.pop()()
 
-        self._repeat(execute, move)
+        self._repeat_step(execute, move)
 
     def _use_layout(self, move: Move, cluster: KafkaMoveCluster) -> Commits:
         """Let the queries use the added processors; return what is committed for their input."""
@@ -334,12 +336,12 @@ class ProcessorExpansion:
             committed = cluster.committed(move.partitions)
             check = self._topics.check()
             self._specs.update(check)
-            self._topics.remember(check)
+            self._topics.remember_topics(check)
             return {each: (found.offset or 0, found.text) for each, found in committed.items()}
 
-        return self._repeat(use, move)
+        return self._repeat_step(use, move)
 
-    def _repeat(self, step: Callable[[], _Result], move: Move) -> _Result:
+    def _repeat_step(self, step: Callable[[], _Result], move: Move) -> _Result:
         """Execute a step until Kafka does not fail; stop the application if that takes too long."""
         deadline = time.monotonic() + _CUT_SECONDS
         while True:
@@ -354,7 +356,9 @@ class ProcessorExpansion:
                 raise StoppedError
 
     @contextmanager
-    def _opened(self, target: int) -> Iterator[tuple[Move, KafkaMoveCluster, tuple[SubtopologyProgram, ...]]]:
+    def _open_move(
+        self, target: int
+    ) -> Iterator[tuple[Move, KafkaMoveCluster, tuple[SubtopologyProgram, ...]]]:
         """Yield the move to `target` processors, its cluster, and the programs; raises `ProblemsError`."""
         document = with_processors(self._topics.document, target)
         application = document.application
@@ -373,7 +377,7 @@ class ProcessorExpansion:
             try:
                 yield move, cluster, state.programs
             finally:
-                self._awaiting = _nothing  # it has the copy, which has the keys that moved
+                self._awaiting = _no_records  # it has the copy, which has the keys that moved
 
     def _note_copied(self, _: str, done: int, total: int) -> None:
         if self._stopping.is_set():

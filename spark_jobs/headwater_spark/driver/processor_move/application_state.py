@@ -11,7 +11,7 @@ from headwater.model.nodes import SourceNode
 from headwater.model.offset_metadata import (
     MoveMark,
     MovePhase,
-    announcements,
+    announcement_partitions,
     decode_count,
     decode_initial,
     decode_mark,
@@ -88,29 +88,29 @@ class ApplicationState:
         return self.document.application.processors or 0
 
     def status(self) -> ProcessorStatus:
-        mark = self._mark()
-        number, parts = self._number(mark), []
+        mark = self._committed_mark()
+        number, parts = self._committed_number(mark), []
         for program in self.programs:
             found = [self.counts[topic] for topic in program.changelogs.values() if topic in self.counts]
             known = found if number is None else [*found, number]
             processors = min(known) if found else None
             target = self.declared if mark is None else mark.after
-            added = tuple(self._added(program, processors, target)) if processors else ()
-            parts.append(PartStatus(program.name, processors, self._inputs(program), added))
+            added = tuple(self._added_processors(program, processors, target)) if processors else ()
+            parts.append(PartStatus(program.name, processors, self._input_counts(program), added))
         return ProcessorStatus(self.document.application.id, self.declared, tuple(parts), mark)
 
     def move(self) -> Move | None:
         """Return the move to the declared number; None = the state has it. Raises `ProblemsError`."""
         application, at = self.document.application, self.document.application.at
-        partitioner = StreamsConfig.of(application).static_partitioner
+        partitioner = StreamsConfig.from_application(application).static_partitioner
         if partitioner not in DEFAULT_PARTITIONERS:
             raise ProblemsError([problems.other_partitioner(application.id, str(partitioner), at)])
-        mark, changelogs = self._mark(), self._changelogs()
+        mark, changelogs = self._committed_mark(), self._changelog_counts()
         if mark is not None and mark.after != self.declared:
             raise ProblemsError(
                 [problems.other_target(application.id, mark.before, mark.after, self.declared, at)]
             )
-        number = self._number(mark)
+        number = self._committed_number(mark)
         counts = set(changelogs.values())
         if mark is None and (len(counts) != 1 if number is None else min(counts) < number):
             found = [f"{topic}: {count or 'does not exist'}" for topic, count in changelogs.items()]
@@ -119,13 +119,13 @@ class ApplicationState:
         if before == self.declared:
             return None
         self._check_stores()
-        parts = tuple(map(self._part, self.programs))
+        parts = tuple(map(self._moved_part, self.programs))
         move = Move(
             application.id,
             before,
             self.declared,
             parts,
-            known_initial=self._initial(before, parts),
+            known_initial=self._initial_number(before, parts),
             widest=max(changelogs.values(), default=0),
         )
         if not move.is_possible:
@@ -133,26 +133,31 @@ class ApplicationState:
         self._check_counts(move)
         return move
 
-    def _added(self, program: SubtopologyProgram, before: int, after: int) -> Iterator[AddedProcessor]:
+    def _added_processors(
+        self, program: SubtopologyProgram, before: int, after: int
+    ) -> Iterator[AddedProcessor]:
         """Yield the processors that are missing for the number `after`; none if an input is too narrow."""
-        application, part = self.document.application, MovedPart(program.name, self._inputs(program), ())
-        can_move = StreamsConfig.of(application).static_partitioner in DEFAULT_PARTITIONERS
+        application, part = (
+            self.document.application,
+            MovedPart(program.name, self._input_counts(program), ()),
+        )
+        can_move = StreamsConfig.from_application(application).static_partitioner in DEFAULT_PARTITIONERS
         if not can_move or min(part.inputs.values(), default=0) < after:
             return
-        initial = self._initial(before, [part])
+        initial = self._initial_number(before, [part])
         move = Move(application.id, before, after, (part,), known_initial=initial)
         for number in range(before, after):
             partitions = {each for _, each in part.partitions_of(number, move.new)}
             yield AddedProcessor(number, move.old.owner(number), tuple(sorted(partitions)))
 
-    def _number(self, mark: MoveMark | None) -> int | None:
+    def _committed_number(self, mark: MoveMark | None) -> int | None:
         """Return the committed number of processors; None = the partition count of the changelog topics."""
         if mark is not None and mark.phase is not MovePhase.CLEAR:
             return mark.before
         committed = self.cluster.committed(self._input_partitions(), stable=False)
         return decode_count(each.text for each in committed.values())
 
-    def _initial(self, before: int, parts: Iterable[MovedPart]) -> int:
+    def _initial_number(self, before: int, parts: Iterable[MovedPart]) -> int:
         """Return the committed initial number of processors, else the partition count of the inputs."""
         partitions = [each for part in parts for each in part.partitions]
         committed = self.cluster.committed(partitions, stable=False)
@@ -165,7 +170,7 @@ class ApplicationState:
     def _check_counts(self, move: Move) -> None:
         """Check that keys are with their processors at the partition counts of the inputs."""
         application = self.document.application
-        initial, linear = move.old.initial, StreamsConfig.of(application).linear_initial
+        initial, linear = move.old.initial, StreamsConfig.from_application(application).linear_initial
         if linear is not None:
             if round_start(linear, move.before) != initial:
                 raise ProblemsError([problems.other_initial(move, initial, linear, application.at)])
@@ -185,8 +190,8 @@ class ApplicationState:
         if found:
             raise ProblemsError(found)
 
-    def _part(self, program: SubtopologyProgram) -> MovedPart:
-        application, inputs = self.document.application, self._inputs(program)
+    def _moved_part(self, program: SubtopologyProgram) -> MovedPart:
+        application, inputs = self.document.application, self._input_counts(program)
         if narrow := [f"{topic}: {count}" for topic, count in inputs.items() if count < self.declared]:
             raise ProblemsError(
                 [problems.inputs_too_narrow(application.id, self.declared, narrow, application.at)]
@@ -200,7 +205,7 @@ class ApplicationState:
         topics = frozenset(topic for topic, node in program.sources.items() if node in subscriptions)
         return MovedPart(program.name, inputs, stores, topics)
 
-    def _inputs(self, program: SubtopologyProgram) -> Mapping[str, int]:
+    def _input_counts(self, program: SubtopologyProgram) -> Mapping[str, int]:
         """Return source topic → its present partition count, also of topics that match a pattern."""
         part = next(part for part in self.compiled.subtopologies if str(part.id) == program.name)
         return {topic: self.counts.get(topic, 0) for topic in part.sources}
@@ -209,16 +214,18 @@ class ApplicationState:
         return [
             (topic, each)
             for program in self.programs
-            for topic, count in self._inputs(program).items()
+            for topic, count in self._input_counts(program).items()
             for each in range(count)
         ]
 
-    def _changelogs(self) -> Mapping[str, int]:
+    def _changelog_counts(self) -> Mapping[str, int]:
         topics = [topic for program in self.programs for topic in program.changelogs.values()]
         return {topic: self.counts.get(topic, 0) for topic in topics}
 
-    def _mark(self) -> MoveMark | None:
-        announced = announcements(topic for topic, count in self._changelogs().items() if count)
+    def _committed_mark(self) -> MoveMark | None:
+        announced = announcement_partitions(
+            topic for topic, count in self._changelog_counts().items() if count
+        )
         for each in (self._input_partitions(), announced):
             committed = self.cluster.committed(each, stable=False)
             marks = (decode_mark(found.text) for found in committed.values())

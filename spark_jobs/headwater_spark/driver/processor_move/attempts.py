@@ -7,7 +7,7 @@ open stays true until it commits, or the commit fails.
 
 from confluent_kafka import KafkaError, KafkaException
 
-from headwater.model.offset_metadata import LINEAGE_KEY, decode, decode_mark, decode_processor
+from headwater.model.offset_metadata import LINEAGE_KEY, decode_mark, decode_metadata, decode_processor
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move import problems
 from headwater_spark.driver.processor_move.entry_copy import MoveCluster
@@ -43,7 +43,7 @@ def announce_attempt(move: Move, cluster: MoveCluster) -> None:
 def check_attempt(move: Move, cluster: MoveCluster) -> None:
     """Raise `OtherAttemptError` if this attempt is not the announced one any more."""
     for found in cluster.committed(move.announcements).values():
-        metadata = decode(found.text)
+        metadata = decode_metadata(found.text)
         if (None if metadata is None else metadata.clocks.get(LINEAGE_KEY)) != move.lineage:
             raise OtherAttemptError
 

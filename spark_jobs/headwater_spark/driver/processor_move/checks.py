@@ -45,13 +45,17 @@ def check_entries(
         ProblemsError: Entries are with another one; a problem for each store.
         KafkaException: A changelog topic cannot be read.
     """
-    undeleted = move.undeleted(committed)
-    sources = [each for each in move.sources if (each[0].changelog, each[1]) not in undeleted]
-    bounds = cluster.bounds((store.changelog, each) for store, each in sources)
+    undeleted = move.undeleted_partitions(committed)
+    sources = [
+        (store, processor)
+        for store, processor in move.sources
+        if (store.changelog, processor) not in undeleted
+    ]
+    bounds = cluster.bounds((store.changelog, processor) for store, processor in sources)
     total, done = sum(end - first for first, end in bounds.values()), 0
     problems: dict[str, Problem] = {}
 
-    def checked(chunk: RecordChunk) -> RecordChunk:
+    def count_records(chunk: RecordChunk) -> RecordChunk:
         nonlocal done
         done += len(chunk)
         report("checking the state", done, max(done, total))
@@ -59,11 +63,11 @@ def check_entries(
 
     for store, processor in sources:
 
-        def chunks(topic: str = store.changelog, partition: int = processor) -> Iterator[RecordChunk]:
-            return map(checked, cluster.read(topic, partition))
+        def read_chunks(topic: str = store.changelog, partition: int = processor) -> Iterator[RecordChunk]:
+            return map(count_records, cluster.read(topic, partition))
 
         owners = partial(_find_owners, store, move.old)
-        key = misplaced_key(owners, processor, chunks, most_keys)
+        key = misplaced_key(owners, processor, read_chunks, most_keys)
         if key is not None and store.changelog not in problems:
             owner = store.processor(key, move.old)
             problems[store.changelog] = misplaced_entry(move, store, processor, owner)
@@ -79,7 +83,7 @@ def _find_owners(store: MovedStore, processors: Processors, keys: Sequence[bytes
 def misplaced_key(
     owners_of: Callable[[Sequence[bytes | None]], Sequence[int]],
     processor: int,
-    chunks: Callable[[], Iterator[RecordChunk]],
+    read_chunks: Callable[[], Iterator[RecordChunk]],
     most_keys: int,
 ) -> bytes | None:
     """Return a key of another processor that has an entry in the partition of this one, if there is one.
@@ -87,7 +91,7 @@ def misplaced_key(
     `owners_of` returns the processors of keys of entries.
     """
     for misplaced in bounded_keys(most_keys):
-        for chunk in chunks():
+        for chunk in read_chunks():
             keys = chunk.keys
             owners = owners_of(keys)
             if not misplaced.found and set(owners) <= {processor}:
@@ -118,7 +122,7 @@ def check_input(
     """
     offsets, check = _find_offsets(move, cluster, committed), _RecordCheck(move)
     starts = {
-        each: max(0, offset - _SAMPLE) if check.is_newest(*each) else offset
+        each: max(0, offset - _SAMPLE) if check.is_last_added(*each) else offset
         for each, offset in offsets.items()
     }
     bounds = cluster.bounds(starts)
@@ -127,7 +131,7 @@ def check_input(
     for (topic, partition), start in starts.items():
         for chunk in cluster.read(topic, partition, start):
             for record in chunk.records:
-                if problem := check.problem(record, is_processed=record[2] < offsets[topic, partition]):
+                if problem := check.find_problem(record, is_processed=record[2] < offsets[topic, partition]):
                     raise ProblemsError([problem])
             done += len(chunk)
             report("checking the input", done, max(done, total))
@@ -163,7 +167,7 @@ class InputCheck:
             self._follower = self._cluster.follower()
         for each, chunk in self._follower.read({each: self._positions[each] for each in offsets}):
             for record in chunk.records:
-                if problem := self._check.problem(record, is_processed=False):
+                if problem := self._check.find_problem(record, is_processed=False):
                     self._wrong[each] = record[2], problem
             self._positions[each] = chunk.next_offset
         return [problem for each, (at, problem) in self._wrong.items() if at >= offsets.get(each, 0)]
@@ -202,7 +206,7 @@ def _find_offsets(
 
 @attrs.frozen
 class _RecordCheck:
-    """Returns why a record must not be where it is, or must be processed before the move."""
+    """Finds records that are in a wrong partition, or that must be processed before the move."""
 
     move: Move
 
@@ -214,7 +218,7 @@ class _RecordCheck:
     def _subscriptions(self) -> Collection[str]:
         return {topic for part in self.move.parts for topic in part.subscriptions}
 
-    def problem(self, record: InputRecord, *, is_processed: bool) -> Problem | None:
+    def find_problem(self, record: InputRecord, *, is_processed: bool) -> Problem | None:
         topic, partition, at, _, key, value, _ = record
         is_waiting = not is_processed and topic in self._subscriptions
         if is_waiting and value is not None and names_processor(value):
@@ -224,6 +228,6 @@ class _RecordCheck:
             return unprocessed_record(self.move, topic, partition, at)
         return None
 
-    def is_newest(self, topic: str, partition: int) -> bool:
+    def is_last_added(self, topic: str, partition: int) -> bool:
         """Return whether a partition was added last, and was not one of a processor before."""
         return partition >= self.move.before and partition >= self._counts[topic] // 2

@@ -126,7 +126,7 @@ class EntryCopy:
         if self._follower is None:
             self._follower = self._cluster.follower()
         for source, chunk in self._follower.read(self._positions):
-            copies = list(self._copies(self._stores[source], source[1], chunk))
+            copies = list(self._copy_entries(self._stores[source], source[1], chunk))
             records.send(copies)
             self._positions[source] = chunk.next_offset
             self.copied += len(copies)
@@ -179,9 +179,9 @@ class EntryCopy:
                 records.send(create_tombstones(topic, partition, times))
         records.commit()
 
-    def _copies(self, store: MovedStore, processor: int, chunk: RecordChunk) -> Iterator[OutputRecord]:
+    def _copy_entries(self, store: MovedStore, processor: int, chunk: RecordChunk) -> Iterator[OutputRecord]:
         source = store.changelog, processor
-        for index, key, before, after in self._owned(store, chunk):
+        for index, key, before, after in self._entry_owners(store, chunk):
             if before != processor:
                 continue  # an earlier move has deleted it here
             if after != processor:
@@ -191,7 +191,7 @@ class EntryCopy:
             elif store.has_subscriptions and store.is_outdated(chunk.value(index)):
                 self._outdated.add(source)
 
-    def _owned(self, store: MovedStore, chunk: RecordChunk) -> Iterator[tuple[int, bytes, int, int]]:
+    def _entry_owners(self, store: MovedStore, chunk: RecordChunk) -> Iterator[tuple[int, bytes, int, int]]:
         """Yield (index, key, processor before the move, processor after it) of each entry of a chunk."""
         keys = chunk.keys
         owners = entry_owners(store, keys, self._move.old, self._move.new)
@@ -240,7 +240,7 @@ class EntryCopy:
         for store, processor in sources:
             times: dict[bytes, int] = {}
             for chunk in self._cluster.read(store.changelog, processor):
-                for index, key, before, after in self._owned(store, chunk):
+                for index, key, before, after in self._entry_owners(store, chunk):
                     if not is_deleted(before, processor, after):
                         continue
                     _, _, _, timestamp, _, value, _ = chunk.record(index)

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, ThrottleEvent
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.change import admin_client
-from headwater.change.topics import failures, request_new_partitions
+from headwater.change.topics import await_failures, request_new_partitions
 from headwater.kafka import Connection
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.group_client import GroupClient
@@ -123,7 +123,7 @@ class KafkaMoveCluster:
     def expand(self, counts: Mapping[str, int]) -> None:
         due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
         # A move that was killed may have added them just now: then they are refused, and visible soon.
-        failed = "; ".join(self._refused(due))
+        failed = "; ".join(self._refused_topics(due))
         deadline = time.monotonic() + (_VISIBLE_SECONDS if failed else _EXPANSION_SECONDS)
         while any(self._count(topic) < count for topic, count in counts.items()):
             if time.monotonic() > deadline:
@@ -139,14 +139,14 @@ class KafkaMoveCluster:
 
     def check_expansion(self, counts: Mapping[str, int]) -> None:
         due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
-        if failed := self._refused(due, validate_only=True):
+        if failed := self._refused_topics(due, validate_only=True):
             raise ProblemsError([self._failed(self._application, "; ".join(failed))])
 
-    def _refused(self, due: Sequence[_Target], *, validate_only: bool = False) -> Sequence[str]:
+    def _refused_topics(self, due: Sequence[_Target], *, validate_only: bool = False) -> Sequence[str]:
         """Request new partitions; return `topic: reason` for each that failed, and a quota as its cause."""
         delays: list[ThrottleEvent] = []
         admin = admin_client(self._connection, delays.append)  # its requests end when it is deleted
-        failed = tuple(failures(request_new_partitions(admin, due, validate_only=validate_only)))
+        failed = tuple(await_failures(request_new_partitions(admin, due, validate_only=validate_only)))
         admin.poll(0)  # delivers the delays
         return (*failed, _QUOTA) if failed and delays else failed
 

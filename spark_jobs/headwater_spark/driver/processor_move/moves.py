@@ -32,10 +32,10 @@ from headwater.model.offset_metadata import (
     MoveMark,
     MovePhase,
     OffsetMetadata,
-    announcements,
-    decode,
+    announcement_partitions,
     decode_count,
     decode_mark,
+    decode_metadata,
     decode_positions,
     decode_time,
     latest_metadata,
@@ -115,12 +115,12 @@ class Move:
     @cached_property
     def old(self) -> Processors:
         """The processors before the move."""
-        return Processors.of(self.before, self.known_initial, is_recorded=self.widest > self.before)
+        return Processors.from_count(self.before, self.known_initial, is_recorded=self.widest > self.before)
 
     @cached_property
     def new(self) -> Processors:
         """The processors after the move; the initial number is the same, or what was doubled to it."""
-        return Processors.of(self.after, self.old.initial, is_recorded=self.widest > self.after)
+        return Processors.from_count(self.after, self.old.initial, is_recorded=self.widest > self.after)
 
     @property
     def is_possible(self) -> bool:
@@ -143,7 +143,7 @@ class Move:
     @property
     def announcements(self) -> Sequence[TopicPartition]:
         """The partitions whose offset metadata announce the move. No task commits their offsets."""
-        return announcements(self.changelogs)
+        return announcement_partitions(self.changelogs)
 
     @property
     def announcement(self) -> str:
@@ -163,13 +163,15 @@ class Move:
                 for processor in range(self.before):
                     yield store, processor
 
-    def undeleted(self, committed: Mapping[TopicPartition, Committed]) -> frozenset[TopicPartition]:
+    def undeleted_partitions(
+        self, committed: Mapping[TopicPartition, Committed]
+    ) -> frozenset[TopicPartition]:
         """Return the changelog partitions that may have entries of keys that moved before this move."""
         return frozenset(
             (store.changelog, processor)
             for part in self.parts
             for processor in range(self.before)
-            if DELETING_KEY in self._state(part, committed, processor).clocks
+            if DELETING_KEY in self._old_metadata(part, committed, processor).clocks
             for store in part.stores
         )
 
@@ -208,13 +210,15 @@ class Move:
             return MoveStep.MARK
         return MoveStep.COPY if is_expanded else MoveStep.EXPAND
 
-    def marked(self, partition: int, text: str) -> str:
+    def marked_metadata(self, partition: int, text: str) -> str:
         """Return the metadata of an input partition from MARK on; otherwise it stays as it is."""
-        metadata = decode(text) or OffsetMetadata()
+        metadata = decode_metadata(text) or OffsetMetadata()
         mark = MoveMark(MovePhase.COPY, self.before, self.after)
         return _encode_metadata(metadata, partition, text, self.old, mark)
 
-    def assigned(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
+    def assigned_metadata(
+        self, committed: Mapping[TopicPartition, Committed]
+    ) -> Mapping[TopicPartition, str]:
         """Return the metadata with which the input partitions belong to their new processors.
 
         An added processor starts with the times of its source. A processor that gets the keys of removed
@@ -231,22 +235,24 @@ class Move:
         else:
             mark = MoveMark(MovePhase.CLEAR, self.before, self.after)
         for part in self.parts:
-            states = [self._state(part, committed, each) for each in range(self.before)]
+            states = [self._old_metadata(part, committed, each) for each in range(self.before)]
             for processor in range(self.after):
-                metadata = self._metadata(part, states, processor)
+                metadata = self._merge_metadata(part, states, processor)
                 for topic, partition in part.partitions_of(processor, self.new):
                     text = committed[topic, partition].text
                     found[topic, partition] = _encode_metadata(metadata, partition, text, self.new, mark)
         return found
 
-    def _state(
+    def _old_metadata(
         self, part: MovedPart, committed: Mapping[TopicPartition, Committed], processor: int
     ) -> OffsetMetadata:
         """Return the metadata of an old processor."""
         partitions = part.partitions_of(processor, self.old)
         return latest_metadata(committed[each].text for each in partitions) or OffsetMetadata()
 
-    def _metadata(self, part: MovedPart, states: Sequence[OffsetMetadata], processor: int) -> OffsetMetadata:
+    def _merge_metadata(
+        self, part: MovedPart, states: Sequence[OffsetMetadata], processor: int
+    ) -> OffsetMetadata:
         """Return the metadata of a new processor, merged from the metadata of the old processors."""
         sources = [states[each] for each in self.sources_of(processor)]
         counts = {name for store in part.stores for name in store.counts}
@@ -255,12 +261,12 @@ class Move:
         if len(sources) == 1 and processor < self.before:
             lineage = sources[0].clocks.get(LINEAGE_KEY)
         own = {} if lineage is None else {LINEAGE_KEY: lineage}
-        deleting = {DELETING_KEY: 1} if self._deletes(states, processor) else {}
+        deleting = {DELETING_KEY: 1} if self._has_moved_entries(states, processor) else {}
         restores = not self.deletes_later or processor >= self.before
         version = max(each.version for each in sources) + (_VERSIONS if restores else 0)
         return OffsetMetadata(version, {**times, **own, **deleting})
 
-    def _deletes(self, states: Sequence[OffsetMetadata], processor: int) -> bool:
+    def _has_moved_entries(self, states: Sequence[OffsetMetadata], processor: int) -> bool:
         """Return whether a new processor has entries of keys that moved, in this move or an earlier one."""
         if not self.is_live or processor >= self.before:
             return False
@@ -271,7 +277,7 @@ class Move:
         """Return the metadata without marks."""
         return self._without_announcement(committed) | {
             each: _encode_metadata(
-                decode(committed[each].text) or OffsetMetadata(),
+                decode_metadata(committed[each].text) or OffsetMetadata(),
                 each[1],
                 committed[each].text,
                 self.new,

@@ -65,17 +65,19 @@ class StateMove:
                 counts = self._cluster.counts(self._move.changelogs)
                 unstable = self._cluster.committed(partitions, stable=False)
                 if self._move.next_step(unstable, counts) is MoveStep.MARK:
-                    self._mark()
+                    self._commit_mark()
                 committed = self._cluster.committed(partitions)
                 match self._move.next_step(committed, counts):
                     case MoveStep.EXPAND:
                         self._cluster.expand(dict.fromkeys(self._move.changelogs, self._move.after))
                     case MoveStep.COPY:
-                        if not self._move.is_live and (undeleted := self._move.undeleted(committed)):
+                        if not self._move.is_live and (
+                            undeleted := self._move.undeleted_partitions(committed)
+                        ):
                             self.copy.delete_misplaced(producer, undeleted)
                         self.copy.advance(producer, is_last=True)
                         self.copy.rewrite_outdated(producer)
-                        self._commit(producer, committed, self._move.assigned(committed))
+                        self._commit(producer, committed, self._move.assigned_metadata(committed))
                     case MoveStep.CLEAR:
                         self.copy.clear(producer)
                         self._commit(producer, committed, self._move.completed(committed))
@@ -84,7 +86,7 @@ class StateMove:
                     case MoveStep.MARK:
                         pass  # a partition was added to the input meanwhile
 
-    def _mark(self) -> None:
+    def _commit_mark(self) -> None:
         tasks = [(part, each) for part in self._move.parts for each in range(self._move.before)]
         # Most of a mark is waiting for brokers, and an application that runs processes nothing meanwhile.
         self._cluster.at_once([partial(self._mark_task, *task) for task in tasks])
@@ -102,7 +104,7 @@ class StateMove:
                     raise ProblemsError([client_runs(self._move.application)])
                 # Without a committed offset it had no record when the input was checked (`check_input`).
                 offset = self._first_offset(topic, partition) if each.offset is None else each.offset
-                commits[topic, partition] = offset, self._move.marked(partition, each.text)
+                commits[topic, partition] = offset, self._move.marked_metadata(partition, each.text)
             producer.commit(commits)
 
     def _first_offset(self, topic: str, partition: int) -> int:

@@ -213,7 +213,7 @@ class BatchSteps:
             request = attrs.evolve(
                 request,
                 end_offsets={each: end for each, (_, end) in ranges.items()},
-                awaited=planner.awaited(ranges, ends),
+                awaited=planner.find_awaited(ranges, ends),
             )
             read = cache(partial(self._read_step, ranges, tick=tick))
             rows = InputRows(batch=self._rows, ranges={} if tick else ranges, has_extra=True, read=read)

@@ -14,7 +14,7 @@ import attrs
 import structlog
 from confluent_kafka import KafkaException
 
-from headwater.model.offset_metadata import LINEAGE_KEY, decode
+from headwater.model.offset_metadata import LINEAGE_KEY, decode_metadata
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.offsets import GroupOffsets
@@ -77,7 +77,7 @@ class KnownCommits:
 
 def _is_outdated(found: str, known: str) -> bool:
     """Return whether `found` has the same lineage of states, and an older version or another batch."""
-    before, after = decode(found), decode(known)
+    before, after = decode_metadata(found), decode_metadata(known)
     if before is None or after is None:
         return False
     lineage = before.clocks.get(LINEAGE_KEY)

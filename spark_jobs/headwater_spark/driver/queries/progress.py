@@ -251,7 +251,7 @@ class ProgressWatch:
             "lag": clock.last.lag if clock is not None and clock.last is not None else None,
             "waitsFor": self._waits_for(name, progress, now),
             "secondsWithoutProgress": round(clock.seconds, 1) if clock is not None else 0.0,
-            "stalled": bool(self._reason(name, progress, now)),
+            "stalled": bool(self._stall_reason(name, progress, now)),
             "batchSeconds": round(now - batch.since, 1) if (batch := progress.running(name)) else 0.0,
             "taskSeconds": max((each.seconds for each in activities), default=0.0),
             "slowTasks": [each.status() for each in activities],
@@ -260,7 +260,7 @@ class ProgressWatch:
     def reason(self, progress: Progress) -> str:
         """Return one sentence for each query that is stalled; empty if none is."""
         now = time.monotonic()
-        found = ((name, self._reason(name, progress, now)) for name in self.queries)
+        found = ((name, self._stall_reason(name, progress, now)) for name in self.queries)
         return " ".join(f"Sub-topology {name} {reason}." for name, reason in found if reason)
 
     def _activities_of(self, name: str) -> Sequence[TaskActivity]:
@@ -276,7 +276,7 @@ class ProgressWatch:
             waiting = self._waits_for(name, progress, now)
             _log.warning("batch takes long", subtopology=name, batch=batch.number, waits_for=waiting)
 
-    def _reason(self, name: str, progress: Progress, now: float) -> str:
+    def _stall_reason(self, name: str, progress: Progress, now: float) -> str:
         silence = self.jvm_silence()
         if waits_for_jvm(self.queries[name].state, silence, self.limit_seconds):
             return f"waits for Spark's JVM, which has not answered for {silence:.0f} s"

@@ -9,7 +9,7 @@ import structlog
 from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater.model.offset_metadata import announcements
+from headwater.model.offset_metadata import announcement_partitions
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from headwater_spark.driver.input.record_sizes import RecordSampler, RecordSizes
@@ -99,7 +99,7 @@ class QueryInput:
         offsets.commit_again(replaced)
         found = {each: commit for each, commit in {**found, **replaced}.items() if each in resets}
         check_no_move(application, offsets.move_mark(self._marked_partitions(layout)))
-        processed_by = offsets.processors(layout.input_partitions(self.subtopology))
+        processed_by = offsets.committed_processors(layout.input_partitions(self.subtopology))
         check_processors(application, layout, self.subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
         settings, input_ = self.services.settings, layout.inputs[self.subtopology]
@@ -156,7 +156,7 @@ class QueryInput:
         partitions = layout.input_partitions(self.subtopology)
         if self.subtopology in layout.processors:
             return partitions
-        return [*partitions, *announcements(layout.programs[self.subtopology].changelogs.values())]
+        return [*partitions, *announcement_partitions(layout.programs[self.subtopology].changelogs.values())]
 
     def read_ranges(self, ranges: OffsetRanges, consumer_group: str) -> DataFrame:
         """Return the records of `ranges`; raises `KafkaException`."""
@@ -190,7 +190,7 @@ class QueryInput:
         """
         if self.subtopology not in self.current_layout().processors:
             return partitions
-        return partitions & self.services.offsets.processors(partitions).keys()
+        return partitions & self.services.offsets.committed_processors(partitions).keys()
 
     def create_record_sizes(self) -> RecordSizes:
         """Return the sizes of the records that the query reads, as far as they are known: none are yet."""

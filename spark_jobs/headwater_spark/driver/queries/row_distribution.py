@@ -99,7 +99,9 @@ class RowDistribution:
             evaluation = Evaluation(ROW_SCHEMA, partial(select_task_rows, spec=spec))
         self._packing = RecordPacking(SCHEMA, evaluation)
 
-    def distribute(self, rows: InputRows, run: TaskRun, *, records: int, size: float = 0) -> DistributedRows:
+    def distribute_rows(
+        self, rows: InputRows, run: TaskRun, *, records: int, size: float = 0
+    ) -> DistributedRows:
         """Return `rows` in as many Spark partitions as `run` allows, all rows of a task in one of them.
 
         `records` is about how many rows there are, `size` how many bytes: a small batch is not worth packing.
@@ -127,7 +129,7 @@ class RowDistribution:
 
     @staticmethod
     def distribute_ticks(spark: SparkSession, tasks: Iterable[int], run: TaskRun) -> DistributedRows:
-        """Return a tick for each of `tasks`, where `distribute` has their shuffled rows."""
+        """Return a tick for each of `tasks`, where `distribute_rows` has their shuffled rows."""
         of_groups: list[list[int]] = [[] for _ in range(run.limit)]
         found = tuple(tasks)
         for task, group in zip(found, run.group_tasks(found), strict=True):

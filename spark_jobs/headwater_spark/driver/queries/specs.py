@@ -92,7 +92,7 @@ class QueryBatches:
         Enter it after the batch has waited for its round: a reader and its writer never wait for each other.
         """
         self.progress.record_wait(self.subtopology, for_thread=True)
-        with self._services.threads.taken(self.subtopology, tasks, stopping) as taken:
+        with self._services.threads.take_threads(self.subtopology, tasks, stopping) as taken:
             self.progress.record_wait(self.subtopology, for_thread=False)
             yield taken
 
@@ -206,7 +206,7 @@ class QuerySpecs:
         reads_single_topic = len(described.topics) == 1 and not described.patterns
         reads_in_steps = not reads_single_topic or (not described.ticks and self._reads_ranges)
         row_topic = described.topics[0] if reads_single_topic and not described.ticks else None
-        input_ = self._input(
+        input_ = self._query_input(
             subtopology, reads_single_topic=reads_single_topic, reads_in_steps=reads_in_steps
         )
         return QuerySpec(
@@ -223,7 +223,7 @@ class QuerySpecs:
 
     def end_offsets(self, subtopology: str) -> Offsets:
         """Return the present end offsets of the input partitions; raises `KafkaException`."""
-        return self._input(subtopology).end_offsets()
+        return self._query_input(subtopology).end_offsets()
 
     @property
     def _reads_ranges(self) -> bool:
@@ -231,7 +231,7 @@ class QuerySpecs:
         services = self._services
         return services.placement is None and not is_remote(services.settings.checkpoint)
 
-    def _input(
+    def _query_input(
         self, subtopology: str, *, reads_single_topic: bool = False, reads_in_steps: bool = True
     ) -> QueryInput:
         return QueryInput(

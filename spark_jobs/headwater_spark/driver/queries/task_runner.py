@@ -88,7 +88,9 @@ class TaskRunner:
             if rows is not None:
                 records = self.uncommitted.count_new(ends)
                 size = self._sizes.known_size(self.uncommitted.new_ranges(ends))
-                results = self._run(run, self._distribution.distribute(rows, run, records=records, size=size))
+                results = self._run(
+                    run, self._distribution.distribute_rows(rows, run, records=records, size=size)
+                )
             if not self._spec.ticks:  # with ticks, each task commits once per second
                 self._commit_without_records(run, spark)
         return results

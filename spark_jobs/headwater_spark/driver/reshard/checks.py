@@ -194,7 +194,7 @@ def autoscaling_problems(reshard: Reshard, document: TopologyDocument) -> Iterab
     many partitions.
     """
     application = document.application
-    config = StreamsConfig.of(application)
+    config = StreamsConfig.from_application(application)
     is_declared_safe = config.is_statically_partitioned or application.setup.allow_unsafe_expansion
     early = sorted(
         each.topic

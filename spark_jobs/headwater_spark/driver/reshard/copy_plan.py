@@ -70,7 +70,7 @@ def _find_refusal(
     counts: Mapping[str, int],
 ) -> Problem | None:
     """Return why the state of topic `old` cannot be copied to `new`; None = it can be."""
-    prefix = f"{StreamsConfig.of(application).topic_prefix or application.id}-"
+    prefix = f"{StreamsConfig.from_application(application).topic_prefix or application.id}-"
     if new not in targets:
         names = ", ".join(sorted(targets))
         return copy_refused(
@@ -141,7 +141,7 @@ def copy_failed(
     application: str, reason: str, expected: str = "brokers that answer", remedy: str = ""
 ) -> Problem:
     """Return the problem of a copy that has failed; `remedy` is what to do before it is run again."""
-    return _incomplete(
+    return _incomplete_problem(
         application,
         f"The state of {application} is not copied: {reason}.",
         expected,
@@ -152,7 +152,7 @@ def copy_failed(
 
 def copy_interrupted(application: str) -> Problem:
     """Return the problem of a copy that a signal has interrupted."""
-    return _incomplete(
+    return _incomplete_problem(
         application,
         f"The copy of state of {application} was interrupted.",
         "a copy that is completed",
@@ -161,7 +161,7 @@ def copy_interrupted(application: str) -> Problem:
     )
 
 
-def _incomplete(application: str, summary: str, expected: str, found: str, run: str) -> Problem:
+def _incomplete_problem(application: str, summary: str, expected: str, found: str, run: str) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE,
         application=application,

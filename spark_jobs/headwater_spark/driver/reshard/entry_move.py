@@ -152,30 +152,30 @@ class EntryMove:
         self._left = {} if transfer.is_in_place and self._executes_all else None
         records = Transactions(producer)
         totals = []
-        for partition, chunks in self._parts(transfer.source, self._ends, "copying entries"):
+        for partition, chunks in self._read_partitions(transfer.source, self._ends, "copying entries"):
             last, times = LastRecords(), dict[bytes, int]()
             for chunk in chunks:
-                records.send(self._copies(partition, entry_columns(chunk), last, times))
+                records.send(self._moved_columns(partition, entry_columns(chunk), last, times))
                 records.commit_if_due()
             if transfer.left is not None and transfer.is_in_place:
                 records.commit()
                 self._add_replaced(partition, last)
             found = last.totals()
             self.skipped += found.get(NO_OWNER, EntryTotals()).count
-            self._keep(partition, last, times)
+            self._keep_left(partition, last, times)
             if transfer.left is None:
                 self._staying[partition] = found.get(partition, EntryTotals())
             totals.append(found)
         records.commit()
         return summed_totals(totals, transfer.after)
 
-    def _keep(self, partition: int, last: LastRecords, times: dict[bytes, int]) -> None:
+    def _keep_left(self, partition: int, last: LastRecords, times: dict[bytes, int]) -> None:
         """Keep what left a partition, if it is not too much."""
         if self._executes_all and self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
             self._moved[partition] = times
             self._noted += len(times)
         if self._left is not None:
-            self._left[partition] = last.leaving(partition)
+            self._left[partition] = last.leaving_keys(partition)
             if sum(map(len, self._left.values())) > _MAX_HASHES_IN_MEMORY:
                 self._left = None
 
@@ -191,12 +191,14 @@ class EntryMove:
         for chunk in self._cluster.read_range(topic, partition, self._ends[partition], end):
             entries = entry_columns(chunk)
             old, new = self._transfer.partition_arrays(entries.keys, partition)
-            self._add(last, entries.chosen((old == partition) & (new == partition)), partition)
+            self._add(last, entries.select_records((old == partition) & (new == partition)), partition)
 
     def last_records(self) -> Sequence[LastRecords]:
         """Read all partitions of the target, and return the last records of each."""
         found = []
-        for partition, chunks in self._parts(self._transfer.target, self._target_ends(), "checking entries"):
+        for partition, chunks in self._read_partitions(
+            self._transfer.target, self._target_ends(), "checking entries"
+        ):
             last = LastRecords()
             for chunk in chunks:
                 self._add(last, entry_columns(chunk), partition)
@@ -226,7 +228,9 @@ class EntryMove:
         """Read the partitions of the target from `starts` on; what is before has the `known` totals."""
         after = self._transfer.after
         totals, misplaced = [EntryTotals()] * after, [0] * after
-        for partition, chunks in self._parts(self._transfer.target, ends, "checking entries", starts):
+        for partition, chunks in self._read_partitions(
+            self._transfer.target, ends, "checking entries", starts
+        ):
             last = LastRecords()
             for chunk in chunks:
                 entries = entry_columns(chunk)
@@ -244,7 +248,9 @@ class EntryMove:
         if any(compared.misplaced):
             return False
         ends = self._target_ends()
-        for partition, chunks in self._parts(self._transfer.target, ends, "checking deletions", starts):
+        for partition, chunks in self._read_partitions(
+            self._transfer.target, ends, "checking deletions", starts
+        ):
             deleted: list[Hashes] = []
             for chunk in chunks:
                 entries = entry_columns(chunk)
@@ -267,12 +273,12 @@ class EntryMove:
         for partition, times in self._moved.items():
             self._delete_keys(records, topic, partition, times)
         remaining = {each: end for each, end in self._ends.items() if each not in self._moved}
-        for partition, chunks in self._parts(topic, remaining, "deleting copied entries"):
+        for partition, chunks in self._read_partitions(topic, remaining, "deleting copied entries"):
             times = {}
             for chunk in chunks:
                 entries = entry_columns(chunk)
                 old, new = self._transfer.partition_arrays(entries.keys, partition)
-                left = entries.chosen((old == partition) & (new != partition))
+                left = entries.select_records((old == partition) & (new != partition))
                 for key, value, timestamp in zip(left.keys, left.values, left.times.tolist(), strict=True):
                     if value is not None:
                         times[key] = max(timestamp, times.get(key, timestamp))
@@ -281,7 +287,7 @@ class EntryMove:
             self._delete_keys(records, topic, partition, times)
         records.commit()
 
-    def _copies(
+    def _moved_columns(
         self, partition: int, entries: EntryColumns, last: LastRecords, times: dict[bytes, int]
     ) -> OutputColumns:
         """Return what to write of the records of a chunk, and add what they change to `last` and `times`."""
@@ -298,12 +304,12 @@ class EntryMove:
         is_written = left if transfer.is_in_place and transfer.left is None else owned
         topics = []
         for target in np.unique(after[is_written]).tolist():
-            chosen = moved.chosen(is_written & (after == target))
+            chosen = moved.select_records(is_written & (after == target))
             self.written += len(chosen.keys)
             topics.append(TopicColumns(transfer.target, [chosen.columns], target))
         is_noted = transfer.is_in_place and self._executes_all
         if is_noted and self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
-            _note_times(times, entries.chosen(left))
+            _note_times(times, entries.select_records(left))
         return OutputColumns(topics)
 
     def _add(self, last: LastRecords, entries: EntryColumns, owners: NDArray[np.int64] | int) -> None:
@@ -325,7 +331,7 @@ class EntryMove:
             if max(first, old_end) >= end:
                 continue
             for chunk in self._cluster.read_range(topic, partition, old_end, end):
-                entries = self._leftovers(entry_columns(chunk), partition, sources)
+                entries = self._find_leftovers(entry_columns(chunk), partition, sources)
                 for key, value, at in zip(entries.keys, entries.values, entries.times.tolist(), strict=True):
                     if value is not None:
                         times[key] = at
@@ -337,7 +343,7 @@ class EntryMove:
             self._delete_keys(records, topic, partition, times)
         records.commit()
 
-    def _leftovers(
+    def _find_leftovers(
         self, entries: EntryColumns, partition: int, sources: Collection[int] | None
     ) -> EntryColumns:
         """Return the entries that a `copy` has written to a partition, from others."""
@@ -345,7 +351,7 @@ class EntryMove:
             return entries
         old, _ = self._transfer.partition_arrays(entries.keys, partition)
         is_copy = old != partition  # the others were replaced in their partition
-        return entries.chosen(is_copy if sources is None else is_copy & np.isin(old, list(sources)))
+        return entries.select_records(is_copy if sources is None else is_copy & np.isin(old, list(sources)))
 
     def _delete_keys(
         self, records: Transactions, topic: str, partition: int, times: Mapping[bytes, int]
@@ -366,7 +372,7 @@ class EntryMove:
         bounds = self._cluster.bounds(self._target_partitions())
         return {partition: end for (_, partition), (_, end) in bounds.items()}
 
-    def _parts(
+    def _read_partitions(
         self, topic: str, ends: Mapping[int, int], what: str, starts: Mapping[int, int] | None = None
     ) -> Iterator[tuple[int, Iterator[RecordChunk]]]:
         """Yield each partition with its chunks up to its end, which have to be read before the next one."""

@@ -56,7 +56,7 @@ class EntryColumns:
         """The records as a producer takes them."""
         return self.keys, self.values, self.times.tolist(), self.headers
 
-    def chosen(self, is_chosen: NDArray[np.bool_]) -> "EntryColumns":
+    def select_records(self, is_chosen: NDArray[np.bool_]) -> "EntryColumns":
         """Return some of the records."""
         if is_chosen.all():
             return self
@@ -108,7 +108,7 @@ def entry_columns(chunk: Chunk) -> EntryColumns:
         keys, chunk.values, np.array(chunk.times, np.int64), chunk.headers, _NO_HASHES, _NO_HASHES
     )
     if None in keys:
-        columns = columns.chosen(np.array([key is not None for key in keys]))
+        columns = columns.select_records(np.array([key is not None for key in keys]))
     return attrs.evolve(
         columns,
         hashes=content_hashes(columns.keys),
@@ -208,7 +208,7 @@ class LastRecords:
         is_chosen = (digests == _DELETED) == is_deleted
         return hashes[is_chosen], others[is_chosen]
 
-    def leaving(self, partition: int) -> Hashes:
+    def leaving_keys(self, partition: int) -> Hashes:
         """Return the hashes of the keys of entries that belong to another partition than this one."""
         self._merge()
         keys, _, digests, partitions, _ = self._kept

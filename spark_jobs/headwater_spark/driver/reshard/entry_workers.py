@@ -132,7 +132,7 @@ class EntryWorkers:
             try:
                 pipe.send((method, arguments))
             except OSError as error:
-                raise self._ended(index) from error
+                raise self._ended_error(index) from error
         results: dict[int, Any] = {}
         progress: dict[int, tuple[int, int]] = {}
         while len(results) < len(self._pipes):
@@ -142,7 +142,7 @@ class EntryWorkers:
                 try:
                     kind, content = self._pipes[index].recv()
                 except (EOFError, OSError) as error:
-                    raise self._ended(index) from error
+                    raise self._ended_error(index) from error
                 if kind == "progress":
                     what, *progress[index] = content
                     done, total = map(sum, zip(*progress.values(), strict=True))
@@ -153,7 +153,7 @@ class EntryWorkers:
                     raise _FAILURES[kind](content)
         return [results[index] for index in sorted(results)]
 
-    def _ended(self, index: int) -> KafkaException:
+    def _ended_error(self, index: int) -> KafkaException:
         process = self._processes[index]
         process.join(_CLOSE_SECONDS)
         code = process.exitcode

@@ -100,12 +100,12 @@ class ReshardExecution:
             KafkaException: Kafka fails, or the reshard is executed somewhere else.
         """
         with self._cluster.producer(self._reshard.producer_name) as producer:
-            self._fence(producer)
+            self._fence_others(producer)
             if self._journal is None:
                 self._journal = self._begin(producer)
             else:
                 self._check_partitioners(self._journal)
-            self._lock(producer)
+            self._lock_application(producer)
             transfers = self._by_size()
             for index, transfer in enumerate(transfers):
                 # If the last topic is expanded, the inputs prevent a start until its entries are moved.
@@ -120,7 +120,7 @@ class ReshardExecution:
             producer.commit(self._known_journal().removal)
             check_sources(self._reshard, self._cluster)
 
-    def _fence(self, producer: MoveProducer) -> None:
+    def _fence_others(self, producer: MoveProducer) -> None:
         """Prevent that another execution writes from now on, and check that none has written meanwhile.
 
         Tasks of Spark read the number of the round after they have opened their producers. So it is committed
@@ -204,7 +204,7 @@ class ReshardExecution:
         if wrong:
             raise ProblemsError(wrong)
 
-    def _lock(self, producer: MoveProducer) -> None:
+    def _lock_application(self, producer: MoveProducer) -> None:
         """Prevent starts of the application, and commit the ends again if it has written since the checks.
 
         Nothing has been written by the reshard yet, so all records of the old partitions are entries.
@@ -244,7 +244,7 @@ class ReshardExecution:
             check_totals(self._reshard.application, transfer, expected, move.find_totals())
             journal = self._known_journal()  # a copy that was repeated has begun another round
             self._journal = attrs.evolve(journal, written={**journal.written, topic: move.written})
-            self._note(producer, topic, Phase.CLEAR, expected)
+            self._commit_phase(producer, topic, Phase.CLEAR, expected)
         elif not journal.has_digests(topic):
             self._replace_digests(producer, transfer, move.find_totals(), now)
         move.clear(producer)
@@ -264,7 +264,7 @@ class ReshardExecution:
                 is_cleared=True,
             )
             raise ProblemsError([first])
-        self._note(producer, topic, Phase.DONE)
+        self._commit_phase(producer, topic, Phase.DONE)
 
     def _replace_digests(
         self, producer: MoveProducer, transfer: Transfer, found: FoundTotals, now: int
@@ -283,7 +283,7 @@ class ReshardExecution:
             may_expire=self._may_expire(journal, topic, now),
             has_digests=False,
         )
-        self._note(producer, topic, Phase.CLEAR, tuple(found.partitions))
+        self._commit_phase(producer, topic, Phase.CLEAR, tuple(found.partitions))
 
     def _entry_move(self, transfer: Transfer) -> EntryPasses:
         journal = self._known_journal()
@@ -311,7 +311,7 @@ class ReshardExecution:
         self._cluster.expand(self._reshard.rewritten_topics)
         self._report("committing offsets", 0, 1)
         records = self._unprocessed_records()
-        producer.send(records.rewritten())
+        producer.send(records.rewritten_records())
         self._journal = attrs.evolve(journal, has_offsets=True)
         producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})
         self._commit_texts_again(producer)
@@ -338,7 +338,7 @@ class ReshardExecution:
             }
         )
 
-    def _note(
+    def _commit_phase(
         self, producer: MoveProducer, topic: str, phase: Phase, totals: tuple[EntryTotals, ...] | None = None
     ) -> None:
         journal = self._known_journal()

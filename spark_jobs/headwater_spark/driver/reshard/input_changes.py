@@ -8,7 +8,7 @@ from headwater.model.offset_metadata import (
     BATCH_ID,
     LINEAGE_KEY,
     OffsetMetadata,
-    decode,
+    decode_metadata,
     decode_positions,
     decode_processor_metadata,
     decode_time,
@@ -61,7 +61,7 @@ class InputChange:
         sources = self.sources(partition)
         texts = [committed[each].text for each in sources if each in committed]
         time = max(map(decode_time, texts), default=-1)
-        own = [metadata for metadata in map(decode, texts) if metadata is not None]
+        own = [metadata for metadata in map(decode_metadata, texts) if metadata is not None]
         if own:
             times = merged_times(own, self.part)
             keeps = len(sources) == 1 and partition < self.before

@@ -10,7 +10,7 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode, decode_mark
+from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode_mark, decode_metadata
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_totals import DIGEST_VERSION, EntryTotals
 from headwater_spark.driver.reshard.plan import MOST_WRITERS, WRITERS
@@ -85,7 +85,7 @@ class Journal:
         return {
             (topic, partition): (
                 self.ends.get((topic, partition), 0),
-                self._text(topic, partition, before, after, totals[partition] if totals else None),
+                self._commit_text(topic, partition, before, after, totals[partition] if totals else None),
             )
             for partition in range(number)
         }
@@ -109,7 +109,9 @@ class Journal:
         before = self.counts[topic][0]
         return {partition: self.ends[topic, partition] for partition in range(before)}
 
-    def _text(self, topic: str, partition: int, before: int, after: int, totals: EntryTotals | None) -> str:
+    def _commit_text(
+        self, topic: str, partition: int, before: int, after: int, totals: EntryTotals | None
+    ) -> str:
         clocks: dict[str, int] = {_PHASE: self.phases[topic].value}
         if partition == 0 and topic in self.layouts:
             clocks[_LAYOUT] = _LAYOUTS.index(self.layouts[topic])
@@ -143,7 +145,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         return None
     if not set(_OF_ROOT) <= root.keys():
         raise ValueError("parts of the journal are missing")
-    befores = _named(root, _BEFORE)
+    befores = _clocks_with_prefix(root, _BEFORE)
     counts = {name: (before, root.get(f"{_AFTER}{name}", 0)) for name, before in befores.items()}
     if any(not 1 <= before <= after <= _MOST_PARTITIONS for before, after in counts.values()):
         raise ValueError("the journal has impossible partition counts")
@@ -175,7 +177,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         has_offsets=bool(root[_OFFSETS]),
         started_ms=root[_STARTED],
         is_locked=bool(root.get(_LOCKED, 1)),  # earlier versions did not lock
-        partitioners=_named(root, _PARTITIONER),
+        partitioners=_clocks_with_prefix(root, _PARTITIONER),
         versions={topic: clocks[topic, 0].get(_VERSION, 0) for topic in copied},
         writers=writers,
         round=root.get(_ROUND, 0),
@@ -199,13 +201,13 @@ def _is_of_reshard(text: str) -> bool:
     return mark is not None and mark.before != mark.after
 
 
-def _named(root: Mapping[str, int], prefix: str) -> Mapping[str, int]:
+def _clocks_with_prefix(root: Mapping[str, int], prefix: str) -> Mapping[str, int]:
     """Return name → number of the clocks whose name begins with `prefix`."""
     return {name.removeprefix(prefix): number for name, number in root.items() if name.startswith(prefix)}
 
 
 def _read_clocks(text: str) -> Mapping[str, int]:
-    metadata = decode(text)
+    metadata = decode_metadata(text)
     return {} if metadata is None else metadata.clocks
 
 

@@ -135,7 +135,7 @@ def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tu
     """Return the reshard for `request.compiled`, which has the new counts, and all that prevents it."""
     planner = _ReshardPlanner(request, find_layout)
     found = tuple(planner.problems())
-    parts = [] if found else [planner.part(part) for part in planner.stateful()]
+    parts = [] if found else [planner.part(part) for part in planner.stateful_subtopologies()]
     wrong = [problem for _, _, each in parts for problem in each]
     transfers = tuple(transfer for each, _, _ in parts for transfer in each)
     inputs = [change for _, each, _ in parts for change in each]
@@ -165,7 +165,7 @@ class _ReshardPlanner:
         application, at = self._application.id, self._application.at
         if self._application.processors is not None:
             yield problems.with_processors(application, at)
-        partitioner = StreamsConfig.of(self._application).static_partitioner
+        partitioner = StreamsConfig.from_application(self._application).static_partitioner
         if partitioner not in DEFAULT_PARTITIONERS[:2]:
             yield input_problems.other_partitioner(application, str(partitioner), at)
         if missing := sorted(self._internal.keys() - self._request.before.keys()):
@@ -186,7 +186,7 @@ class _ReshardPlanner:
         for store in sorted(self._request.layouts.keys() - set(unknown)):
             yield problems.needless_layout(application, store, unknown)
 
-    def stateful(self) -> Sequence[SubTopology]:
+    def stateful_subtopologies(self) -> Sequence[SubTopology]:
         return [part for part in self._request.compiled.subtopologies if part.is_stateful]
 
     def source_counts(self) -> Mapping[str, int]:
@@ -213,16 +213,16 @@ class _ReshardPlanner:
             # A client has expanded the changelog topics, or another source topic is wider: the entries are in
             # the tasks of the present counts of the inputs, so they would have to move.
             present = {topic: self._request.present.get(topic, 0) for topic in inputs}
-            return (), (), [self._different(part, {**changelogs, **internal, **present}, "now")]
+            return (), (), [self._different_counts(part, {**changelogs, **internal, **present}, "now")]
         wrong: list[Problem] = list(left_problems)
         if len({*changelogs.values(), *internal.values()}) > 1:
-            wrong.append(self._different(part, {**changelogs, **internal}, "now"))
+            wrong.append(self._different_counts(part, {**changelogs, **internal}, "now"))
         if len(set(inputs.values())) > 1:
-            wrong.append(self._different(part, inputs, "at the new counts"))
+            wrong.append(self._different_counts(part, inputs, "at the new counts"))
         if wrong:
             return (), (), wrong
-        partitioner = self._partitioner(part)
-        stores, store_problems = self._stores(part, before)
+        partitioner = self._partitioner_of(part)
+        stores, store_problems = self._moved_stores(part, before)
         transfers = [
             Transfer(
                 store.changelog,
@@ -237,7 +237,7 @@ class _ReshardPlanner:
             if before != part.tasks or store.has_subscriptions
         ]
         moved = MovedPart(str(part.id), inputs, tuple(stores))
-        changes = [self._input(topic, before, moved, left) for topic in sorted(inputs)]
+        changes = [self._input_change(topic, before, moved, left) for topic in sorted(inputs)]
         return transfers, changes, store_problems
 
     def stateless_inputs(self) -> Sequence[InputChange]:
@@ -251,10 +251,10 @@ class _ReshardPlanner:
                 before = self._request.before.get(topic, after)
                 if before != after:
                     moved = MovedPart(str(part.id), {topic: after}, ())
-                    found.append(self._input(topic, before, moved, left))
+                    found.append(self._input_change(topic, before, moved, left))
         return found
 
-    def _input(self, topic: str, before: int, part: MovedPart, left: LeftCounts | None) -> InputChange:
+    def _input_change(self, topic: str, before: int, part: MovedPart, left: LeftCounts | None) -> InputChange:
         is_internal = topic in self._internal
         partitioner = self._request.partitioners.get(topic)
         return InputChange(
@@ -269,7 +269,7 @@ class _ReshardPlanner:
             partitioner=partitioner,
         )
 
-    def _stores(self, part: SubTopology, before: int) -> tuple[Sequence[MovedStore], Sequence[Problem]]:
+    def _moved_stores(self, part: SubTopology, before: int) -> tuple[Sequence[MovedStore], Sequence[Problem]]:
         program = self._programs[str(part.id)]
         movable, refused = moved_stores(program)
         known = {store.name: store for store in movable}
@@ -296,7 +296,7 @@ class _ReshardPlanner:
                     )
                 )
             else:
-                layouts = self._find_layout(store, changelog, before, self._partitioner(part))
+                layouts = self._find_layout(store, changelog, before, self._partitioner_of(part))
                 if len(layouts) == 1:
                     found.append(layouts[0].moved_store(store.name, changelog))
                 else:
@@ -357,7 +357,7 @@ class _ReshardPlanner:
                     what = f"sink {sink} writes {topic} by {chosen}"
                     yield input_problems.other_partitioner(self._application.id, what, self._application.at)
 
-    def _partitioner(self, part: SubTopology) -> UserPartitioner | None:
+    def _partitioner_of(self, part: SubTopology) -> UserPartitioner | None:
         """Return the partitioner of the inputs of a sub-topology; all have the same one."""
         return next(map(self._request.partitioners.get, sorted(part.source_partitions)), None)
 
@@ -377,7 +377,7 @@ class _ReshardPlanner:
             what = "foreign-key joins cannot move with --partitioner"
             yield input_problems.other_partitioner(application, what, self._application.at)
 
-    def _different(self, part: SubTopology, counts: Mapping[str, int], when: str) -> Problem:
+    def _different_counts(self, part: SubTopology, counts: Mapping[str, int], when: str) -> Problem:
         return problems.different_counts(self._application.id, str(part.id), counts, when)
 
 

@@ -167,7 +167,9 @@ def denied_on_topics(
             if (allowed := known.get(topic)) is not None and _OPERATION_CODES[operation] not in allowed
         ]
         if refused:
-            found.append(_denied(application, operation, ResourceKind.TOPIC, refused, has_begun=has_begun))
+            found.append(
+                _denied_problem(application, operation, ResourceKind.TOPIC, refused, has_begun=has_begun)
+            )
     return found
 
 
@@ -188,10 +190,12 @@ def denied_on_group(connection: Connection, application: str) -> Sequence[Proble
             and bool(answer.operations)
             and _OPERATION_CODES[Operation.READ] not in (answer.operations or ())
         )
-    return [_denied(application, Operation.READ, ResourceKind.GROUP, [application])] if is_denied else []
+    return (
+        [_denied_problem(application, Operation.READ, ResourceKind.GROUP, [application])] if is_denied else []
+    )
 
 
-def _denied(
+def _denied_problem(
     application: str,
     operation: Operation,
     kind: ResourceKind,

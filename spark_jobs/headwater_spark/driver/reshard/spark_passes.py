@@ -146,15 +146,15 @@ class _SparkMove:
             self._delete(producer, frozenset(at for at in self._ends if any(each.has(at) for each in shares)))
             return self._request("copy")
 
-        found = self._results("copy", delete_copies, shares=self._old_shares)
+        found = self._pass_results("copy", delete_copies, shares=self._old_shares)
         totals, self.written, self.skipped = summed_copies(found)
         return totals
 
     def find_totals(self) -> FoundTotals:
-        return summed_found(self._results("find_totals"))
+        return summed_found(self._pass_results("find_totals"))
 
     def clear(self, producer: MoveProducer) -> None:
-        self._results("clear", self._again("clear", producer), shares=self._old_shares)
+        self._pass_results("clear", self._repeated_pass("clear", producer), shares=self._old_shares)
 
     @property
     def _old_shares(self) -> int:
@@ -162,10 +162,10 @@ class _SparkMove:
         return min(self._shares, self._transfer.before)
 
     def _delete(self, producer: MoveProducer, sources: frozenset[int] | None) -> None:
-        again = self._again("delete_leftovers", producer, sources)
-        self._results("delete_leftovers", again, sources)
+        again = self._repeated_pass("delete_leftovers", producer, sources)
+        self._pass_results("delete_leftovers", again, sources)
 
-    def _again(
+    def _repeated_pass(
         self, method: str, producer: MoveProducer, sources: frozenset[int] | None = None
     ) -> Callable[[Sequence[int]], Pass]:
         """Return how a pass is repeated whose tasks may write the same records again."""
@@ -177,7 +177,7 @@ class _SparkMove:
 
         return begin_round
 
-    def _results(
+    def _pass_results(
         self,
         method: str,
         next_request: Callable[[Sequence[int]], Pass] | None = None,

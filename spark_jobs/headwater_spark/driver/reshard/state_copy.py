@@ -14,7 +14,7 @@ import attrs
 from confluent_kafka import KafkaException
 
 from headwater.change import admin_client
-from headwater.change.topics import failures, request_new_topics
+from headwater.change.topics import await_failures, request_new_topics
 from headwater.compiler.cluster_profiles import profile_problems
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.acls import Operation
@@ -170,7 +170,7 @@ class CopyExecution:
                     check_totals(self._application, copy.transfer, expected, move.find_totals())
                     self.written += move.written
             self._check_unchanged(journal)
-            self._finish(producer, journal)
+            self._copy_unprocessed(producer, journal)
 
     def _begin(self, producer: MoveProducer) -> Journal:
         """Commit that the copy is not complete."""
@@ -196,7 +196,7 @@ class CopyExecution:
             if any(end != journal.ends[copy.target.name, each] for (_, each), (_, end) in bounds.items()):
                 raise ProblemsError([copy_plan.has_run(self._application, copy.source)])
 
-    def _finish(self, producer: MoveProducer, journal: Journal) -> None:
+    def _copy_unprocessed(self, producer: MoveProducer, journal: Journal) -> None:
         """Copy unprocessed records, and commit with them that the copy is complete.
 
         The offsets of repartition topics are committed before, behind all that they have: without the
@@ -342,7 +342,7 @@ def create_topics(connection: Connection, copies: Sequence[TopicCopy], cluster: 
     if not copies:
         return
     admin = admin_client(connection)
-    if failed := tuple(failures(request_new_topics(admin, [copy.target for copy in copies]))):
+    if failed := tuple(await_failures(request_new_topics(admin, [copy.target for copy in copies]))):
         raise ProblemsError([copy_plan.creation_failed("; ".join(failed))])
     await_new_topics(copies, cluster)
 

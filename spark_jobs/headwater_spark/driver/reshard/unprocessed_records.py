@@ -61,19 +61,19 @@ class UnprocessedRecords:
             if not has_begun:
                 found.extend(self._without_offset(change, committed))
             if change.is_rewritten:
-                total += sum(each.end - each.first for each in self._ranges(change))
-            found.extend(self._misplaced(change, has_begun=has_begun))
+                total += sum(each.end - each.first for each in self._unprocessed_ranges(change))
+            found.extend(self._find_misplaced(change, has_begun=has_begun))
         if total > _MAX_RECORDS and not has_begun:
             found.append(input_problems.many_unprocessed(self._reshard.application, total, _MAX_RECORDS))
         return found[:_MAX_PROBLEMS]
 
-    def rewritten(self) -> Iterator[OutputRecord]:
+    def rewritten_records(self) -> Iterator[OutputRecord]:
         """Yield the records of topics that are rewritten, for their new partitions, in the order of time."""
         for change in self._reshard.inputs:
             if change.is_rewritten:
                 parts = [
-                    [record for chunk in self._chunks(change, each) for record in chunk.records]
-                    for each in self._ranges(change)
+                    [record for chunk in self._read_chunks(change, each) for record in chunk.records]
+                    for each in self._unprocessed_ranges(change)
                 ]
                 # Records of one partition keep their order: only the partitions are merged.
                 records = list(merge(*parts, key=lambda each: each[3]))
@@ -83,7 +83,7 @@ class UnprocessedRecords:
                 remaining = iter(targets)
                 for record in records:
                     target = record[1] if record[4] is None else next(remaining)
-                    yield self._moved(change, record, target)
+                    yield self._move_record(change, record, target)
 
     def commits(self, *, added: bool) -> Commits:
         """Return the offsets to commit: of all partitions that exist, or of source partitions without one.
@@ -101,7 +101,7 @@ class UnprocessedRecords:
                     continue
                 if not added and number >= change.present and not change.is_rewritten:
                     continue
-                offset = self._offset(change, number, committed)
+                offset = self._offset_to_commit(change, number, committed)
                 found[change.topic, number] = offset, change.text(number, committed)
         return found
 
@@ -120,14 +120,14 @@ class UnprocessedRecords:
             if first < end and committed.get(number, Committed()).offset is None:
                 yield input_problems.missing_offset(self._reshard.application, change.topic, number)
 
-    def _offset(self, change: InputChange, number: int, committed: Mapping[int, Committed]) -> int:
+    def _offset_to_commit(self, change: InputChange, number: int, committed: Mapping[int, Committed]) -> int:
         first, end = self._bounds.get((change.topic, number), (0, 0))
         if change.is_rewritten:
             return end
         offset = committed[number].offset if number in committed else None
         return first if offset is None else offset
 
-    def _ranges(self, change: InputChange) -> Iterator[UnprocessedRange]:
+    def _unprocessed_ranges(self, change: InputChange) -> Iterator[UnprocessedRange]:
         for number in range(change.present):
             first, end = self._bounds[change.topic, number]
             committed = self._committed.get((change.topic, number), Committed()).offset
@@ -135,14 +135,15 @@ class UnprocessedRecords:
             if start < end:
                 yield UnprocessedRange(number, start, end)
 
-    def _chunks(self, change: InputChange, part: UnprocessedRange) -> Iterator[RecordChunk]:
+    def _read_chunks(self, change: InputChange, part: UnprocessedRange) -> Iterator[RecordChunk]:
         return self._cluster.read_range(change.topic, part.partition, part.first, part.end)
 
-    def _misplaced(self, change: InputChange, *, has_begun: bool) -> Iterator[Problem]:
+    def _find_misplaced(self, change: InputChange, *, has_begun: bool) -> Iterator[Problem]:
         """Yield the first record of each partition that must not be where it is."""
-        for part in self._ranges(change):
+        for part in self._unprocessed_ranges(change):
             found = (
-                self._problem_of(change, chunk, has_begun=has_begun) for chunk in self._chunks(change, part)
+                self._problem_of(change, chunk, has_begun=has_begun)
+                for chunk in self._read_chunks(change, part)
             )
             if problem := next(filter(None, found), None):
                 yield problem
@@ -169,7 +170,7 @@ class UnprocessedRecords:
         return None
 
     @staticmethod
-    def _moved(change: InputChange, record: InputRecord, target: int) -> OutputRecord:
+    def _move_record(change: InputChange, record: InputRecord, target: int) -> OutputRecord:
         topic, _, _, timestamp, key, value, headers = record
         if change.left is not None and value is not None and names_processor(value):
             left = default_partition(left_key_of(value), change.left.after)

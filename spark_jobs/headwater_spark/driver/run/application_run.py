@@ -164,7 +164,7 @@ class ApplicationRun:
             cluster = KafkaClusterReader(options.connection)
             warn_missing_outputs(runnable.nodes, document.application, cluster)
             warn_standby_copies(document.application)
-            client = new_client(document.application, self._settings(), lock)
+            client = new_client(document.application, self._run_settings(), lock)
             try:
                 client.start_observing(set(compiled.external_sources) - set(compiled.global_topics))
                 return self._run_on_spark(runnable, handler, client)
@@ -186,7 +186,7 @@ class ApplicationRun:
                     ship_packages(spark)
                     check_user_classes(spark, runnable)
                 application = StreamsApplication(
-                    spark, self.document, runnable.programs, self._settings(), handler, client=client
+                    spark, self.document, runnable.programs, self._run_settings(), handler, client=client
                 )
                 gateway.on_end(lambda: _end_with_spark(application, self.termination))
                 return self._run_application(application)
@@ -202,14 +202,14 @@ class ApplicationRun:
 
     def _run_application(self, application: StreamsApplication) -> bool:
         self.instruments.use(application, application.stream_threads)
-        with self.termination.handling(application.stop):
+        with self.termination.handle_signals(application.stop):
             _start_application(application)
             if self.options.until_idle:
                 with progress_logged(application.id, application.records):
                     application.wait_until_idle()
             else:
                 application.wait_until_stopping()
-            with self.termination.limited():  # Spark may hang whatever the reason for the stop is
+            with self.termination.limit_time():  # Spark may hang whatever the reason for the stop is
                 application.close()
         if application.problems:
             raise ProblemsError(application.problems)
@@ -229,7 +229,7 @@ class ApplicationRun:
     def _policies(self) -> tuple[Policy, ...]:
         return read_policies(self.options.policy_files)
 
-    def _settings(self) -> RunSettings:
+    def _run_settings(self) -> RunSettings:
         options = self.options
         return RunSettings(
             connection=options.connection,
@@ -243,7 +243,7 @@ class ApplicationRun:
 
 
 def _stop_session(spark: SparkSession, gateway: GatewayWatch, termination: Termination) -> None:
-    with termination.limited():
+    with termination.limit_time():
         try:
             spark.stop()
         except Exception:

@@ -56,7 +56,7 @@ def _serve_endpoint(instruments: Instruments, access: Access | None) -> Iterator
     if access is None:
         yield
         return
-    surface = Surface.of(instruments.client_id, host=socket.gethostname(), headwater=version("headwater"))
+    surface = Surface.create(instruments.client_id, host=socket.gethostname(), headwater=version("headwater"))
     with ControlServer(instruments.added_to(surface), access) as server:
         _log.info("endpoint started", url=server.url)
         yield

@@ -75,7 +75,7 @@ def session_problems(
     application: str, *, master: str, conf: Mapping[str, str], command: SparkCommand = RUN
 ) -> tuple[Problem, ...]:
     """Return what prevents that an application runs on a session; `conf` are its settings."""
-    return tuple(_session_problems(application, master, conf, command))
+    return tuple(_setting_problems(application, master, conf, command))
 
 
 def is_local_master(master: str) -> bool:
@@ -118,7 +118,7 @@ def _connect_problems(
         )
 
 
-def _session_problems(
+def _setting_problems(
     application: str, master: str, conf: Mapping[str, str], command: SparkCommand
 ) -> Iterator[Problem]:
     if (found := conf.get(_SPECULATION, "false")).lower() != "false":

@@ -51,7 +51,7 @@ class ThreadPool:
     next_serial: int = 0
 
     @classmethod
-    def of(cls, client_id: str, count: int, *, follows_slots: bool = False) -> "ThreadPool":
+    def create(cls, client_id: str, count: int, *, follows_slots: bool = False) -> "ThreadPool":
         """Return a pool with `count` new threads."""
         pool = cls(client_id=client_id, follows_slots=follows_slots)
         for _ in range(count):
@@ -125,7 +125,9 @@ class ThreadPool:
             pool = pool.without(pool.alive[-1])
         return pool
 
-    def take(self, batch: str, tasks: int, slots: int) -> tuple["ThreadPool", tuple[StreamThread, ...]]:
+    def take_threads(
+        self, batch: str, tasks: int, slots: int
+    ) -> tuple["ThreadPool", tuple[StreamThread, ...]]:
         """Return the pool in which `batch` runs on idle threads, and these; none: the batch has to wait.
 
         With fewer threads than slots, a thread runs one batch at a time, and a batch takes as many idle ones

@@ -52,7 +52,7 @@ class ShutdownRequests:
         try:
             self._known = self._read(self._consumer)
         except KafkaException as error:
-            raise ProblemsError([self._unreadable(failure_reason(error))]) from None
+            raise ProblemsError([self._unreadable_problem(failure_reason(error))]) from None
 
     def send(self) -> bool:
         """Request that all clients stop; return whether the request is stored."""
@@ -96,7 +96,7 @@ class ShutdownRequests:
         found = clients.read_committed(consumer, [(topic, 0) for topic in self._topics], seconds)
         return {each.topic: each.metadata or "" for each in found}
 
-    def _unreadable(self, found: str) -> Problem:
+    def _unreadable_problem(self, found: str) -> Problem:
         group = shutdown_group(self._application)
         return Problem(
             code=ProblemCode.NOT_RUNNABLE,

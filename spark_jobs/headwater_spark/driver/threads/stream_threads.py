@@ -59,7 +59,7 @@ class StreamThreads:
         """Whether Spark had an executor when the number of slots was last read."""
         self._slots = self._read_slots()
         self._slots_read_at = time.monotonic()
-        self._pool = ThreadPool.of(
+        self._pool = ThreadPool.create(
             client_id, self._slots if count is None else count, follows_slots=count is None
         )
         self._changed = threading.Condition()
@@ -101,7 +101,9 @@ class StreamThreads:
         )
 
     @contextmanager
-    def taken(self, batch: str, tasks: int, stopping: threading.Event) -> Iterator[TakenThreads | None]:
+    def take_threads(
+        self, batch: str, tasks: int, stopping: threading.Event
+    ) -> Iterator[TakenThreads | None]:
         """Wait for idle threads, at least one, and let `batch` run on them inside the block.
 
         Batches get threads in the order in which they began to wait. Yields None if `stopping` is set first.
@@ -172,7 +174,7 @@ class StreamThreads:
         return name or (pool.name(pool.alive[0]) if pool.alive else "")
 
     @contextmanager
-    def handling(self, name: str) -> Iterator[None]:
+    def mark_handler(self, name: str) -> Iterator[None]:
         """Mark the calling thread as the handler of the failure of stream thread `name`."""
         thread, ident = self._pool.find(name), threading.get_ident()
         if thread is not None:
@@ -209,7 +211,7 @@ class StreamThreads:
                     if self._waiting[0] is ticket:
                         slots = self._slots
                         is_exclusive = self._pool.are_exclusive(slots)
-                        self._pool, taken = self._pool.take(batch, tasks, slots)
+                        self._pool, taken = self._pool.take_threads(batch, tasks, slots)
                         if taken:
                             return taken, is_exclusive
                     self._changed.wait(_POLL_SECONDS)

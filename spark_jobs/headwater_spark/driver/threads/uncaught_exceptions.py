@@ -131,7 +131,7 @@ class UncaughtExceptions:
 
         def ask() -> None:
             try:
-                with self._threads.handling(failure.thread):
+                with self._threads.mark_handler(failure.thread):
                     if handler is not None:
                         responses.append(UncaughtExceptionResponse(handler.handle(failure)))
             except Exception as error:  # noqa: BLE001 - of a user's class

@@ -15,7 +15,7 @@ from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.pending_requests import RenewedClient
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.offset_metadata import announcements, decode_count
+from headwater.model.offset_metadata import announcement_partitions, decode_count
 from headwater.model.policies import Policy
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.records import RecordedTopic, SetupRecord
@@ -62,7 +62,7 @@ class ApplicationTopics:
         self._reader = RenewedClient(partial(KafkaClusterReader, connection), settle)
         self._watching = RenewedClient(partial(KafkaClusterReader, connection, _WATCH_SECONDS), settle)
         """The reader of `has_changed`, which another thread may call while this one waits for an answer."""
-        self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
+        self._is_manual = StreamsConfig.from_application(document.application).setup_mode is SetupMode.MANUAL
         self._ids: Mapping[str, str] = {}
         self._partition_counts: Mapping[str, int] = {}
         self.counts: Mapping[str, int] = {}
@@ -96,7 +96,7 @@ class ApplicationTopics:
         if wrong := errors(check.problems):
             raise ProblemsError(wrong)
         check = self.apply_changes(check)
-        self.remember(check)
+        self.remember_topics(check)
         return check
 
     def check(self) -> TopicCheck:
@@ -162,7 +162,7 @@ class ApplicationTopics:
         ids = {**after.topic_ids, **lost_later}
         return attrs.evolve(after, problems=check.problems, lost=check.lost, topic_ids=ids)
 
-    def remember(self, check: TopicCheck) -> None:
+    def remember_topics(self, check: TopicCheck) -> None:
         """Compare later checks with the topics of `check`."""
         before = self._partition_counts
         self._ids = check.topic_ids
@@ -179,9 +179,9 @@ class ApplicationTopics:
         application = self._document.application.id
         offsets = GroupOffsets(self._connection, application)
         try:
-            announced = offsets.move_mark(announcements(changelogs)) if changelogs else None
+            announced = offsets.move_mark(announcement_partitions(changelogs)) if changelogs else None
             partitions = [(topic, each) for topic, count in inputs.items() for each in range(count)]
-            texts = offsets.metadata(partitions) if partitions else []
+            texts = offsets.committed_metadata(partitions) if partitions else []
         except KafkaException as error:
             raise ProblemsError([client_failed(application, str(error.args[0]))]) from error
         finally:

@@ -94,7 +94,7 @@ def with_processors(
     """
     application = document.application
     config = dict(application.config)
-    linear = StreamsConfig.of(application).linear_initial
+    linear = StreamsConfig.from_application(application).linear_initial
     if linear is not None and linear > processors:
         config[INITIAL_PARTITIONS] = str(round_start(linear, processors) or linear)
     changed = attrs.evolve(

@@ -62,7 +62,7 @@ class UnevenExpansion:
     _since: float | None = attrs.field(default=None, init=False)
 
     @classmethod
-    def of(cls, config: StreamsConfig, processors: int | None = None) -> "UnevenExpansion":
+    def from_config(cls, config: StreamsConfig, processors: int | None = None) -> "UnevenExpansion":
         is_tolerant = config.autoscaling or processors is not None
         return cls(config.autoscaling_timeout_ms / 1000 if is_tolerant else 0.0)
 

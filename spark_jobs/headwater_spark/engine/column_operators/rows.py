@@ -134,7 +134,7 @@ class SourceColumns:
                 () if (headers := partitions[number].headers) is None else headers[at]
                 for number, at in self._at
             ]
-        self.keys = self._keys.number()
+        self.keys = self._keys.number_values()
         self._key_bytes: Sequence[bytes | None] | None = None
         self._values: Sequence[Value] | None = None
 

@@ -61,7 +61,7 @@ def _pass_through(_behavior: PassThrough, forward: ColumnProcess, _function_of: 
     return forward
 
 
-def _filter(behavior: Filter, forward: ColumnProcess, function_of: FunctionOf) -> ColumnProcess:
+def _filter_columns(behavior: Filter, forward: ColumnProcess, function_of: FunctionOf) -> ColumnProcess:
     where, wanted = function_of(behavior.where, *_PARAMETERS), not behavior.negate
 
     def process(rows: Rows) -> None:
@@ -103,7 +103,7 @@ def _non_null_key(
 
 STATELESS: Mapping[type, Callable[[Value, ColumnProcess, FunctionOf], ColumnProcess]] = {
     PassThrough: _pass_through,
-    Filter: _filter,
+    Filter: _filter_columns,
     MapValues: _map_values,
     MapRecord: _map_record,
     NonNullKeyFilter: _non_null_key,

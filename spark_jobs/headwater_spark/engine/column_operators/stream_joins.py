@@ -69,7 +69,9 @@ class _Records:
     joinable: Numbers
 
     @classmethod
-    def of(cls, rows: Rows, codes: Numbers, different: Sequence[bytes], store: WindowBytes) -> "_Records":
+    def from_rows(
+        cls, rows: Rows, codes: Numbers, different: Sequence[bytes], store: WindowBytes
+    ) -> "_Records":
         if NULL_KEY in codes:
             has_key = codes != NULL_KEY
             rows, codes = rows.where(has_key.tolist()), codes[has_key]
@@ -93,7 +95,7 @@ class _Entries:
     order: Numbers
     values: Sequence[bytes]
 
-    def between(self, codes: Numbers, first: Numbers, last: Numbers) -> tuple[Numbers, Numbers]:
+    def find_between(self, codes: Numbers, first: Numbers, last: Numbers) -> tuple[Numbers, Numbers]:
         """Return for each search where its entries begin and end: of a key, with a time from first to last.
 
         Raises:
@@ -215,7 +217,7 @@ class StreamJoin:
         for side in self._sides:
             if side.node in numbered:
                 rows, codes = self._rows[side.node], numbered[side.node]
-                self._records[side.node] = _Records.of(rows, codes, different, side.store)
+                self._records[side.node] = _Records.from_rows(rows, codes, different, side.store)
         return different
 
 
@@ -232,8 +234,8 @@ def _join_side(
     oldest = _observed_times(store, theirs, order) - min(store.visible_ms, _LARGEST)
     first = np.maximum(np.maximum(times - min(side.before_ms, _LARGEST), oldest), 0)
     last = np.maximum(times + min(max(side.after_ms, -_LARGEST), _LARGEST), 0)
-    entries = _entries(store, theirs, _stored(store, codes, first, last, different))
-    own, found = _earlier(entries, order, *entries.between(codes, first, last))
+    entries = _collect_entries(store, theirs, _read_stored(store, codes, first, last, different))
+    own, found = _find_earlier(entries, order, *entries.find_between(codes, first, last))
     at = joinable[own].tolist()
     keys = list(map(records.rows.keys.__getitem__, at))
     read, index = np.unique(found, return_inverse=True)
@@ -248,7 +250,7 @@ def _join_side(
     )
 
 
-def _earlier(entries: _Entries, order: Numbers, begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+def _find_earlier(entries: _Entries, order: Numbers, begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
     """Return the pairs of a search and an entry that is processed before it, by search, then by entry.
 
     Raises:
@@ -275,7 +277,7 @@ def _observed_times(store: WindowBytes, records: _Records | None, order: Numbers
     return found
 
 
-def _stored(
+def _read_stored(
     store: WindowBytes, codes: Numbers, first: Numbers, last: Numbers, different: Sequence[bytes]
 ) -> list[tuple[int, Sequence[Pair]]]:
     """Return the entries of earlier batches that the searches may find: (number of the key, entries)."""
@@ -293,7 +295,7 @@ def _stored(
     ]
 
 
-def _entries(
+def _collect_entries(
     store: WindowBytes, records: _Records | None, stored: Sequence[tuple[int, Sequence[Pair]]]
 ) -> _Entries:
     pairs = [pair for _, found in stored for pair in found]

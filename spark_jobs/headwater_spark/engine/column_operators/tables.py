@@ -180,7 +180,7 @@ def column_join(
     def process(rows: Rows) -> None:
         kept = rows.without_nulls(keys=not is_left)
         drop(len(rows.keys) - len(kept.keys))
-        rights = _rights(table, numbered_keys(kept, table.typed.key_serde), kept.order)
+        rights = _right_values(table, numbered_keys(kept, table.typed.key_serde), kept.order)
         if not is_left and None in rights:
             kept = kept.where([right is not None for right in rights])
             rights = [right for right in rights if right is not None]
@@ -189,7 +189,7 @@ def column_join(
     return process
 
 
-def _rights(table: TableUpdates, keys: NumberedBytes, order: Numbers) -> list[Value]:
+def _right_values(table: TableUpdates, keys: NumberedBytes, order: Numbers) -> list[Value]:
     """Return the value of the table for each key, as of the position in the processing order."""
     present = keys.codes[keys.last_positions()]
     table.read([keys.different[code] for code in present.tolist()])

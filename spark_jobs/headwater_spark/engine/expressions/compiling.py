@@ -31,7 +31,7 @@ from headwater_spark.engine.expressions.faults import (
     Fault,
 )
 from headwater_spark.engine.expressions.nodes import BOOLEAN, EMITTERS, OPERANDS, OPTIONS
-from headwater_spark.engine.expressions.source import Source, TooNestedError, is_literal, make
+from headwater_spark.engine.expressions.source import Source, TooNestedError, execute_source, is_literal
 from headwater_spark.engine.records import CurrentRecord, Headers, Value
 
 
@@ -305,7 +305,7 @@ def compile_expression(text: str, names: Sequence[str], types: Mapping[str, str]
         raise ExpressionError(generator.faults)
     source = _source(generator, list(variables.values()), metadata, result)
     objects = {**generator.source.objects, "as_structs": _as_structs}
-    return Compiled(text, source, frozenset(generator.used), make(source, objects))
+    return Compiled(text, source, frozenset(generator.used), execute_source(source, objects))
 
 
 def _source(generator: Generator, parameters: list[str], metadata: dict[str, str], result: str) -> str:

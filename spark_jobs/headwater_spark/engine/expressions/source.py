@@ -87,7 +87,7 @@ def is_literal(code: str) -> bool:
     return code[0] in _LITERALS or code in {"True", "False"}
 
 
-def make(source: str, objects: Mapping[str, Value]) -> Callable[..., Value]:
+def execute_source(source: str, objects: Mapping[str, Value]) -> Callable[..., Value]:
     """Execute generated source, and return its function `bind`. Only a few built-ins are available to it."""
     names: dict[str, Value] = {
         "__builtins__": {"type": type, "str": str, "int": int, "dict": dict, "list": list}
@@ -99,7 +99,7 @@ def make(source: str, objects: Mapping[str, Value]) -> Callable[..., Value]:
 
 
 class CodeGenerator(Protocol):
-    """The code generator, as emitters use it (`generating.Generator`)."""
+    """The code generator, as emitters use it (`compiling.Generator`)."""
 
     source: Source
     types: Mapping[str, str]

@@ -125,7 +125,7 @@ def can_cache_values(behavior: StreamAggregate, context: OperatorContext, kind: 
     """
     if context.task.program.settings.on_processing_error != "fail" or behavior.emit_on_close:
         return False
-    typed = context.task.stores.typed(behavior.store)
+    typed = context.task.stores.typed_store(behavior.store)
     users = [
         node
         for node in context.task.program.nodes

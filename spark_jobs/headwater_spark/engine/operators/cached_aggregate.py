@@ -59,7 +59,7 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, genera
 def _count_records(totals: "Totals", context: OperatorContext, general: Process) -> Process:
     name, drop, current = context.node.name, context.task.drop, context.task.current
     cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
-    take, start = pending.pop, totals.starter()
+    take, start = pending.pop, totals.start_function()
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
         if cache.limit < 0 or (headers and not totals.reserve(header_bytes(headers))):
@@ -87,7 +87,7 @@ def _aggregate_records(totals: "Totals", context: OperatorContext, general: Proc
     functions = totals.functions
     name, drop, current = context.node.name, context.task.drop, context.task.current
     cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
-    take, start, init, add = pending.pop, totals.starter(), functions.init, functions.add
+    take, start, init, add = pending.pop, totals.start_function(), functions.init, functions.add
     add_again, longest, grow = functions.add_again, totals.characters, totals.grow
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -188,7 +188,7 @@ class Totals:
         self._last_read = again, len(written)
         return again
 
-    def starter(self) -> Callable[[bytes, int], tuple[Value, int] | None]:
+    def start_function(self) -> Callable[[bytes, int], tuple[Value, int] | None]:
         """Return a function of (key, timestamp): it starts a total, and returns it and its timestamp.
 
         It is the stored or the initial total; None = there is no room, so totals do not stay values.
@@ -369,7 +369,7 @@ def add_to_cached_windows(
     entry_key_of, current = store.entry_key, context.task.current
     cache, pending, reserve = totals.cache, totals.pending, totals.reserve
     functions = totals.functions
-    take, begin, init, add = pending.pop, totals.starter(), functions.init, functions.add
+    take, begin, init, add = pending.pop, totals.start_function(), functions.init, functions.add
     add_again, longest, grow = functions.add_again, totals.characters, totals.grow
     has_fixed_size = behavior.aggregation.kind is AggregationKind.COUNT
 

@@ -113,7 +113,7 @@ class BatchWindows:
             self._of_keys.clear()
         known = self._of_keys.get(key)
         if known is None:
-            found = [_stored(*pair) for pair in self._store.stored_entries(key)]
+            found = [_read_count(*pair) for pair in self._store.stored_entries(key)]
             starts, entry_keys = [each.start for each in found], [each.entry_key for each in found]
             known = self._of_keys[key] = KeyWindows(starts, found, entry_keys)
         return known
@@ -262,6 +262,6 @@ def _make_early_adder(windows: BatchWindows, add_to: _AddTo) -> _Add:
     return add_early
 
 
-def _stored(entry_key: bytes, value: bytes) -> SlidingCount:
+def _read_count(entry_key: bytes, value: bytes) -> SlidingCount:
     time, count = STORED_COUNT.unpack(value)
     return SlidingCount(entry_key, int.from_bytes(entry_key[_START_AT:_SEQUENCE_AT], "big"), count, time)

@@ -73,17 +73,17 @@ class CachedCounts:
         self._observed = context.clock()
         self._pending: dict[bytes, Pending] = {}
         self._bytes = 0
-        self.add_to_window: AddToWindow = self._adder()
+        self.add_to_window: AddToWindow = self._make_adder()
         self._cached.flush_with(self._flush)
 
     @property
     def is_usable(self) -> bool:
         return self._cached.is_alone
 
-    def _adder(self) -> AddToWindow:
+    def _make_adder(self) -> AddToWindow:
         """Return a function that counts a record in a window."""
         entry_key_of, size, current = self._store.entry_key, self._window.size, self._current
-        pending, take, stored_of, general = self._pending, self._pending.pop, self._stored, self._general
+        pending, take, stored_of, general = self._pending, self._pending.pop, self._read_stored, self._general
         stores, cache = self._cached.cache.stores, self._cached.cache
 
         def add_to_window(  # noqa: PLR0917 - called for each record and window
@@ -153,7 +153,7 @@ class CachedCounts:
         records = _records_of(columns, touched)
         self._bytes += more
         values, size = keys.values, self._window.size
-        take, stored_of = pending.pop, self._stored
+        take, stored_of = pending.pop, self._read_stored
         for entry_key, code, start, number, latest, record in zip(
             entry_keys, codes, starts, touched.counts.tolist(), touched.latest.tolist(), records, strict=True
         ):
@@ -182,7 +182,7 @@ class CachedCounts:
             start = window * self._window.advance
             self.add_to_window(keys.values[code], keys.serialized[code], None, start, timestamp, ())
 
-    def _stored(self, entry_key: bytes) -> tuple[int, int]:
+    def _read_stored(self, entry_key: bytes) -> tuple[int, int]:
         """Return the stored count and its timestamp."""
         stored = self._cached.read_old(entry_key)
         if stored is None:

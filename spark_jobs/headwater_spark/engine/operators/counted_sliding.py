@@ -102,7 +102,7 @@ class SlidingCounts:
         np.minimum.at(first, codes, times)
         self._keys = known_windows(self._store, columns.topic, keys, first - 2 * self._difference)
         each = (column.tolist() for column in (codes, times, close_times, rows))
-        known, add = self._keys, self._adder()
+        known, add = self._keys, self._make_adder()
         for code, time, close_time, row in zip(*each, strict=True):
             closed += add(known[code], time, close_time, row)
         return dropped | {CLOSED: closed}
@@ -128,7 +128,7 @@ class SlidingCounts:
         touched = 2 * int(rows_before[reads_segment].sum())
         return touched <= _MOST_TOUCHED_PER_ROW * len(code)
 
-    def _adder(self) -> _Add:
+    def _make_adder(self) -> _Add:
         difference, entries, updates = self._difference, self._entries, self._updates
         find, put, create = self._find, self._put, self._create
         touch, forget = entries.move_to_end, updates.pop
@@ -171,7 +171,11 @@ class SlidingCounts:
                     previous = latest
             else:
                 self._touch_segment(known, max(0, time - 2 * difference), time + 1)
-            if previous != _NONE and previous + 1 + difference >= time and not _contains(found, previous + 1):
+            if (
+                previous != _NONE
+                and previous + 1 + difference >= time
+                and not _contains_window(found, previous + 1)
+            ):
                 closed += create(known, previous + 1, (1, time), close_time, row)
             if not left_exists:
                 follows = left is not None and time - difference <= previous
@@ -271,7 +275,7 @@ class SlidingCounts:
         current.record, current.context = before
 
 
-def _contains(windows: Sequence[CountedWindow], start: int) -> bool:
+def _contains_window(windows: Sequence[CountedWindow], start: int) -> bool:
     """Return whether one of the windows, the latest first, starts at `start`."""
     for window in windows:
         if window.start <= start:

@@ -65,7 +65,7 @@ class OperatorContext:
     def store(self, name: str, kind: type[StoreType]) -> StoreType:
         """Return the typed store; `kind` only tells the type checker its class."""
         del kind
-        store: StoreType = self.task.stores.typed(name)
+        store: StoreType = self.task.stores.typed_store(name)
         return store
 
     def clock(self, name: str = "") -> Clock:

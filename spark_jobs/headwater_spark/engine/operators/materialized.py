@@ -44,7 +44,7 @@ class TableStore(Protocol):
 
 def table_store(name: str, context: OperatorContext, *, sends_old: bool) -> TableStore:
     """Return the store of a table without windows, timestamped or versioned."""
-    typed = context.task.stores.typed(name)
+    typed = context.task.stores.typed_store(name)
     if isinstance(typed, VersionedBytes):
         return _VersionedTable(typed, context, sends_old=sends_old)
     return _TimestampedTable(typed, context, sends_old=sends_old)
@@ -94,24 +94,24 @@ class Forwarding:
         self._timestamped = timestamped
         self._current = context.task.current
         if isinstance(below, Cached):
-            below.listen(self._flushed, needs_old=sends_old)
+            below.listen(self._forward_flushed, needs_old=sends_old)
 
     def forward(self, key: Value, new: Value, old: Value, time: int, headers: Headers) -> None:
         """Forward a change, unless the cache forwards it later."""
         if not self.cached:
             self._forward(key, (new, old if self._sends_old else None, True), time, headers)
 
-    def _flushed(self, key: bytes, new: bytes | None, old: bytes | None, context: Context) -> None:
+    def _forward_flushed(self, key: bytes, new: bytes | None, old: bytes | None, context: Context) -> None:
         time, headers, self._current.record = context
         decoded = self._decode_key(key)
         if not self._timestamped:
             time = decoded.end
         elif new is not None:
             time = read_timestamp(new)
-        change = (self._value(new), self._value(old) if self._sends_old else None, True)
+        change = (self._read_value(new), self._read_value(old) if self._sends_old else None, True)
         self._forward(decoded, change, time, headers)
 
-    def _value(self, stored: bytes | None) -> Value:
+    def _read_value(self, stored: bytes | None) -> Value:
         if stored is None:
             return None
         return self._decode(stored[TIMESTAMP:] if self._timestamped else stored)

@@ -57,7 +57,7 @@ class TaskProcessorContext:
     def state_store(self, name: str) -> Value:
         if name not in self._context.node.stores and not self._task.stores.is_global(name):
             raise KeyError(f"{self._context.node.name} is not connected to a store {name}")
-        return self._task.stores.typed(name)
+        return self._task.stores.typed_store(name)
 
     def schedule(
         self,

@@ -40,7 +40,7 @@ def counts_fast(behavior: StreamAggregate, task: TaskContext) -> bool:
     """Return whether `count_fast` counts: without windows, in a store with timestamps, longs and no cache."""
     if behavior.window is not None:
         return False
-    typed = task.stores.typed(behavior.store)
+    typed = task.stores.typed_store(behavior.store)
     return (
         type(typed) is TimestampedKeyValueBytes
         and isinstance(typed.below, Logged)
@@ -119,10 +119,8 @@ def _update_per_record(behavior: StreamAggregate, context: OperatorContext) -> P
             return
         known = get(key)
         if known is None:
-            old, time = (
-                init(),
-                timestamp,
-            )  # the initial value is the first change's old one, as in Kafka Streams
+            # The initial value is the old value of the first change, as in Kafka Streams.
+            old, time = init(), timestamp
         else:
             old, time = known
             time = max(time, timestamp)

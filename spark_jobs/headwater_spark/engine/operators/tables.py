@@ -73,10 +73,10 @@ def table_filter(behavior: TableFilter, context: OperatorContext) -> Process:
         del timestamp, headers
         return value if value is not None and where(key, value) is wanted else None
 
-    derive = _derived(compute, behavior, context)
+    derive = _forward_derived(compute, behavior, context)
     if not behavior.sends_old or behavior.versioned:
         return derive
-    known = context.task.stores.typed(behavior.store).get if behavior.store is not None else None
+    known = context.task.stores.typed_store(behavior.store).get if behavior.store is not None else None
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
         new, old, _ = change
@@ -96,15 +96,15 @@ def table_map_values(behavior: TableMapValues, context: OperatorContext) -> Proc
         del timestamp, headers
         return None if value is None else new_value(key, value)
 
-    return _derived(compute, behavior, context)
+    return _forward_derived(compute, behavior, context)
 
 
 def table_transform_values(behavior: TableTransformValues, context: OperatorContext) -> Process:
     """`KTableTransformValues`: the transformer is called for deletions, too."""
-    return _derived(value_transformer(behavior.processor_class, context), behavior, context)
+    return _forward_derived(value_transformer(behavior.processor_class, context), behavior, context)
 
 
-def _derived(compute: Compute, behavior: Derived, context: OperatorContext) -> Process:
+def _forward_derived(compute: Compute, behavior: Derived, context: OperatorContext) -> Process:
     """Forward the computed change, through the store of the node if it has one."""
     forward, sends_old = context.forward, behavior.sends_old
     store = _own_store(behavior, context)
@@ -206,8 +206,8 @@ def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
     observed = context.clock()
     current = context.task.current
     wait, until_close = behavior.wait_ms, behavior.until_window_closes
-    put, is_due, over = buffer.put, buffer.is_due, _limit(behavior, buffer)
-    emit = _emission(buffer, until_close, context)
+    put, is_due, over = buffer.put, buffer.is_due, _buffer_limit(behavior, buffer)
+    emit = _emitter(buffer, until_close, context)
     name = context.node.name
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
@@ -229,7 +229,7 @@ def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
     return process
 
 
-def _limit(behavior: TableSuppress, buffer: SuppressBytes) -> Callable[[], bool] | None:
+def _buffer_limit(behavior: TableSuppress, buffer: SuppressBytes) -> Callable[[], bool] | None:
     records, size = behavior.max_records, behavior.max_bytes
     if records is None and size is None:
         return None
@@ -238,7 +238,7 @@ def _limit(behavior: TableSuppress, buffer: SuppressBytes) -> Callable[[], bool]
     )
 
 
-def _emission(buffer: SuppressBytes, drops_deletions: bool, context: OperatorContext) -> Callable[[], None]:  # noqa: FBT001
+def _emitter(buffer: SuppressBytes, drops_deletions: bool, context: OperatorContext) -> Callable[[], None]:  # noqa: FBT001
     current, forward = context.task.current, context.forward
 
     def emit() -> None:

@@ -29,24 +29,24 @@ def value_getter(view: TableView, context: OperatorContext) -> ValueGetter:
     """Return the getter of a view; the keys of windowed tables are `Windowed`."""
     match view:
         case StoreView():
-            return _of_store(context.task.stores.typed(view.store))
+            return _of_store(context.task.stores.typed_store(view.store))
         case FilteredView() | MappedView() | TransformedView():
             parent, compute = value_getter(view.parent, context), _COMPUTED[type(view)](view, context)
             return lambda key: compute(key, parent(key))
         case JoinedView():
-            return _joined(view, context)
+            return _join_view(view, context)
         case SuppressedView():
-            return _suppressed(view, context)
+            return _suppressed_view(view, context)
 
 
 def as_of_getter(view: TableView, context: OperatorContext) -> AsOfGetter | None:
     """Return the getter of a view of a versioned store; None if the view has no versioned store."""
     match view:
         case StoreView():
-            typed = context.task.stores.typed(view.store)
+            typed = context.task.stores.typed_store(view.store)
             if not isinstance(typed, VersionedBytes):
                 return None
-            return lambda key, time: _pair(typed.get(key, time))
+            return lambda key, time: _value_and_time(typed.get(key, time))
         case FilteredView() | MappedView() | TransformedView():
             parent = as_of_getter(view.parent, context)
             if parent is None:
@@ -63,7 +63,7 @@ Compute = Callable[[Value, tuple[Value, int] | None], tuple[Value, int] | None]
 def _of_store(typed: Value) -> ValueGetter:
     match typed:
         case VersionedBytes():
-            return lambda key: _pair(typed.get(key))
+            return lambda key: _value_and_time(typed.get(key))
         case SessionBytes():
             return lambda session: _session_value(typed, session)
         case WindowBytes():
@@ -73,7 +73,7 @@ def _of_store(typed: Value) -> ValueGetter:
             return getter
 
 
-def _pair(found: tuple[Value, int, int | None] | None) -> tuple[Value, int] | None:
+def _value_and_time(found: tuple[Value, int, int | None] | None) -> tuple[Value, int] | None:
     return None if found is None else found[:2]
 
 
@@ -82,13 +82,13 @@ def _session_value(typed: SessionBytes, session: Value) -> tuple[Value, int] | N
     return None if value is None else (value, session.end)
 
 
-def _filter(view: FilteredView, context: OperatorContext) -> Compute:
+def _filter_view(view: FilteredView, context: OperatorContext) -> Compute:
     where = context.expression(view.where, "key", "value")
     wanted = not view.negate
     return lambda key, found: found if found is not None and where(key, found[0]) is wanted else None
 
 
-def _map(view: MappedView, context: OperatorContext) -> Compute:
+def _map_view(view: MappedView, context: OperatorContext) -> Compute:
     new_value = context.expression(view.value, "key", "value")
 
     def compute(key: Value, found: tuple[Value, int] | None) -> tuple[Value, int] | None:
@@ -100,7 +100,7 @@ def _map(view: MappedView, context: OperatorContext) -> Compute:
     return compute
 
 
-def _joined(view: JoinedView, context: OperatorContext) -> ValueGetter:
+def _join_view(view: JoinedView, context: OperatorContext) -> ValueGetter:
     """`KTableKTable…JoinValueGetter`: the timestamp is the larger one."""
     left, right = value_getter(view.left, context), value_getter(view.right, context)
     joiner = context.expression(view.value, "left", "right", "key")
@@ -118,7 +118,7 @@ def _joined(view: JoinedView, context: OperatorContext) -> ValueGetter:
     return get
 
 
-def _transform(view: TransformedView, context: OperatorContext) -> Compute:
+def _transform_view(view: TransformedView, context: OperatorContext) -> Compute:
     """Return the transformer's function; it has no input record when a row is read."""
     node = next(node for node in context.task.program.nodes if node.name == view.node)
     if not isinstance(node, ProcessorNode) or not isinstance(node.behavior, TableTransformValues):
@@ -137,14 +137,14 @@ def _transform(view: TransformedView, context: OperatorContext) -> Compute:
 
 
 _COMPUTED: Mapping[type, Callable[[Any, OperatorContext], Compute]] = {
-    FilteredView: _filter,
-    MappedView: _map,
-    TransformedView: _transform,
+    FilteredView: _filter_view,
+    MappedView: _map_view,
+    TransformedView: _transform_view,
 }
 """Class of a view of one table → function that computes a row from the parent's row"""
 
 
-def _suppressed(view: SuppressedView, context: OperatorContext) -> ValueGetter:
+def _suppressed_view(view: SuppressedView, context: OperatorContext) -> ValueGetter:
     buffer = context.store(view.store, SuppressBytes)
     parent = value_getter(view.parent, context)
 

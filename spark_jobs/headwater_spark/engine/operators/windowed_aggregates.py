@@ -47,7 +47,7 @@ def window_aggregate(
     context: OperatorContext,
 ) -> Process:
     """Drop null keys, not null values. A window closes when stream time passes its end plus grace."""
-    size, grace, starts = _shape(window)
+    size, grace, starts = _window_shape(window)
     functions = functions_of(behavior.aggregation, context)
     results = WindowResults(behavior, size, context)
     add_to_window = results.adder(functions)
@@ -100,13 +100,13 @@ def _count_in_columns(
     return counts.add_to_window
 
 
-def _shape(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> tuple[int, int, WindowStarts]:
+def _window_shape(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> tuple[int, int, WindowStarts]:
     """Return size, grace, and the function that returns the windows of a timestamp."""
     match window:
         case TumblingWindow(size, grace):
             return size, grace, lambda time: (time - time % size,)
         case HoppingWindow(size, advance, grace):
-            return size, grace, lambda time: _hops(time, size, advance)
+            return size, grace, lambda time: _hop_starts(time, size, advance)
         case UnlimitedWindow(first):
             return _FOREVER, 0, lambda time: range(first, first + 1) if time >= first else range(0)
 
@@ -121,7 +121,7 @@ def regular_windows(window: Window | None) -> TimeWindows | None:
     return None
 
 
-def _hops(time: int, size: int, advance: int) -> range:
+def _hop_starts(time: int, size: int, advance: int) -> range:
     return range(max(0, time - size + advance) // advance * advance, time + 1, advance)
 
 
@@ -135,7 +135,7 @@ def _time_window_emission(
         first_start = 0 if last == -1 else max(0, last - size) + 1
         if last_start < 0 or (last != -1 and starts(last_start) == starts(first_start - 1)):
             return None
-        return ((window, *total) for window, total in store.closed(first_start, last_start))
+        return ((window, *total) for window, total in store.closed_windows(first_start, last_start))
 
     return EmissionOnClose(context, results.store_name, store.segments.retention - size, closed)
 
@@ -299,7 +299,7 @@ def _sliding_window_emission(
         if last_start < 0:
             return None
         first_start = 0 if last == -1 else max(0, last - difference)
-        return ((window, *total) for window, total in store.closed(first_start, last_start))
+        return ((window, *total) for window, total in store.closed_windows(first_start, last_start))
 
     return EmissionOnClose(context, results.store_name, store.segments.retention - difference, closed)
 
@@ -325,7 +325,7 @@ def _sessions_of_store(behavior: StreamAggregate, window: SessionWindow, context
     functions = functions_of(behavior.aggregation, context)
     init, add, merge = functions.init, functions.add, functions.merge
     store = context.store(behavior.store, SessionBytes)
-    find, change = store.find_entries, _changes(behavior, store, context)
+    find, change = store.find_entries, _session_changes(behavior, store, context)
     serialize_key, deserialize = store.key_serde.serialize, store.value_serde.deserialize
     current = context.task.current
     observed = context.clock()
@@ -365,7 +365,7 @@ def _sessions_of_store(behavior: StreamAggregate, window: SessionWindow, context
     return process
 
 
-def _changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorContext) -> Changes:
+def _session_changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorContext) -> Changes:
     """Return a function that puts a session, and forwards the change without headers."""
     forwarding = Forwarding(
         store.below,

@@ -6,7 +6,7 @@ from zlib import crc32
 
 import attrs
 
-from headwater.model.linear_hashing import bucket
+from headwater.model.linear_hashing import bucket_of
 from headwater_spark.engine.records import Value
 
 SEED = 0x9747B28C
@@ -49,7 +49,7 @@ def linear_partition(key: bytes, initial: int, num_partitions: int) -> int:
     Raises:
         ValueError: `initial` is less than 1, or `num_partitions` less than `initial`.
     """
-    return bucket(positive_hash(key), initial, num_partitions)
+    return bucket_of(positive_hash(key), initial, num_partitions)
 
 
 def partition_count(counts: Mapping[str, int], topic: str) -> int:
@@ -111,7 +111,7 @@ class UserPartitioner:
             raise
         except Exception as error:
             raise PartitionerError(self.name, f"{type(error).__name__}: {error}") from error
-        return self._checked(found, partitions)
+        return self._check_partition(found, partitions)
 
     def of_keys(self, keys: Sequence[bytes], *counts: int) -> Sequence[Sequence[int]]:
         """Return the partitions of many keys for each of `counts`; raises `PartitionerError`."""
@@ -120,7 +120,7 @@ class UserPartitioner:
         found = self.of_many(keys, counts)
         for partitions, count in zip(found, counts, strict=True):
             for outermost in (min(partitions, default=0), max(partitions, default=0)):
-                self._checked(outermost, count)
+                self._check_partition(outermost, count)
         return found
 
     @property
@@ -128,7 +128,7 @@ class UserPartitioner:
         """A number that differs for other names and serdes."""
         return crc32(f"{self.name} {self.serde}".rstrip().encode())
 
-    def _checked(self, found: object, partitions: int) -> int:
+    def _check_partition(self, found: object, partitions: int) -> int:
         if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < partitions:
             raise PartitionerError(self.name, f"returned {found!r} for a key and {partitions} partitions")
         return found

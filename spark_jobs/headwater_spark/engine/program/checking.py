@@ -40,7 +40,7 @@ def problems_of(
     if not document.has_calls:
         return (_only_described(document),)
     found = list(setting_problems(application))
-    defaults = Defaults.of(application.config)
+    defaults = Defaults.from_config(application.config)
     formats = formats_by_node(nodes, defaults)
     for node in nodes.nodes:
         for expression in expressions_of(node):

@@ -40,9 +40,9 @@ class Defaults:
     value: str = "string"
 
     @classmethod
-    def of(cls, config: Mapping[str, str]) -> "Defaults":
+    def from_config(cls, config: Mapping[str, str]) -> "Defaults":
         """Read `default.key.serde` and `default.value.serde`: names of formats, or classes of `Serdes`."""
-        return cls(_named(config.get(_KEYS["key"])), _named(config.get(_KEYS["value"])))
+        return cls(_format_name(config.get(_KEYS["key"])), _format_name(config.get(_KEYS["value"])))
 
     def resolve(self, wanted: Format | None, role: Role) -> Format:
         name = self.key if role == "key" else self.value
@@ -51,7 +51,7 @@ class Defaults:
         return attrs.evolve(wanted, name=name) if wanted.name == DEFAULT_FORMAT else wanted
 
 
-def _named(configured: str | None) -> str:
+def _format_name(configured: str | None) -> str:
     if configured is None:
         return "string"
     name = configured.strip()
@@ -74,10 +74,12 @@ def used_formats(topology: NodeTopology, defaults: Defaults) -> Iterator[UsedFor
     for node in topology.nodes:
         if isinstance(node, SourceNode) and node.reads is not None:
             second: Role = "key" if node.reads.foreign_key == "subscription" else "value"
-            yield from _both(_Use(node.name, "read", node.at), node.reads.format, defaults, second)
+            yield from _key_and_value(_Use(node.name, "read", node.at), node.reads.format, defaults, second)
         elif isinstance(node, SinkNode) and node.writes is not None:
             second = "key" if node.writes.foreign_key == "subscription" else "value"
-            yield from _both(_Use(node.name, "written", node.at), node.writes.format, defaults, second)
+            yield from _key_and_value(
+                _Use(node.name, "written", node.at), node.writes.format, defaults, second
+            )
     for store in topology.stores:
         if store.keeps is None or store.name not in used:
             continue
@@ -85,7 +87,7 @@ def used_formats(topology: NodeTopology, defaults: Defaults) -> Iterator[UsedFor
         second = "key" if store.keeps.kind == "subscription" else "value"
         for record in (store.keeps.format, store.keeps.right):
             if record is not None:
-                yield from _both(use, record, defaults, second)
+                yield from _key_and_value(use, record, defaults, second)
 
 
 @attrs.frozen
@@ -95,7 +97,7 @@ class _Use:
     at: Location | None
 
 
-def _both(use: _Use, record: RecordFormat, defaults: Defaults, second: Role) -> Iterator[UsedFormat]:
+def _key_and_value(use: _Use, record: RecordFormat, defaults: Defaults, second: Role) -> Iterator[UsedFormat]:
     """Yield the formats of key and value; the `second` role is "key" in subscriptions, too."""
     for role, wanted, default in (("key", record.key, "key"), (second, record.value, second)):
         format_ = defaults.resolve(wanted, "key" if default == "key" else "value")
@@ -114,7 +116,7 @@ def registered_formats(topology: NodeTopology, config: Mapping[str, str]) -> tup
 
 
 def _format_names(topology: NodeTopology, config: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(each.format.name for each in used_formats(topology, Defaults.of(config)))
+    return frozenset(each.format.name for each in used_formats(topology, Defaults.from_config(config)))
 
 
 @attrs.frozen
@@ -147,15 +149,15 @@ def formats_by_node(topology: NodeTopology, defaults: Defaults) -> Mapping[str, 
     outgoing: dict[str, NodeFormats] = {}
     for node in topology.nodes:  # parents before children
         if isinstance(node, SourceNode):
-            incoming[node.name] = outgoing[node.name] = _read(node, defaults)
+            incoming[node.name] = outgoing[node.name] = _source_formats(node, defaults)
             continue
-        incoming[node.name] = _common(outgoing.get(parent, _UNKNOWN) for parent in node.parents)
+        incoming[node.name] = _common_formats(outgoing.get(parent, _UNKNOWN) for parent in node.parents)
         if isinstance(node, ProcessorNode):
-            outgoing[node.name] = _after(incoming[node.name], node.behavior)
+            outgoing[node.name] = _formats_after(incoming[node.name], node.behavior)
     return MappingProxyType(incoming)
 
 
-def _read(node: SourceNode, defaults: Defaults) -> NodeFormats:
+def _source_formats(node: SourceNode, defaults: Defaults) -> NodeFormats:
     reads = node.reads
     if reads is None or reads.foreign_key is not None:
         return _UNKNOWN
@@ -167,13 +169,13 @@ def _read(node: SourceNode, defaults: Defaults) -> NodeFormats:
     return NodeFormats(name(reads.format.key, "key"), name(reads.format.value, "value"))
 
 
-def _common(parents: Iterable[NodeFormats]) -> NodeFormats:
+def _common_formats(parents: Iterable[NodeFormats]) -> NodeFormats:
     known = frozenset(parents)
     keys, values = {each.key for each in known}, {each.value for each in known}
     return NodeFormats(*(names.pop() if len(names) == 1 else None for names in (keys, values)))
 
 
-def _after(incoming: NodeFormats, behavior: Behavior | None) -> NodeFormats:
+def _formats_after(incoming: NodeFormats, behavior: Behavior | None) -> NodeFormats:
     if isinstance(behavior, _PASSES_UNCHANGED):
         return incoming
     if isinstance(behavior, _NEW_VALUE):

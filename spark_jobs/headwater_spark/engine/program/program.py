@@ -94,7 +94,9 @@ class SubtopologyProgram:
         found = self.sources.get(topic)
         if found is not None:
             return found
-        return next((node for pattern, node in self.patterns if _pattern(pattern).matches(topic)), None)
+        return next(
+            (node for pattern, node in self.patterns if _compile_pattern(pattern).matches(topic)), None
+        )
 
     def topic(self, sink: str) -> str | None:
         return self.sinks.get(sink)
@@ -119,7 +121,7 @@ class SubtopologyProgram:
     def expression(
         self, text: str, parameters: tuple[str, ...], current: CurrentRecord
     ) -> Callable[..., Value]:
-        return _compiled(text, parameters).bind(current)
+        return _compile_text(text, parameters).bind(current)
 
     def load(self, name: str) -> Value:
         """Return the class. Raises ImportError if `name` is not `module:Class`, or there is no such class."""
@@ -151,12 +153,12 @@ class SubtopologyProgram:
 
 
 @lru_cache(maxsize=1024)
-def _pattern(pattern: str) -> JavaPattern:
+def _compile_pattern(pattern: str) -> JavaPattern:
     return JavaPattern(pattern)
 
 
 @lru_cache(maxsize=8192)
-def _compiled(text: str, parameters: tuple[str, ...]) -> Compiled:
+def _compile_text(text: str, parameters: tuple[str, ...]) -> Compiled:
     return compile_expression(text, parameters)
 
 
@@ -197,11 +199,11 @@ class _ProgramBuilder:
         schema_of: SchemaOf,
     ) -> None:
         self._application = document.application
-        config = StreamsConfig.of(document.application)
-        self._naming = Naming.of(nodes, config.topic_prefix or document.application.id)
+        config = StreamsConfig.from_application(document.application)
+        self._naming = Naming.from_topology(nodes, config.topic_prefix or document.application.id)
         self._stores = {store.name: store for store in nodes.stores}
         self._settings = engine_settings(document.application.config)
-        self._defaults = Defaults.of(document.application.config)
+        self._defaults = Defaults.from_config(document.application.config)
         self._tasks = {part.id: part.tasks for part in compiled.subtopologies}
         self._processors = {
             part.id: processors_of(compiled.application, part.source_partitions.values())

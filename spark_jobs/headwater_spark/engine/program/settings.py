@@ -66,15 +66,15 @@ def engine_settings(config: Mapping[str, str]) -> EngineSettings:
     """Return the settings, defaults for invalid values: `setting_problems` or the compiler reports them."""
     cache = next((key for key in _CACHE if key in config), _CACHE[0])
     return EngineSettings(
-        cache_max_bytes=_number(config, cache),
+        cache_max_bytes=_read_number(config, cache),
         stores_in_memory=_stores_in_memory(config),
-        on_bad_input=_answer(config, DESERIALIZATION_HANDLER),
-        on_processing_error=_answer(config, PROCESSING_HANDLER),
-        on_bad_output=_answer(config, PRODUCTION_HANDLER),
+        on_bad_input=_read_answer(config, DESERIALIZATION_HANDLER),
+        on_processing_error=_read_answer(config, PROCESSING_HANDLER),
+        on_bad_output=_read_answer(config, PRODUCTION_HANDLER),
         dead_letter_topic=config.get(DEAD_LETTERS) or None,
         largest_request=_largest_request(config),
-        emit_interval_ms=max(0, _number(config, _EMIT)),
-        outer_join_interval_ms=max(0, _number(config, _OUTER)),
+        emit_interval_ms=max(0, _read_number(config, _EMIT)),
+        outer_join_interval_ms=max(0, _read_number(config, _OUTER)),
     )
 
 
@@ -102,28 +102,28 @@ def max_task_idle_ms(config: Mapping[str, str]) -> int:
 
     0 (the default): it waits only for records that are in Kafka; -1: not even for these (KIP-695).
     """
-    return max(-1, _number(config, _MAX_IDLE))
+    return max(-1, _read_number(config, _MAX_IDLE))
 
 
 def acceptable_recovery_lag(config: Mapping[str, str]) -> int:
     """Return how many records may be left to copy when processors are added; the default is 10,000."""
-    return _number(config, _RECOVERY_LAG)
+    return _read_number(config, _RECOVERY_LAG)
 
 
 def purge_interval_ms(config: Mapping[str, str]) -> int:
     """Return the time between two deletions of records in repartition topics; the default is 30 seconds."""
-    return _number(config, _PURGE_INTERVAL)
+    return _read_number(config, _PURGE_INTERVAL)
 
 
 def setting_problems(application: Application) -> Iterator[Problem]:
     """Yield a problem for each value that Kafka Streams accepts, but the runtime does not support."""
     config = application.config
-    guarantee = StreamsConfig.of(application).guarantee
+    guarantee = StreamsConfig.from_application(application).guarantee
     yield from refused_configs(application, exactly_once=guarantee.is_exactly_once)
     for key in (_EMIT, _OUTER):
-        if _number(config, key) < 0:
+        if _read_number(config, key) < 0:
             yield refused_setting(application, key, "a whole number of at least 0", _WHY_UPDATES)
-    if _number(config, _MAX_IDLE) < -1:
+    if _read_number(config, _MAX_IDLE) < -1:
         yield refused_setting(application, _MAX_IDLE, "milliseconds, or -1", _WHY_IDLE)
     for key, answers in _HANDLERS.items():
         for spelled in (key, f"default.{key}"):
@@ -139,7 +139,7 @@ def _stores_in_memory(config: Mapping[str, str]) -> bool:
     return config.get(_STORE_TYPE, "").strip() == "in_memory"
 
 
-def _answer(config: Mapping[str, str], key: str) -> Answer:
+def _read_answer(config: Mapping[str, str], key: str) -> Answer:
     given = config.get(key, config.get(f"default.{key}", ""))
     return _HANDLERS[key].get(_simple_name(given), "fail")
 
@@ -148,7 +148,7 @@ def _simple_name(class_name: str) -> str:
     return class_name.strip().rpartition(".")[2]
 
 
-def _number(config: Mapping[str, str], key: str) -> int:
+def _read_number(config: Mapping[str, str], key: str) -> int:
     """Return the value or the default, which are the same in all versions."""
     found = read_config(config, key, DEFAULT_VERSION)
     return found if isinstance(found, int) else 0

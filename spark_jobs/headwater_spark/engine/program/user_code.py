@@ -57,7 +57,7 @@ def _no_expressions(_behavior: Value) -> Iterator[NodeExpression]:
     return iter(())
 
 
-def _option(
+def _option_expressions(
     option: str, field: str, names: tuple[str, ...] = RECORD
 ) -> Callable[[Value], Iterator[NodeExpression]]:
     def expressions(behavior: Value) -> Iterator[NodeExpression]:
@@ -106,7 +106,7 @@ def _global_join(behavior: does.StreamGlobalJoin) -> Iterator[NodeExpression]:
     yield NodeExpression("value", behavior.value, PAIR)
 
 
-_joiner = _option("value", "value", PAIR)
+_joiner = _option_expressions("value", "value", PAIR)
 
 
 def _one_side(behavior: does.StreamStreamJoin | does.TableTableJoin) -> Iterator[NodeExpression]:
@@ -115,24 +115,24 @@ def _one_side(behavior: does.StreamStreamJoin | does.TableTableJoin) -> Iterator
 
 
 _EXPRESSIONS: Mapping[type, Callable[[Value], Iterator[NodeExpression]]] = {
-    does.Filter: _option("where", "where"),
+    does.Filter: _option_expressions("where", "where"),
     does.MapRecord: _map,
-    does.MapValues: _option("value", "value"),
-    does.FlatMap: _option("each", "each"),
-    does.FlatMapValues: _option("each", "each"),
+    does.MapValues: _option_expressions("value", "value"),
+    does.FlatMap: _option_expressions("each", "each"),
+    does.FlatMapValues: _option_expressions("each", "each"),
     does.Peek: _peek,
     does.Branch: _branch,
     does.StreamAggregate: _aggregate,
     does.TableAggregate: _aggregate,
-    does.TableFilter: _option("where", "where"),
-    does.TableMapValues: _option("value", "value"),
+    does.TableFilter: _option_expressions("where", "where"),
+    does.TableMapValues: _option_expressions("value", "value"),
     does.TableRepartitionMap: _regroup,
     does.StreamStreamJoin: _one_side,
     does.StreamSelfJoin: _joiner,
     does.StreamTableJoin: _joiner,
     does.StreamGlobalJoin: _global_join,
     does.TableTableJoin: _one_side,
-    does.ForeignKeySend: _option("foreignKey", "foreign_key"),
+    does.ForeignKeySend: _option_expressions("foreignKey", "foreign_key"),
     does.ForeignKeyResolve: _joiner,
 }
 
@@ -215,12 +215,14 @@ def find_class_fault(found: Value, role: ClassRole) -> str | None:
     """
     arguments = _ARGUMENTS.get(role)
     if isfunction(found) and arguments is not None:
-        return None if _accepts(found, len(arguments)) else f"a function that {_not_callable(arguments)}"
+        return (
+            None if _accepts_count(found, len(arguments)) else f"a function that {_not_callable(arguments)}"
+        )
     if isclass(found):
         return _find_fault_of_class(found, role)
     if not callable(found):
         return f"an object of the type {type(found).__name__}, not a class"
-    if not _accepts(found, 0):
+    if not _accepts_count(found, 0):
         return f"an object of the type {type(found).__name__}, not a class, that {_not_callable(())}"
     return None
 
@@ -228,7 +230,7 @@ def find_class_fault(found: Value, role: ClassRole) -> str | None:
 def _find_fault_of_class(found: type, role: ClassRole) -> str | None:
     if isabstract(found):
         return "an abstract class, which cannot be created"
-    if not _accepts(found, 0):
+    if not _accepts_count(found, 0):
         return "a class that cannot be created without arguments"
     methods = _METHODS[role]
     if role is ClassRole.PARTITIONER and hasattr(found, "static_partition"):
@@ -250,7 +252,9 @@ def _find_fault_of_method(found: type, name: str, arguments: tuple[str, ...]) ->
         return None
     if not callable(method):
         return f"a class whose {name} is not a method"
-    return None if _accepts(method, count) else f"a class whose method {name} {_not_callable(arguments)}"
+    return (
+        None if _accepts_count(method, count) else f"a class whose method {name} {_not_callable(arguments)}"
+    )
 
 
 def _not_callable(arguments: tuple[str, ...]) -> str:
@@ -258,7 +262,7 @@ def _not_callable(arguments: tuple[str, ...]) -> str:
     return f"cannot be called {passed}"
 
 
-def _accepts(function: Callable[..., Value], count: int) -> bool:
+def _accepts_count(function: Callable[..., Value], count: int) -> bool:
     """Return whether a callable accepts `count` positional arguments; True if its signature is not known."""
     try:
         # A decorator may pass other arguments to the function that it wraps.

@@ -6,7 +6,7 @@ from itertools import islice
 import attrs
 
 from headwater.compiler.streams_config import LINEAR_HASH, StreamsConfig
-from headwater.model.linear_hashing import ancestors, bucket, bucket_table, round_start
+from headwater.model.linear_hashing import bucket_of, bucket_table, earlier_buckets, round_start
 from headwater.model.topology import Application
 from headwater_spark.engine.partitioners.hashing import positive_hash
 
@@ -28,7 +28,7 @@ class Processors:
     is_recorded: bool = False
 
     @classmethod
-    def of(cls, count: int, known: int | None, *, is_recorded: bool = False) -> "Processors":
+    def from_count(cls, count: int, known: int | None, *, is_recorded: bool = False) -> "Processors":
         """Return `count` processors; `known` is the initial number, or one that it was doubled to.
 
         None: `count` is such a number itself.
@@ -49,7 +49,7 @@ class Processors:
 
     def owner(self, partition: int) -> int:
         """Return the processor of an input partition."""
-        return bucket(partition, self.initial, max(self.count, self.initial))
+        return bucket_of(partition, self.initial, max(self.count, self.initial))
 
     @property
     def owner_table(self) -> Sequence[int]:
@@ -64,9 +64,9 @@ class Processors:
         """
         return self.owner(positive_hash(key))
 
-    def earlier(self, partition: int) -> Iterator[int]:
+    def earlier_partitions(self, partition: int) -> Iterator[int]:
         """Yield the partitions that had the keys of `partition` before it was added, the latest first."""
-        yield from islice(ancestors(partition, self.initial), 1, None)
+        yield from islice(earlier_buckets(partition, self.initial), 1, None)
 
 
 def processors_of(application: Application, partition_counts: Iterable[int]) -> Processors:
@@ -76,11 +76,11 @@ def processors_of(application: Application, partition_counts: Iterable[int]) -> 
     inputs: ordinary producers keep keys with their state at counts that it was doubled to.
     """
     count = application.processors or 1
-    config = StreamsConfig.of(application)
+    config = StreamsConfig.from_application(application)
     if config.static_partitioner not in DEFAULT_PARTITIONERS:
         return Processors(count, count)  # more processors are refused, so the number is the initial one
     known = application.initial_processors or config.linear_initial
     if known is None:
         followed = (round_start(partitions, count) for partitions in partition_counts if partitions >= count)
         known = next((each for each in followed if each is not None), None)
-    return Processors.of(count, known)
+    return Processors.from_count(count, known)

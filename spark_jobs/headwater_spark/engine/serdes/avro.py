@@ -41,7 +41,7 @@ def avro_serde(name: str, schema_text: str) -> Plain:
     Raises:
         ValueError: The text is not an Avro schema.
     """
-    schema = _parse(schema_text)
+    schema = _parse_schema(schema_text)
 
     def write(value: Value) -> bytes:
         out = BytesIO()
@@ -57,7 +57,7 @@ def avro_serde(name: str, schema_text: str) -> Plain:
         """Compare maps without their order, and numbers with the types of the schema."""
         return equal_in_java(one, other) or equal_bytes(one, other)
 
-    return Plain(write, _reader(name, schema, None), equal)
+    return Plain(write, _make_reader(name, schema, None), equal)
 
 
 def avro_of_other_version(name: str, schema_text: str, known_text: str) -> Plain:
@@ -71,9 +71,9 @@ def avro_of_other_version(name: str, schema_text: str, known_text: str) -> Plain
     Raises:
         ValueError: A text is not an Avro schema.
     """
-    schema, known = _parse(schema_text), _parse(known_text)
+    schema, known = _parse_schema(schema_text), _parse_schema(known_text)
     is_same = _is_same_record(schema, known)
-    read = _reader(name, schema, known if is_same else None)
+    read = _make_reader(name, schema, known if is_same else None)
 
     def read_copy(data: bytes) -> Value:
         return deepcopy(read(data))
@@ -90,7 +90,7 @@ def unread_avro_fields(schema_text: str, known_text: str) -> Iterator[str]:
     Raises:
         ValueError: A text is not an Avro schema.
     """
-    schema, known = _parse(schema_text), _parse(known_text)
+    schema, known = _parse_schema(schema_text), _parse_schema(known_text)
     if _is_same_record(schema, known):
         known_records = _records_of(known)
         for name, record in _records_of(schema).items():
@@ -117,7 +117,7 @@ def _has_changeable_defaults(schema: _Schema) -> bool:
     )
 
 
-def _reader(name: str, schema: _Schema, known: _Schema) -> Callable[[bytes], Value]:
+def _make_reader(name: str, schema: _Schema, known: _Schema) -> Callable[[bytes], Value]:
     """Return a function that reads values of `schema`, as values of `known` unless that is None.
 
     Raises:
@@ -224,10 +224,10 @@ def _records_of(schema: _Schema) -> Mapping[str, _Schema]:
     return {name: each for name, each in named.items() if each["type"] == "record"}
 
 
-def _parse(schema_text: str) -> _Schema:
+def _parse_schema(schema_text: str) -> _Schema:
     """Return a parsed schema whose defaults are values: fastavro leaves them as the JSON that they are."""
     try:
-        schema = fastavro.parse_schema(_simplified(json.loads(schema_text)))
+        schema = fastavro.parse_schema(_simplify_schema(json.loads(schema_text)))
     except RecursionError:
         raise ValueError("invalid Avro schema: it is nested too deeply") from None
     except (SchemaParseException, UnknownType, KeyError, TypeError) as error:
@@ -241,13 +241,13 @@ def _parse(schema_text: str) -> _Schema:
     return schema
 
 
-def _simplified(schema: Value) -> Value:
+def _simplify_schema(schema: Value) -> Value:
     """Return a schema without logical types, and with its errors as the records that they are in Java."""
     if isinstance(schema, list):
-        return list(map(_simplified, schema))
+        return list(map(_simplify_schema, schema))
     if not isinstance(schema, dict):
         return schema
-    found = {key: _simplified(each) for key, each in schema.items() if key != "logicalType"}
+    found = {key: _simplify_schema(each) for key, each in schema.items() if key != "logicalType"}
     return {**found, "type": "record"} if found.get("type") == "error" and "fields" in found else found
 
 
@@ -294,11 +294,11 @@ def _default_record(record: _Schema, default: Mapping[str, Value], named: Mappin
 
 def _branch_of(union: list[_Schema], default: Value, named: Mapping[str, _Schema]) -> _Schema:
     """Return the type of a union that a default has: the first one, or since Avro 1.12 any that fits."""
-    fitting = (branch for branch in union if _fits(branch, default, named))
+    fitting = (branch for branch in union if _has_type(branch, default, named))
     return next(fitting, union[0])
 
 
-def _fits(branch: _Schema, default: Value, named: Mapping[str, _Schema]) -> bool:
+def _has_type(branch: _Schema, default: Value, named: Mapping[str, _Schema]) -> bool:
     resolved = named.get(branch, branch) if isinstance(branch, str) else branch
     kind = resolved["type"] if isinstance(resolved, dict) else resolved
     return type(default) in _KINDS.get(kind, ())

@@ -140,15 +140,15 @@ def _type_of(schema: _Schema, named: Mapping[str, _Schema], types: dict[str, _Ty
 
 def _refuse_endless_records(types: Mapping[str, _Type]) -> None:
     for name, record in types.items():
-        if record in _reachable(record, ("record",)):
+        if record in _reachable_types(record, ("record",)):
             raise ValueError(f"record {name} contains itself, so it has no end")
 
 
 def _is_in_itself(record: _Type) -> bool:
-    return record in _reachable(record, ("record", "union", "array", "map"))
+    return record in _reachable_types(record, ("record", "union", "array", "map"))
 
 
-def _reachable(start: _Type, kinds: tuple[str, ...]) -> "list[_Type]":
+def _reachable_types(start: _Type, kinds: tuple[str, ...]) -> "list[_Type]":
     """Return the types in `start`, and in each of these that has one of the kinds."""
     found: list[_Type] = []
     seen: set[int] = set()
@@ -163,7 +163,7 @@ def _reachable(start: _Type, kinds: tuple[str, ...]) -> "list[_Type]":
 
 
 def _has_empty_items(root: _Type) -> bool:
-    every = [root, *_reachable(root, ("record", "union", "array", "map"))]
+    every = [root, *_reachable_types(root, ("record", "union", "array", "map"))]
     return any(each.kind == "array" and _is_empty(each.inner) for each in every)
 
 

@@ -50,28 +50,28 @@ _MAGIC = b"\0"
 _HEADER = 5
 
 
-def _writer(encode: Callable[[Value], str]) -> Callable[[Value], bytes]:
+def _text_writer(encode: Callable[[Value], str]) -> Callable[[Value], bytes]:
     def write(value: Value) -> bytes:
         try:
             text = encode(value)
         except (TypeError, ValueError, RecursionError) as error:
-            raise SerializationError("json", _fault(error)) from None
+            raise SerializationError("json", _fault_text(error)) from None
         return escape_pairs(text).encode()
 
     return write
 
 
-def _read(data: bytes) -> Value:
+def _read_json(data: bytes) -> Value:
     try:
         return read_json_bytes(data)
     except json.JSONDecodeError as error:
         fault = error.msg.removesuffix(" at")
         raise DeserializationError("json", f"{fault} at character {error.pos}") from None
     except (ValueError, RecursionError) as error:
-        raise DeserializationError("json", _fault(error)) from None
+        raise DeserializationError("json", _fault_text(error)) from None
 
 
-def _fault(error: Exception) -> str:
+def _fault_text(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, UnicodeError):
@@ -83,8 +83,8 @@ def _fault(error: Exception) -> str:
     return "it contains something that JSON cannot represent"
 
 
-JSON = Plain(_writer(write_json), _read, equal_in_java)
-_write_finite = _writer(write_finite_json)
+JSON = Plain(_text_writer(write_json), _read_json, equal_in_java)
+_write_finite = _text_writer(write_finite_json)
 
 
 def checked_json(name: str, schema_text: str) -> Plain:
@@ -123,7 +123,7 @@ def checked_json(name: str, schema_text: str) -> Plain:
         return _write_finite(value)
 
     def read(data: bytes) -> Value:
-        value = _read(data)
+        value = _read_json(data)
         found = fault(value)
         if found is not None:
             raise DeserializationError(name, found)
@@ -224,7 +224,7 @@ def registered_serde(
                 report(UnreadFields(name, int.from_bytes(header[1:]), int(found["id"]), unread))
             return reader
 
-        return _reader(name, header, make, schema_of)
+        return _registered_reader(name, header, make, schema_of)
 
     def read(data: bytes) -> Value:
         reader = readers.get(data[:_HEADER])
@@ -235,7 +235,7 @@ def registered_serde(
     return Plain(write, read, writer.equal)
 
 
-def _reader(name: str, header: bytes, make: Callable[[str], Plain], schema_of: SchemaOf) -> Plain:
+def _registered_reader(name: str, header: bytes, make: Callable[[str], Plain], schema_of: SchemaOf) -> Plain:
     if len(header) < _HEADER or header[:1] != _MAGIC:
         raise DeserializationError(name, "it does not start with 0 and a schema id")
     schema_id = int.from_bytes(header[1:], "big")

@@ -27,7 +27,7 @@ def changed_serde(inner: Serde) -> Plain:
         new_bytes = serialize(new)
         if old is None:
             return new_bytes + b"\x01"
-        return _varint(len(new_bytes)) + new_bytes + serialize(old) + b"\x02"
+        return _write_varint(len(new_bytes)) + new_bytes + serialize(old) + b"\x02"
 
     def read(data: bytes) -> Value:
         kind = data[-1] if data else -1
@@ -46,7 +46,7 @@ def changed_serde(inner: Serde) -> Plain:
     return Plain(write, read)
 
 
-def _varint(value: int) -> bytes:
+def _write_varint(value: int) -> bytes:
     """Return the zig-zag encoding with seven bits per byte (`ByteUtils#writeVarint`); `value` ≥ 0."""
     value <<= 1
     written = bytearray()
@@ -110,7 +110,7 @@ def subscription_serde(left_key: Serde) -> Plain:
         return head + _PARTITION.pack(message.partition)
 
     def read(data: bytes) -> Value:
-        version, hashed, start = _head(data, _SUBSCRIPTION_HEAD)
+        version, hashed, start = _read_head(data, _SUBSCRIPTION_HEAD)
         end = len(data) if version == VERSION_WITHOUT_PARTITION else len(data) - _PARTITION.size
         if end < start or version > LATEST_VERSION or data[1] > ONLY_IF_PRESENT:
             raise DeserializationError("subscription", f"version {version}, {len(data)} byte(s)")
@@ -165,7 +165,7 @@ def response_serde(right_value: Serde) -> Plain:
         return head if message.value is None else head + serialize(message.value)
 
     def read(data: bytes) -> Value:
-        version, hashed, start = _head(data, 1)
+        version, hashed, start = _read_head(data, 1)
         if version != 0:
             raise DeserializationError("response", f"version {version}, expected 0")
         return Response(hashed, deserialize(data[start:]) if len(data) > start else None)
@@ -173,7 +173,7 @@ def response_serde(right_value: Serde) -> Plain:
     return Plain(write, read)
 
 
-def _head(data: bytes, fixed: int) -> tuple[int, bytes | None, int]:
+def _read_head(data: bytes, fixed: int) -> tuple[int, bytes | None, int]:
     """Return version, hash and the position after the hash; `fixed` bytes are before the hash."""
     if len(data) < fixed:
         raise DeserializationError("foreign-key message", f"{len(data)} byte(s)")
@@ -200,32 +200,32 @@ def murmur3_128(data: bytes) -> bytes:
     whole = length & ~15
     for offset in range(0, whole, 16):
         k1, k2 = _BLOCK.unpack_from(data, offset)
-        h1 ^= _mixed(k1, _C1, 31, _C2)
-        h1 = ((_rotated(h1, 27) + h2) * 5 + 0x52DC_E729) & _MASK
-        h2 ^= _mixed(k2, _C2, 33, _C1)
-        h2 = ((_rotated(h2, 31) + h1) * 5 + 0x3849_5AB5) & _MASK
+        h1 ^= _mix_block(k1, _C1, 31, _C2)
+        h1 = ((_rotate_left(h1, 27) + h2) * 5 + 0x52DC_E729) & _MASK
+        h2 ^= _mix_block(k2, _C2, 33, _C1)
+        h2 = ((_rotate_left(h2, 31) + h1) * 5 + 0x3849_5AB5) & _MASK
     if whole < length:
         k1, k2 = _BLOCK.unpack(data[whole:].ljust(16, b"\x00"))
-        h2 ^= _mixed(k2, _C2, 33, _C1)
-        h1 ^= _mixed(k1, _C1, 31, _C2)
+        h2 ^= _mix_block(k2, _C2, 33, _C1)
+        h1 ^= _mix_block(k1, _C1, 31, _C2)
     h1 ^= length
     h2 ^= length
     h1 = (h1 + h2) & _MASK
     h2 = (h2 + h1) & _MASK
-    h1, h2 = _finished(h1), _finished(h2)
+    h1, h2 = _finish_hash(h1), _finish_hash(h2)
     h1 = (h1 + h2) & _MASK
     return _RESULT.pack(h1, (h2 + h1) & _MASK)
 
 
-def _rotated(value: int, by: int) -> int:
+def _rotate_left(value: int, by: int) -> int:
     return ((value << by) | (value >> (64 - by))) & _MASK
 
 
-def _mixed(block: int, first: int, by: int, second: int) -> int:
-    return (_rotated((block * first) & _MASK, by) * second) & _MASK
+def _mix_block(block: int, first: int, by: int, second: int) -> int:
+    return (_rotate_left((block * first) & _MASK, by) * second) & _MASK
 
 
-def _finished(value: int) -> int:
+def _finish_hash(value: int) -> int:
     value ^= value >> 33
     value = (value * 0xFF51_AFD7_ED55_8CCD) & _MASK
     value ^= value >> 33

@@ -147,7 +147,7 @@ def _read_uuid(data: bytes) -> str:
         raise DeserializationError("uuid", f"{len(data)} byte(s) that are not a UUID") from None
 
 
-def _number(name: str, code: str, kinds: tuple[type, ...]) -> Plain:
+def _number_serde(name: str, code: str, kinds: tuple[type, ...]) -> Plain:
     packer = struct.Struct(code)
     pack, unpack, size = packer.pack, packer.unpack, packer.size
 
@@ -168,9 +168,9 @@ def _number(name: str, code: str, kinds: tuple[type, ...]) -> Plain:
     return Plain(write, read)
 
 
-def _floating(name: str, code: str) -> Plain:
+def _floating_serde(name: str, code: str) -> Plain:
     """Return a serde whose whole numbers are floating-point numbers, too; NaN equals each NaN."""
-    number = _number(name, code, (float, int))
+    number = _number_serde(name, code, (float, int))
     equal_bytes = equal_in_bytes(number.serialize)
 
     def equal(one: Value, other: Value) -> bool:
@@ -179,9 +179,9 @@ def _floating(name: str, code: str) -> Plain:
     return Plain(number.serialize, number.deserialize, equal)
 
 
-def _double() -> Plain:
+def _double_serde() -> Plain:
     """Return the serde of doubles; it writes the same bytes for each NaN (`Double#doubleToLongBits`)."""
-    number = _floating("double", ">d")
+    number = _floating_serde("double", ">d")
     write_number = number.serialize
 
     def write(value: Value) -> bytes:
@@ -198,11 +198,11 @@ PLAIN: Mapping[str, Plain] = {
     "bytes": Plain(_write_bytes, lambda data: data),
     "boolean": Plain(_write_boolean, _read_boolean),
     "uuid": Plain(_write_uuid, _read_uuid, equal_in_bytes(_write_uuid)),
-    "long": _number("long", ">q", _WHOLE),
-    "integer": _number("integer", ">i", _WHOLE),
-    "short": _number("short", ">h", _WHOLE),
-    "double": _double(),
-    "float": _floating("float", ">f"),
+    "long": _number_serde("long", ">q", _WHOLE),
+    "integer": _number_serde("integer", ">i", _WHOLE),
+    "short": _number_serde("short", ">h", _WHOLE),
+    "double": _double_serde(),
+    "float": _floating_serde("float", ">f"),
 }
 
 

@@ -233,7 +233,7 @@ def _message_serde(name: str, descriptor: _Descriptor) -> Plain:
     def write(value: Value) -> bytes:
         message = message_class()
         try:
-            _fill(message, descriptor, value, name)
+            _fill_message(message, descriptor, value, name)
             return bytes(message_class.SerializeToString(message, deterministic=True))
         except SerializationError:
             raise
@@ -295,7 +295,7 @@ def _key_text(key: bool | int | str) -> str:  # noqa: FBT001 - the key of a map
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
-def _fill(message: _Message, descriptor: _Descriptor, value: Value, name: str) -> None:
+def _fill_message(message: _Message, descriptor: _Descriptor, value: Value, name: str) -> None:
     """Set the fields of a message. Methods are read from the class: a field may have the same name."""
     if not isinstance(value, Mapping):
         raise SerializationError(name, f"{descriptor.name} is {kind_of(value)}, not an object")
@@ -318,9 +318,9 @@ def _set_field(message: _Message, field: _Descriptor, value: Value, name: str) -
         if field.message_type is not None:
             inner = getattr(message, field.name)
             type(inner).SetInParent(inner)
-            _fill(inner, field.message_type, value, name)
+            _fill_message(inner, field.message_type, value, name)
         else:
-            setattr(message, field.name, _scalar(field, value, name))
+            setattr(message, field.name, _scalar_value(field, value, name))
         return
     target = getattr(message, field.name)
     if _is_map(field):
@@ -329,9 +329,9 @@ def _set_field(message: _Message, field: _Descriptor, value: Value, name: str) -
         raise SerializationError(name, f"{field.full_name} is {kind_of(value)}, not an array")
     elif field.message_type is not None:
         for each in value:
-            _fill(target.add(), field.message_type, each, name)
+            _fill_message(target.add(), field.message_type, each, name)
     else:
-        target.extend([_scalar(field, each, name) for each in value])
+        target.extend([_scalar_value(field, each, name) for each in value])
 
 
 def _fill_map(target: Any, field: _Descriptor, value: Value, name: str) -> None:  # noqa: ANN401 - a container
@@ -341,9 +341,9 @@ def _fill_map(target: Any, field: _Descriptor, value: Value, name: str) -> None:
     for text, each in value.items():
         key = _map_key(entry["key"], text, name)
         if entry["value"].message_type is not None:
-            _fill(target[key], entry["value"].message_type, each, name)
+            _fill_message(target[key], entry["value"].message_type, each, name)
         else:
-            target[key] = _scalar(entry["value"], each, name)
+            target[key] = _scalar_value(entry["value"], each, name)
 
 
 def _map_key(field: _Descriptor, text: Value, name: str) -> Value:
@@ -365,7 +365,7 @@ def _map_key(field: _Descriptor, text: Value, name: str) -> Value:
     return number
 
 
-def _scalar(field: _Descriptor, value: Value, name: str) -> Value:
+def _scalar_value(field: _Descriptor, value: Value, name: str) -> Value:
     """Return a value as Protobuf accepts it; it would take a boolean for a number, too."""
     if field.enum_type is not None and isinstance(value, str):
         named = field.enum_type.values_by_name.get(value)

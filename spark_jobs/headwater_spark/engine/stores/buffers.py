@@ -47,8 +47,10 @@ class Buffered(NamedTuple):
 
     def serialize(self) -> bytes:
         same = self.old is not None and self.old == self.prior
-        old = _INT.pack(_SAME) if same else _nullable(self.old)
-        return b"".join((serialize_context(self.context), _nullable(self.prior), old, _nullable(self.new)))
+        old = _INT.pack(_SAME) if same else _pack_nullable(self.old)
+        return b"".join(
+            (serialize_context(self.context), _pack_nullable(self.prior), old, _pack_nullable(self.new))
+        )
 
     @property
     def estimated_bytes(self) -> int:
@@ -71,7 +73,7 @@ def serialize_context(context: BufferedContext) -> bytes:
     name = topic.encode()
     parts = [_FIXED.pack(timestamp, offset, len(name)), name, _INT.pack(partition), _INT.pack(len(headers))]
     for header, value in headers:
-        parts += (_nullable(header.encode()), _nullable(value))
+        parts += (_pack_nullable(header.encode()), _pack_nullable(value))
     return b"".join(parts)
 
 
@@ -84,23 +86,23 @@ def deserialize_change(stored: bytes) -> Buffered:
     at += 2 * _INT.size
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        name, at = _read(stored, at)
-        value, at = _read(stored, at)
+        name, at = _read_nullable(stored, at)
+        value, at = _read_nullable(stored, at)
         headers.append(((name or b"").decode(), value))
-    prior, at = _read(stored, at)
+    prior, at = _read_nullable(stored, at)
     if _INT.unpack_from(stored, at)[0] == _SAME:
         old, at = prior, at + _INT.size
     else:
-        old, at = _read(stored, at)
-    new, at = _read(stored, at)
+        old, at = _read_nullable(stored, at)
+    new, at = _read_nullable(stored, at)
     return Buffered((timestamp, offset, topic, partition, tuple(headers)), prior, old, new)
 
 
-def _nullable(value: bytes | None) -> bytes:
+def _pack_nullable(value: bytes | None) -> bytes:
     return _INT.pack(_NULL) if value is None else _INT.pack(len(value)) + value
 
 
-def _read(stored: bytes, at: int) -> tuple[bytes | None, int]:
+def _read_nullable(stored: bytes, at: int) -> tuple[bytes | None, int]:
     (length,) = _INT.unpack_from(stored, at)
     at += _INT.size
     return (None, at) if length == _NULL else (stored[at : at + length], at + length)
@@ -214,7 +216,7 @@ class SuppressBytes:
 
     def is_due(self, time: int) -> bool:
         """Return whether there is an entry of this time, or an earlier one."""
-        first = self._oldest()
+        first = self._oldest_key()
         return first is not None and _time_of(first) <= time
 
     def put(self, time: int, key: Value, change: tuple[Value, Value], context: BufferedContext) -> None:
@@ -229,13 +231,13 @@ class SuppressBytes:
         if index is None:
             entry_key = _ENTRY + time.to_bytes(_TIME, "big") + key_bytes
             entry = Buffered(context, old, old, new)
-            self._count(1, _estimate(key_bytes, entry))
+            self._count(1, _estimate_size(key_bytes, entry))
         else:
             entry_key = _ENTRY + index + key_bytes
-            before = self._at(entry_key)
+            before = self._entry_at(entry_key)
             entry = Buffered(context, before.prior, old, new)
-            self._count(0, _estimate(key_bytes, entry) - _estimate(key_bytes, before))
-        self._keep(entry_key, key_bytes, entry)
+            self._count(0, _estimate_size(key_bytes, entry) - _estimate_size(key_bytes, before))
+        self._keep_entry(entry_key, key_bytes, entry)
         self._changed[key_bytes] = None
 
     def prior(self, key: Value) -> tuple[Value, int] | bool | None:
@@ -244,13 +246,13 @@ class SuppressBytes:
         index = self._overlay.get(_TIME_OF_KEY + key_bytes)
         if index is None:
             return False
-        known = self._at(_ENTRY + index + key_bytes).prior
+        known = self._entry_at(_ENTRY + index + key_bytes).prior
         return None if known is None else (self._value.deserialize(known), -1)
 
     def oldest(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
         """Return (key, (new, old), context) of the oldest entry; raises LookupError if there is none."""
         entry_key = self._oldest_entry_key()
-        context, _, old, new = self._at(entry_key)
+        context, _, old, new = self._entry_at(entry_key)
         if new is not None:
             new = self._value.deserialize(new)
         if old is not None:
@@ -261,11 +263,11 @@ class SuppressBytes:
         """Remove the oldest entry; raises LookupError if there is none."""
         entry_key = self._oldest_entry_key()
         key_bytes = entry_key[1 + _TIME :]
-        self._remove(entry_key, key_bytes, self._at(entry_key))
+        self._remove_entry(entry_key, key_bytes, self._entry_at(entry_key))
         self._changed[key_bytes] = None
 
     def _oldest_entry_key(self) -> bytes:
-        entry_key = self._oldest()
+        entry_key = self._oldest_key()
         if entry_key is None:
             raise LookupError("the buffer is empty")
         return entry_key
@@ -288,15 +290,15 @@ class SuppressBytes:
         """Apply a record of the changelog topic."""
         index = self._overlay.get(_TIME_OF_KEY + key)
         if index is not None:
-            self._remove(_ENTRY + index + key, key, self._at(_ENTRY + index + key))
+            self._remove_entry(_ENTRY + index + key, key, self._entry_at(_ENTRY + index + key))
         if value is not None:
             entry = deserialize_change(value)
             entry_key = _ENTRY + value[-_TIME:] + key
-            self._count(1, _estimate(key, entry))
-            self._keep(entry_key, key, entry)
+            self._count(1, _estimate_size(key, entry))
+            self._keep_entry(entry_key, key, entry)
             self._overlay.put(entry_key, self._entries.pop(entry_key).serialize())
 
-    def _keep(self, entry_key: bytes, key_bytes: bytes, entry: Buffered) -> None:
+    def _keep_entry(self, entry_key: bytes, key_bytes: bytes, entry: Buffered) -> None:
         self._order.add(entry_key)
         self._entries[entry_key] = entry
         self._overlay.put(entry_key, _NOT_SERIALIZED)
@@ -304,18 +306,18 @@ class SuppressBytes:
         if self._first is not None and entry_key < self._first:
             self._first = entry_key
 
-    def _remove(self, entry_key: bytes, key_bytes: bytes, entry: Buffered) -> None:
+    def _remove_entry(self, entry_key: bytes, key_bytes: bytes, entry: Buffered) -> None:
         self._entries.pop(entry_key, None)
         self._overlay.delete(entry_key)
         self._overlay.delete(_TIME_OF_KEY + key_bytes)
-        self._count(-1, -_estimate(key_bytes, entry))
+        self._count(-1, -_estimate_size(key_bytes, entry))
         if entry_key == self._first:
             self._first = None
 
-    def _at(self, entry_key: bytes) -> Buffered:
+    def _entry_at(self, entry_key: bytes) -> Buffered:
         return self._entries.get(entry_key) or deserialize_change(self._overlay.get(entry_key) or b"")
 
-    def _oldest(self) -> bytes | None:
+    def _oldest_key(self) -> bytes | None:
         if self._first is None and self._records.now > 0:
             self._first = self._order.first()
         return self._first
@@ -325,7 +327,7 @@ class SuppressBytes:
         self._bytes.now = max(self._bytes.now, 0) + size
 
 
-def _estimate(key: bytes, entry: Buffered) -> int:
+def _estimate_size(key: bytes, entry: Buffered) -> int:
     return _TIME + len(key) + entry.estimated_bytes
 
 

@@ -78,9 +78,9 @@ class Cached:
         self._uncounted = UncountedEntries(self.overlay.written)
         cache.uncounted.append(self)
         self._keeps_reads = keeps_reads
-        self.touch: Touch | None = self._toucher()
-        self.put: Put = self._putter()
-        self.get: Get = self._getter()
+        self.touch: Touch | None = self._make_toucher()
+        self.put: Put = self._make_putter()
+        self.get: Get = self._make_getter()
         self.get_before_put: Get = self._getter_before_put()
         self._on_flush: OnFlush | None = None
         self._needs_old = True
@@ -123,10 +123,10 @@ class Cached:
             self.entries.touch(key)
 
     def range(self, start: bytes, end: bytes | None) -> Iterator[Pair]:
-        return self._touched(self.overlay.range(start, end))
+        return self._touch_pairs(self.overlay.range(start, end))
 
     def reverse_range(self, start: bytes, end: bytes | None) -> Iterator[Pair]:
-        return self._touched(self.overlay.reverse_range(start, end))
+        return self._touch_pairs(self.overlay.reverse_range(start, end))
 
     def flush(self) -> bool:
         """Write the updates; return whether there were any.
@@ -194,7 +194,7 @@ class Cached:
     def count(self) -> None:
         self.cache.size += self._uncounted.move_to(self.entries)
 
-    def _putter(self) -> Put:
+    def _make_putter(self) -> Put:
         written, cache, put_counted = self.overlay.written, self.cache, self.entries.put
         settle = self._settle
         contexts, wrote = self._uncounted.contexts, self._uncounted.writes.append
@@ -223,7 +223,7 @@ class Cached:
         if self.cache.limit < 0 and self.cache.size > self.cache.bound:
             self.cache.make_room(self.entries)
 
-    def _toucher(self) -> Touch:
+    def _make_toucher(self) -> Touch:
         cache, touch_counted, writes = self.cache, self.entries.touch, self._uncounted.writes
         read, at = self._uncounted.reads.append, self._uncounted.positions.append
 
@@ -236,7 +236,7 @@ class Cached:
 
         return touch
 
-    def _getter(self) -> Get:
+    def _make_getter(self) -> Get:
         written, cache, writes = self.overlay.written.get, self.cache, self._uncounted.writes
         read, at = self._uncounted.reads.append, self._uncounted.positions.append
         get_counted, read_below = self._get_counted, self._read_below
@@ -281,7 +281,7 @@ class Cached:
         if key in entries.sizes:
             entries.sizes.move_to_end(key)
         elif self._keeps_reads and value is not None:
-            entries.enter(key, ENTRY_BYTES + len(key) + len(value))
+            entries.add_entry(key, ENTRY_BYTES + len(key) + len(value))
         return value
 
     def _read_below(self, key: bytes) -> bytes | None:
@@ -299,7 +299,7 @@ class Cached:
                 self._settle()
         return value
 
-    def _touched(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
+    def _touch_pairs(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
         touch = self.touch
         assert touch is not None  # noqa: S101 - it is set
         for pair in pairs:

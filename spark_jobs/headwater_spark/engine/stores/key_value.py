@@ -64,10 +64,10 @@ class KeyValueBytes:
         return previous
 
     def range(self, first: Value = None, last: Value = None) -> Iterator[tuple[Value, Value]]:
-        return self._typed(self.below.range(*self._bounds(first, last)))
+        return self._decode_pairs(self.below.range(*self._key_bounds(first, last)))
 
     def reverse_range(self, first: Value = None, last: Value = None) -> Iterator[tuple[Value, Value]]:
-        return self._typed(self.below.reverse_range(*self._bounds(first, last)))
+        return self._decode_pairs(self.below.reverse_range(*self._key_bounds(first, last)))
 
     def all(self) -> Iterator[tuple[Value, Value]]:
         return self.range()
@@ -76,16 +76,16 @@ class KeyValueBytes:
         return self.reverse_range()
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Value, Value]]:
-        return self._typed(self.below.range(prefix, next_prefix(prefix)))
+        return self._decode_pairs(self.below.range(prefix, next_prefix(prefix)))
 
     def approximate_num_entries(self) -> int:
         return sum(1 for _ in self.below.overlay.range())
 
-    def _bounds(self, first: Value, last: Value) -> tuple[bytes, bytes | None]:
+    def _key_bounds(self, first: Value, last: Value) -> tuple[bytes, bytes | None]:
         start = b"" if first is None else self._serialize_key(first)
         return start, None if last is None else self._serialize_key(last) + b"\0"
 
-    def _typed(self, pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Value, Value]]:
+    def _decode_pairs(self, pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Value, Value]]:
         deserialize_key, decode = self._deserialize_key, self._decode
         return ((deserialize_key(key), decode(value)) for key, value in pairs)
 
@@ -135,8 +135,8 @@ class ListBytes:
         entry = side + self._serdes[is_left].serialize(value)
         entry_key = self._entry_key(timestamp, is_left, key)
         stored = self.below.overlay.get(entry_key)
-        entries = [*_entries(stored), entry] if stored is not None else [entry]
-        self.below.put(entry_key, _joined(entries), self._context())
+        entries = [*_split_entries(stored), entry] if stored is not None else [entry]
+        self.below.put(entry_key, _join_entries(entries), self._context())
         self._from = min(self._from, entry_key)
 
     def clear(self, timestamp: int, is_left: bool, key: Value) -> None:  # noqa: FBT001
@@ -153,7 +153,7 @@ class ListBytes:
             timestamp = int.from_bytes(entry_key[:_TIME], "big")
             is_left = entry_key[_TIME : _TIME + _SIDE] == _LEFT
             key = self._key.deserialize(entry_key[_TIME + _SIDE :])
-            for entry in _entries(stored):
+            for entry in _split_entries(stored):
                 yield entry_key, timestamp, is_left, key, self._serdes[is_left].deserialize(entry[_SIDE:])
 
     def holds(self, timestamp: int, is_left: bool, key: Value) -> bool:  # noqa: FBT001
@@ -173,12 +173,12 @@ class ListBytes:
         return timestamp.to_bytes(_TIME, "big") + side + self._key.serialize(key)
 
 
-def _joined(entries: list[bytes]) -> bytes:
+def _join_entries(entries: list[bytes]) -> bytes:
     head = _VARIABLE_SIZE + len(entries).to_bytes(_INT, "big")
     return head + b"".join(len(entry).to_bytes(_INT, "big") + entry for entry in entries)
 
 
-def _entries(stored: bytes) -> Iterator[bytes]:
+def _split_entries(stored: bytes) -> Iterator[bytes]:
     at = 1 + _INT
     while at < len(stored):
         end = at + _INT + int.from_bytes(stored[at : at + _INT], "big")

@@ -101,13 +101,17 @@ class Logged:
         self.range: Range = overlay.range
         self.reverse_range: Range = overlay.reverse_range
         self.without_timestamps = without_timestamps
-        put = _unlogged(overlay) if changelog is None else _logged(overlay, changelog, prefix, timestamped)
+        put = (
+            _put_unlogged(overlay)
+            if changelog is None
+            else _put_logged(overlay, changelog, prefix, timestamped)
+        )
         if changelog is not None and logs_headers:
             put = _logged_with_headers(overlay, changelog, prefix, timestamped)
         self.put: Put = _without_timestamps(put, overlay) if without_timestamps else put
 
 
-def _unlogged(overlay: Overlay) -> Put:
+def _put_unlogged(overlay: Overlay) -> Put:
     written = overlay.written
 
     def put(key: bytes, value: bytes | None, context: Context) -> None:
@@ -117,7 +121,7 @@ def _unlogged(overlay: Overlay) -> Put:
     return put
 
 
-def _logged(overlay: Overlay, changelog: tuple[str, int, Append], prefix: int, timestamped: bool) -> Put:  # noqa: FBT001
+def _put_logged(overlay: Overlay, changelog: tuple[str, int, Append], prefix: int, timestamped: bool) -> Put:  # noqa: FBT001
     written = overlay.written
     topic, partition, append = changelog
 

@@ -107,7 +107,7 @@ class _StoreOpening:
 
         return log
 
-    def layered(self, *, prefix: int = 0, timestamped: bool = False) -> tuple[Logged, Logged | Cached]:
+    def layered_store(self, *, prefix: int = 0, timestamped: bool = False) -> tuple[Logged, Logged | Cached]:
         """Return the changelog layer, and the layer below the typed store."""
         logged = Logged(
             self.overlay,
@@ -123,7 +123,7 @@ class _StoreOpening:
         fail, keeps_reads = services.flush_failed, prefix == 0  # not in `CachingWindowStore`
         return logged, Cached(logged, services.current, services.record_cache, fail, keeps_reads=keeps_reads)
 
-    def opened(
+    def opened_store(
         self,
         typed: Value,
         restore: Restore,
@@ -139,23 +139,23 @@ def _log_nothing(key: bytes, value: bytes | None, headers: Headers) -> None:
 
 
 def _key_value(opening: _StoreOpening) -> OpenStore:
-    _, below = opening.layered()
+    _, below = opening.layered_store()
     typed = KeyValueBytes(below, *opening.serdes(), opening.services.current.write_context)
-    return opening.opened(typed, _plain(opening.overlay), below)
+    return opening.opened_store(typed, _plain_restore(opening.overlay), below)
 
 
-def _timestamped(opening: _StoreOpening) -> OpenStore:
+def _open_timestamped(opening: _StoreOpening) -> OpenStore:
     return _timestamped_of(opening, *opening.serdes())
 
 
-def _subscription(opening: _StoreOpening) -> OpenStore:
+def _open_subscription(opening: _StoreOpening) -> OpenStore:
     """Open a store of bytes: keys and values contain more than the formats describe."""
     serde = opening.services.program.serde
     return _timestamped_of(opening, serde(_BYTES, "key"), serde(_BYTES, "value"))
 
 
 def _timestamped_of(opening: _StoreOpening, key_serde: Serde, value_serde: Serde) -> OpenStore:
-    _, below = opening.layered(timestamped=True)
+    _, below = opening.layered_store(timestamped=True)
     typed = TimestampedKeyValueBytes(below, key_serde, value_serde, opening.services.current.write_context)
     overlay, without_timestamps = opening.overlay, opening.without_timestamps
 
@@ -163,10 +163,10 @@ def _timestamped_of(opening: _StoreOpening, key_serde: Serde, value_serde: Serde
         time = NO_TIMESTAMP if without_timestamps else timestamp
         overlay.written[key] = None if value is None else with_timestamp(value, time)
 
-    return opening.opened(typed, restore, below)
+    return opening.opened_store(typed, restore, below)
 
 
-def _versioned(opening: _StoreOpening) -> OpenStore:
+def _open_versioned(opening: _StoreOpening) -> OpenStore:
     changelog = opening.changelog()
     retention = opening.settings.retention_ms or 0
 
@@ -182,12 +182,12 @@ def _versioned(opening: _StoreOpening) -> OpenStore:
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
         typed.put_bytes(key, value, timestamp, log=False)
 
-    return opening.opened(typed, restore, at_end=(typed.end_batch,))
+    return opening.opened_store(typed, restore, at_end=(typed.end_batch,))
 
 
-def _window(opening: _StoreOpening) -> OpenStore:
+def _open_window(opening: _StoreOpening) -> OpenStore:
     timestamped = opening.settings.kind == "timestampedWindow"
-    _, below = opening.layered(prefix=SEGMENT, timestamped=timestamped)
+    _, below = opening.layered_store(prefix=SEGMENT, timestamped=timestamped)
     make = TimestampedWindowBytes if timestamped else WindowBytes
     typed = make(
         below,
@@ -208,11 +208,11 @@ def _window(opening: _StoreOpening) -> OpenStore:
         time = NO_TIMESTAMP if without_timestamps else timestamp
         typed.restore(key, with_timestamp(value, time) if timestamped and value is not None else value)
 
-    return opening.opened(typed, restore, below, (typed.expire,))
+    return opening.opened_store(typed, restore, below, (typed.expire,))
 
 
-def _session(opening: _StoreOpening) -> OpenStore:
-    _, below = opening.layered(prefix=SEGMENT)
+def _open_session(opening: _StoreOpening) -> OpenStore:
+    _, below = opening.layered_store(prefix=SEGMENT)
     typed = SessionBytes(
         below,
         *opening.serdes(),
@@ -221,21 +221,21 @@ def _session(opening: _StoreOpening) -> OpenStore:
         observed=opening.clock("time"),
         emits_on_close=opening.emits_on_close,
     )
-    return opening.opened(typed, _untimed(typed.restore), below, (typed.expire,))
+    return opening.opened_store(typed, _untimed_restore(typed.restore), below, (typed.expire,))
 
 
-def _list(opening: _StoreOpening) -> OpenStore:
-    logged, _ = opening.layered()
+def _open_list(opening: _StoreOpening) -> OpenStore:
+    logged, _ = opening.layered_store()
     key, left = opening.serdes()
     right = opening.services.program.serde((opening.settings.right or opening.settings.format).value, "value")
     typed = ListBytes(logged, key, left, right, opening.services.current.write_context)
-    return opening.opened(typed, _plain(opening.overlay))
+    return opening.opened_store(typed, _plain_restore(opening.overlay))
 
 
-def _suppress(opening: _StoreOpening) -> OpenStore:
+def _open_suppress(opening: _StoreOpening) -> OpenStore:
     size = BufferSize(opening.clock("records"), opening.clock("bytes"))
     typed = SuppressBytes(opening.overlay, *opening.serdes(), opening.log_with_headers(), size)
-    return opening.opened(typed, _untimed(typed.restore), at_end=(typed.flush,))
+    return opening.opened_store(typed, _untimed_restore(typed.restore), at_end=(typed.flush,))
 
 
 def _join_buffer(opening: _StoreOpening) -> OpenStore:
@@ -247,10 +247,10 @@ def _join_buffer(opening: _StoreOpening) -> OpenStore:
         observed=opening.clock("time"),
         sequence=opening.clock("sequence"),
     )
-    return opening.opened(typed, _untimed(typed.restore))
+    return opening.opened_store(typed, _untimed_restore(typed.restore))
 
 
-def _plain(overlay: Overlay) -> Restore:
+def _plain_restore(overlay: Overlay) -> Restore:
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
         del timestamp
         overlay.written[key] = value
@@ -258,19 +258,19 @@ def _plain(overlay: Overlay) -> Restore:
     return restore
 
 
-def _untimed(restore: Callable[[bytes, bytes | None], None]) -> Restore:
+def _untimed_restore(restore: Callable[[bytes, bytes | None], None]) -> Restore:
     return lambda key, value, timestamp: restore(key, value)  # noqa: ARG005 - the signature of all kinds
 
 
 _OPENERS: dict[str, Callable[[_StoreOpening], OpenStore]] = {
     "keyValue": _key_value,
-    "timestampedKeyValue": _timestamped,
-    "versionedKeyValue": _versioned,
-    "window": _window,
-    "timestampedWindow": _window,
-    "session": _session,
-    "list": _list,
-    "suppress": _suppress,
-    "subscription": _subscription,
+    "timestampedKeyValue": _open_timestamped,
+    "versionedKeyValue": _open_versioned,
+    "window": _open_window,
+    "timestampedWindow": _open_window,
+    "session": _open_session,
+    "list": _open_list,
+    "suppress": _open_suppress,
+    "subscription": _open_subscription,
     "joinBuffer": _join_buffer,
 }

@@ -114,7 +114,7 @@ class RecordCache:
     def make_room(self, store: "StoreEntries") -> None:
         """Let the oldest entries of `store` leave until all entries are within the bound, or it is empty."""
         while self.size > self.bound and store.sizes:
-            store.evict()
+            store.evict_oldest()
 
     def clear(self) -> None:
         """Forget the entries."""
@@ -159,7 +159,7 @@ class StoreEntries:
         self.sizes[key] = size
         self._cache.size += size
 
-    def enter(self, key: bytes, size: int) -> None:
+    def add_entry(self, key: bytes, size: int) -> None:
         """Make an entry the latest one, with `size` bytes; make room if necessary."""
         cache, sizes = self._cache, self.sizes
         cache.size += size - sizes.get(key, 0)
@@ -175,7 +175,7 @@ class StoreEntries:
         self.sizes.move_to_end(key)
         return True
 
-    def evict(self) -> None:
+    def evict_oldest(self) -> None:
         """Remove the oldest entry. Its bytes are free only after its update has been flushed."""
         key, size = self.sizes.popitem(last=False)
         context = self.updates.pop(key, None)

@@ -102,8 +102,8 @@ class KeyIndex:
     def add(self, key: bytes, entry_key: bytes) -> None:
         """Register an entry that is written."""
         known = self._entry_keys.get(key)
-        if known is not None and _insert(known, entry_key) and self._cached is not None:
-            _insert(self._all[key], entry_key)
+        if known is not None and _insert_in_order(known, entry_key) and self._cached is not None:
+            _insert_in_order(self._all[key], entry_key)
 
     def remove(self, key: bytes, entry_key: bytes) -> None:
         """Register a deletion: no later search reads the entry again."""
@@ -114,7 +114,7 @@ class KeyIndex:
         if at < len(known) and known[at] == entry_key:
             del known[at]
         if self._cached is not None:
-            _insert(self._all[key], entry_key)
+            _insert_in_order(self._all[key], entry_key)
 
     def find(self, key: bytes, low: bytes, high: bytes | None) -> list[bytes]:
         """Return the entry keys of `key` with suffixes from `low` to `high`, both inclusive, in order.
@@ -195,7 +195,7 @@ class KeyIndex:
                 self._written.setdefault(key, []).append(entry_key)
 
 
-def _insert(known: list[bytes], entry_key: bytes) -> bool:
+def _insert_in_order(known: list[bytes], entry_key: bytes) -> bool:
     """Insert an entry key in order; return False if it is there already."""
     if not known or entry_key > known[-1]:
         known.append(entry_key)
@@ -228,7 +228,7 @@ class TimeIndex:
         indexed = _TIME_INDEX + entry_key[-self._suffix :] + entry_key[SEGMENT : -self._suffix]
         self._overlay.written[indexed] = b"" if exists else None
 
-    def between(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
+    def entries_between(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield entry keys and values from time `first` to `last`, both inclusive, by suffix, then key."""
         get, suffix = self._read, self._suffix
         for indexed, _ in self._overlay.range(_indexed_time(first), _indexed_time(last + 1)):

@@ -54,8 +54,8 @@ class VersionedBytes:
             return NOT_PUT
         self.observed.now = max(self.observed.now, timestamp)
         prefix = _prefix_of(key)
-        later = next(self.overlay.range(prefix + _time(timestamp + 1), prefix + _LAST), None)
-        entry_key = prefix + _time(timestamp)
+        later = next(self.overlay.range(prefix + _time_bytes(timestamp + 1), prefix + _LAST), None)
+        entry_key = prefix + _time_bytes(timestamp)
         if value is not None:
             self.overlay.put(entry_key, _VALUE + value)
         elif later is None and self._needs_no_entry(prefix, entry_key):
@@ -79,7 +79,7 @@ class VersionedBytes:
         return self._at(prefix, as_of)
 
     def _at(self, prefix: bytes, as_of: int | None) -> VersionedRecord | None:
-        end = prefix + (_LAST if as_of is None else _time(as_of + 1))
+        end = prefix + (_LAST if as_of is None else _time_bytes(as_of + 1))
         for entry_key, stored in self.overlay.reverse_range(self._first_kept(prefix), end):
             if stored == _DELETED:
                 return None
@@ -119,7 +119,7 @@ class VersionedBytes:
             self.overlay.delete(entry_key)
 
     def _before(self, prefix: bytes, begin: int) -> Iterator[bytes]:
-        older = self.overlay.reverse_range(self._first_kept(prefix), prefix + _time(begin + 1))
+        older = self.overlay.reverse_range(self._first_kept(prefix), prefix + _time_bytes(begin + 1))
         newest = next(older, None)  # still valid at the beginning of the history
         if newest is None:
             return
@@ -135,5 +135,5 @@ def _prefix_of(key: bytes) -> bytes:
     return len(key).to_bytes(_LENGTH, "big") + key
 
 
-def _time(time: int) -> bytes:
+def _time_bytes(time: int) -> bytes:
     return max(time, 0).to_bytes(_TIME, "big")

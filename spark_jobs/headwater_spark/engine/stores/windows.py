@@ -197,12 +197,12 @@ class WindowBytes(SegmentedStore):
     def backward_fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
         return (entry for _, entry in self._of_times(first, last, forward=False))
 
-    def closed(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
+    def closed_windows(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
         """Yield windows for emission on close: by start and key bytes, or by entry key (`ordered_by_key`)."""
         if self._by_time is None:
             raise TypeError("the store has no index by time")
         oldest = self._first_visible(first)
-        found = list(self._by_time.between(oldest if self._cached is None else first, last))
+        found = list(self._by_time.entries_between(oldest if self._cached is None else first, last))
         for entry_key, value in sorted(found) if self._ordered_by_key else found:
             start = int.from_bytes(entry_key[-TIME_AND_SEQUENCE:-_SEQUENCE], "big")
             if start < oldest and not self._is_cached(entry_key):
@@ -373,7 +373,7 @@ class SessionBytes(SegmentedStore):
 
     def _ended(self, first: int, last: int) -> list[tuple[bytes, bytes]]:
         if self._by_time is not None:
-            return list(self._by_time.between(first, last))
+            return list(self._by_time.entries_between(first, last))
         last = min(last, LAST_TIME)
         low, high = (time.to_bytes(TIME, "big") for time in (first, last))
         entries = self.below.range(*self.segments.bounds(first, last))

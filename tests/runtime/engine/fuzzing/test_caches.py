@@ -246,7 +246,7 @@ def evict_as_kafka_streams(store: StoreEntries) -> None:
 @pytest.fixture
 def sizes_of_kafka_streams(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "join of tables" in request.node.name:
-        monkeypatch.setattr(StoreEntries, "evict", evict_as_kafka_streams)
+        monkeypatch.setattr(StoreEntries, "evict_oldest", evict_as_kafka_streams)
 
 
 @pytest.mark.oracle

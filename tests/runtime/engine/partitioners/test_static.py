@@ -25,7 +25,7 @@ def test_linear_hash_keeps_a_key_with_its_processor(key: bytes, initial: int, ad
     first = default_partition(key, initial)
     found = linear_partition(key, initial, initial + added)
     assert Processors(initial, initial).owner(found) == first
-    assert first in {found, *Processors(initial, initial).earlier(found)}
+    assert first in {found, *Processors(initial, initial).earlier_partitions(found)}
     assert linear_partition(key, initial, initial * 4) == default_partition(key, initial * 4)
 
 

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.linear_hashing import ancestors, bucket, bucket_table, is_doubled, round_start, split_by
+from headwater.model.linear_hashing import (
+    bucket_of,
+    bucket_table,
+    earlier_buckets,
+    is_doubled,
+    round_start,
+    split_by,
+)
 
 numbers = st.integers(0, 2**31 - 1)
 initials = st.integers(1, 40)
@@ -14,15 +21,15 @@ initials = st.integers(1, 40)
 
 @given(numbers, initials)
 def test_initial_buckets_are_the_remainder(number: int, initial: int) -> None:
-    assert bucket(number, initial, initial) == number % initial
+    assert bucket_of(number, initial, initial) == number % initial
 
 
 @given(numbers, initials, st.integers(0, 200))
 def test_one_more_bucket_moves_numbers_of_one_bucket_and_only_to_the_new_one(
     number: int, initial: int, grown: int
 ) -> None:
-    before = bucket(number, initial, initial + grown)
-    after = bucket(number, initial, initial + grown + 1)
+    before = bucket_of(number, initial, initial + grown)
+    after = bucket_of(number, initial, initial + grown + 1)
     new = initial + grown
     assert after in {before, new}
     if after == new:
@@ -32,7 +39,7 @@ def test_one_more_bucket_moves_numbers_of_one_bucket_and_only_to_the_new_one(
 @given(numbers, initials, st.integers(0, 200))
 def test_a_table_has_the_bucket_of_each_number(number: int, initial: int, grown: int) -> None:
     table = bucket_table(initial, initial + grown)
-    assert table[number % len(table)] == bucket(number, initial, initial + grown)
+    assert table[number % len(table)] == bucket_of(number, initial, initial + grown)
 
 
 @pytest.mark.parametrize(("initial", "count"), [(0, 1), (-1, 1), (3, 2)])
@@ -48,14 +55,14 @@ def test_adding_partitions_moves_no_key_to_another_processor(
     """KIP-287, goal 1: key → partition → processor depends only on the number of processors."""
     processors = data.draw(st.integers(initial, initial + 100))
     partitions = data.draw(st.integers(processors, processors + 200))
-    partition = bucket(number, initial, partitions)
-    assert bucket(partition, initial, processors) == bucket(number, initial, processors)
+    partition = bucket_of(number, initial, partitions)
+    assert bucket_of(partition, initial, processors) == bucket_of(number, initial, processors)
 
 
 @given(initials, st.integers(0, 300))
 def test_ancestors_of_a_bucket_end_at_an_initial_bucket(initial: int, grown: int) -> None:
     number = initial + grown
-    line = list(ancestors(number, initial))
+    line = list(earlier_buckets(number, initial))
     assert line[0] == number
     assert line[-1] < initial
     assert all(parent < child for child, parent in pairwise(line))
@@ -64,13 +71,13 @@ def test_ancestors_of_a_bucket_end_at_an_initial_bucket(initial: int, grown: int
 def test_the_example_of_the_kip() -> None:
     """10 partitions and processors; partitions to 15, processors to 15, partitions to 18."""
     keys = range(10_000)
-    with_ten = {key: bucket(bucket(key, 10, 15), 10, 10) for key in keys}
-    assert with_ten == {key: bucket(key, 10, 10) for key in keys}
-    with_fifteen = {key: bucket(bucket(key, 10, 15), 10, 15) for key in keys}
+    with_ten = {key: bucket_of(bucket_of(key, 10, 15), 10, 10) for key in keys}
+    assert with_ten == {key: bucket_of(key, 10, 10) for key in keys}
+    with_fifteen = {key: bucket_of(bucket_of(key, 10, 15), 10, 15) for key in keys}
     assert {key for key in keys if with_fifteen[key] != with_ten[key]} == {
         key for key in keys if with_fifteen[key] >= 10
     }
-    assert {key: bucket(bucket(key, 10, 18), 10, 15) for key in keys} == with_fifteen
+    assert {key: bucket_of(bucket_of(key, 10, 18), 10, 15) for key in keys} == with_fifteen
 
 
 def partition_by_default(number: int, partitions: int) -> int:
@@ -85,7 +92,7 @@ def test_the_default_partitioner_keeps_each_key_with_its_processor_if_partitions
     partitions = initial * 2**doublings
     processors = data.draw(st.integers(initial, partitions))
     partition = partition_by_default(number, partitions)
-    assert bucket(partition, initial, processors) == bucket(number, initial, processors)
+    assert bucket_of(partition, initial, processors) == bucket_of(number, initial, processors)
 
 
 @given(initials.filter(lambda initial: initial > 1), st.integers(1, 300))
@@ -120,7 +127,7 @@ def test_the_initial_number_follows_from_a_doubled_partition_count(
     found = round_start(partitions, processors)
     assert found is not None
     assert found <= processors < 2 * found
-    assert bucket(number, found, processors) == bucket(number, initial, processors)
+    assert bucket_of(number, found, processors) == bucket_of(number, initial, processors)
     assert round_start(initial, processors) == found
 
 

@@ -11,7 +11,7 @@ from headwater_spark.engine.scaling.processors import Processors
 def test_added_partitions_belong_to_the_processors_of_their_parents() -> None:
     processors = Processors(2, 2)
     assert [processors.owner(each) for each in range(8)] == [0, 1, 0, 1, 0, 1, 0, 1]
-    assert [list(processors.earlier(each)) for each in (0, 1, 2, 3, 5, 6)] == [
+    assert [list(processors.earlier_partitions(each)) for each in (0, 1, 2, 3, 5, 6)] == [
         [],
         [],
         [0],
@@ -33,7 +33,7 @@ def test_doubled_partitions_move_no_key_to_another_processor(
     processors = Processors(initial, initial)
     partitions = [default_partition(key, initial * 2**doubling) for doubling in sorted(doublings)]
     assert {processors.owner(partition) for partition in partitions} == {default_partition(key, initial)}
-    assert {*partitions[:-1]} <= {partitions[-1], *processors.earlier(partitions[-1])}
+    assert {*partitions[:-1]} <= {partitions[-1], *processors.earlier_partitions(partitions[-1])}
 
 
 @given(st.binary(), st.integers(1, 12), st.integers(0, 40), st.integers(0, 40), st.integers(0, 4))
@@ -50,13 +50,13 @@ def test_the_owner_of_the_partition_of_a_key_is_the_processor_of_the_key(
         doubled *= 2
     doubled *= 2**doublings
     assert owners.owner(default_partition(key, doubled)) == owners.owner_of_key(key)
-    assert Processors.of(count, doubled).owner_of_key(key) == owners.owner_of_key(key)
+    assert Processors.from_count(count, doubled).owner_of_key(key) == owners.owner_of_key(key)
 
 
 @given(st.binary(), st.integers(1, 12), st.integers(0, 40), st.integers(1, 40))
 def test_keys_move_to_added_processors_only(key: bytes, initial: int, processors: int, added: int) -> None:
     before = Processors(initial, initial + processors)
-    after = Processors.of(before.count + added, before.initial)
+    after = Processors.from_count(before.count + added, before.initial)
     assert after.owner_of_key(key) in {before.owner_of_key(key), *range(before.count, after.count)}
 
 

@@ -73,7 +73,7 @@ def test_entries_are_within_the_bound_and_sizes_are_exact(
             case "put" | "delete":
                 store.put(key, size, number, delete=what == "delete")
             case "read" if key not in store.entries.sizes:
-                store.entries.enter(key, size)
+                store.entries.add_entry(key, size)
             case _:
                 assert store.entries.touch(key) is (key in store.entries.sizes)
         assert cache.size == sum(sum(each.entries.sizes.values()) for each in stores)
@@ -129,9 +129,9 @@ def test_a_read_protects_an_entry_but_not_its_place_in_the_flush() -> None:
 
 def test_entries_without_updates_leave_silently() -> None:
     store = Store(RecordCache(60), None)
-    store.entries.enter(b"read", 30)
+    store.entries.add_entry(b"read", 30)
     store.put(b"a", 30, 0)
-    store.entries.enter(b"read too", 20)
+    store.entries.add_entry(b"read too", 20)
     assert store.flushes == []
     assert list(store.entries.sizes) == [b"a", b"read too"]
 
@@ -156,10 +156,10 @@ def _seconds_per_eviction(entries: int) -> float:
     cache = RecordCache(entries)
     store = cache.store(lambda _: ())
     for number in range(entries):
-        store.enter(b"%d" % number, 1)
+        store.add_entry(b"%d" % number, 1)
     started = time.process_time()
     for number in range(entries, 3 * entries):
-        store.enter(b"%d" % number, 1)
+        store.add_entry(b"%d" % number, 1)
     assert len(store.sizes) == entries
     return (time.process_time() - started) / (2 * entries)
 

@@ -44,7 +44,7 @@ def test_reads_of_a_segment_need_no_memory_for_each_window() -> None:
     """Without earlier windows nearby, each record reads all windows of its key in the segment."""
     task = create_task(COUNTS["long, latest"].replace("50s", "24h").replace("40s", "10s"))
     (settings,) = task.program.stores
-    store = task.context.stores.typed(settings.name).below
+    store = task.context.stores.typed_store(settings.name).below
     reads = []
 
     def note(*_: object) -> None:

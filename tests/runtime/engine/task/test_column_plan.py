@@ -481,8 +481,8 @@ def test_messages_of_a_foreign_key_join_are_processed_between_updates() -> None:
     assert plan is not None
     left._begin_batch(0)
     assert plan.run(columns_of(records)) is None
-    single = plan.interleaved(columns_of(records))
+    single = plan.interleave_records(columns_of(records))
     assert single is not None
     assert [(record[0], left.stores["lefts"].get("k")[0]) for record in single] == [(topic, "v9")]
     assert left.stores["lefts"].get("k")[0] == "v19"
-    assert plan.interleaved(columns_of(records[13:])) is None, "too few updates per message"
+    assert plan.interleave_records(columns_of(records[13:])) is None, "too few updates per message"

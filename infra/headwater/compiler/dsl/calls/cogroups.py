@@ -123,7 +123,7 @@ def _add_table(
     )
     record = _record_format(on, call)
     result = with_windowed_key(record, window) if window is not None else record
-    return Table(merge, frozenset({merge}), node, View.of(store.name), old_values, result)
+    return Table(merge, frozenset({merge}), node, View.from_store(store.name), old_values, result)
 
 
 def _find_parents(

@@ -165,7 +165,7 @@ def _aggregate_plain(builder: Builder, on: GroupedStream, call: AnyAggregation, 
     behavior = StreamAggregate(store.name, functions_of(call))
     declares = ProcessorDeclaration(name, (store,), behavior=behavior, old_values=old_values)
     node = builder.add(name, declares, parent, versioned=is_versioned(call.materialized))
-    return Table(name, sources, node, View.of(store.name), old_values, record)
+    return Table(name, sources, node, View.from_store(store.name), old_values, record)
 
 
 def _aggregate_windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix: str) -> Table:
@@ -182,7 +182,9 @@ def _aggregate_windowed(builder: Builder, on: WindowedStream, call: AnyAggregati
     behavior = StreamAggregate(store.name, functions_of(call), on.window, emit_on_close=on.emit_on_close)
     declares = ProcessorDeclaration(name, (store,), behavior=behavior, old_values=old_values)
     node = builder.add(name, declares, parent, versioned=False, grace_ms=grace)
-    return Table(name, sources, node, View.of(store.name), old_values, with_windowed_key(record, on.window))
+    return Table(
+        name, sources, node, View.from_store(store.name), old_values, with_windowed_key(record, on.window)
+    )
 
 
 def aggregate_formats(record: RecordFormat, call: AnyAggregation) -> RecordFormat:
@@ -262,4 +264,4 @@ def _aggregate_repartitioned(
     behavior = TableAggregate(store.name, functions_of(call))
     declares = ProcessorDeclaration(name, (store,), behavior=behavior, old_values=old_values)
     node = builder.add(name, declares, repartition, versioned=is_versioned(call.materialized))
-    return Table(name, frozenset({source}), node, View.of(store.name), old_values, record)
+    return Table(name, frozenset({source}), node, View.from_store(store.name), old_values, record)

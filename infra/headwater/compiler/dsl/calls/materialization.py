@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from headwater.compiler.dsl.builder import Builder
-from headwater.compiler.dsl.messages import ARGUMENT, lint, topology_error, unsupported_call
+from headwater.compiler.dsl.messages import ARGUMENT, lint_problem, topology_error, unsupported_call
 from headwater.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     SESSION_KINDS,
@@ -110,7 +110,7 @@ def _negative_retention(given: int) -> Problem:
 def _retention_ignored(materialized: Materialized) -> Problem:
     name, retention = materialized.store_name, duration_text(materialized.retention_ms)
     versioned = f"`supplier: {{name: {name or 'NAME'}, kind: versionedKeyValue, retention: {retention}}}`"
-    return lint(
+    return lint_problem(
         ProblemCode.CONFIG_HAS_NO_EFFECT,
         f"The `retention` of {f'store {name}' if name else 'an unnamed store'} has no effect.",
         node=name,
@@ -137,7 +137,7 @@ def _too_short(store: str, window: Window, given: int) -> Problem:
 
 
 def _supplier_ignored(supplier: StoreSupplier, used: int) -> Problem:
-    return lint(
+    return lint_problem(
         ProblemCode.SUPPLIER_RETENTION_IGNORED,
         f"The changelog of store {supplier.name} does not follow the retention of its supplier.",
         node=supplier.name,

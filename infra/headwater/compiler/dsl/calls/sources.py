@@ -57,7 +57,7 @@ def table(builder: Builder, call: op.ReadTable) -> Handle:
         call.topic, source, processor, lazy_store, reads=reads, old_values=old_values
     )
     node = builder.add(processor, declares, versioned=is_versioned(call.materialized))
-    view = View.of(store_name, lazy_store)
+    view = View.from_store(store_name, lazy_store)
     return Table(processor, frozenset({source}), node, view, old_values, reads.format)
 
 

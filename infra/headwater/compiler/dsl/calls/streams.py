@@ -212,7 +212,7 @@ def to_table(builder: Builder, on: Stream, call: op.ToTable) -> Handle:
         name, lazy_store=lazy_store, behavior=TableSource(None), old_values=old_values
     )
     node = builder.add(name, declares, parent, versioned=is_versioned(call.materialized))
-    return Table(name, sources, node, View.of(store_name, lazy_store), old_values, record)
+    return Table(name, sources, node, View.from_store(store_name, lazy_store), old_values, record)
 
 
 def repartitioned_for_join(builder: Builder, stream: Stream, prefix: str, *, named_by_user: bool) -> Stream:

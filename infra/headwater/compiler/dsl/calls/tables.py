@@ -8,7 +8,7 @@ from headwater.compiler.dsl.declarations import OldValues, ProcessorDeclaration
 from headwater.compiler.dsl.formats import with_new_key, with_serdes, with_store_serdes
 from headwater.compiler.dsl.graph import GraphNode
 from headwater.compiler.dsl.handles import GroupedTable, Handle, Stream, Table, View
-from headwater.compiler.dsl.messages import lint, topology_error, unsupported_call
+from headwater.compiler.dsl.messages import lint_problem, topology_error, unsupported_call
 from headwater.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, key_value_store
 from headwater.compiler.version_differences import STORES_OF_SUPPLIERS_FIRST
 from headwater.model import behaviors as does
@@ -45,7 +45,7 @@ class _Result:
     old_values: OldValues
 
     @classmethod
-    def of(cls, builder: Builder, on: Table, call: op.Transform | op.TransformValues) -> "_Result":
+    def from_call(cls, builder: Builder, on: Table, call: op.Transform | op.TransformValues) -> "_Result":
         """Return the result; only a `Materialized` with a name gives a store, another only takes an index."""
         check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
         record = with_serdes(with_store_serdes(on.record, call.materialized), call.serdes)
@@ -69,7 +69,7 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
     prefix = _PREFIXES[call.kind]
     if call.materialized is not None and call.materialized.store_name is None:
         builder.names.skip_index()
-    made = _Result.of(builder, on, call)
+    made = _Result.from_call(builder, on, call)
     name = builder.named(call.name, prefix)
     parent = on.view.values
     behavior: does.Behavior
@@ -89,7 +89,7 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
 
 def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> Handle:
     """`KTable#transformValues`: connects stores by name; the stores of the supplier are ignored."""
-    made = _Result.of(builder, on, call)
+    made = _Result.from_call(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
         builder.reject(_ignored_option(name, call))
@@ -103,7 +103,7 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
 
 
 def _ignored_option(name: str, call: op.TransformValues) -> Problem:
-    return lint(
+    return lint_problem(
         ProblemCode.UNUSED_STORE,
         f"`transformValues` of a table ignores the stores of its supplier ({name}).",
         node=name,
@@ -125,7 +125,7 @@ def _derive_table(  # noqa: PLR0917 - one caller a kind, each has all of them
 ) -> Table:
     versioned = is_versioned(call.materialized) if call.materialized is not None else None
     node = builder.add(declares.name, declares, on.node, versioned=versioned)
-    view = on.view.through(values) if made.store is None else View.of(made.store.name)
+    view = on.view.through_values(values) if made.store is None else View.from_store(made.store.name)
     return Table(declares.name, on.sources, node, view, made.old_values, made.record)
 
 

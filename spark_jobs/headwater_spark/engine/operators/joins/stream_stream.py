@@ -48,7 +48,7 @@ class _Times:
     next_emission: Clock
 
     @classmethod
-    def of(cls, shared: str, context: OperatorContext) -> "_Times":
+    def from_context(cls, shared: str, context: OperatorContext) -> "_Times":
         clocks = [context.clock(f"{shared}/{what}") for what in ("time", "earliest", "emission")]
         times = cls(*clocks)
         if times.earliest.now < 0:
@@ -67,7 +67,7 @@ def stream_stream_join(behavior: StreamStreamJoin, context: OperatorContext) -> 
     other_store = context.store(behavior.other_store, WindowBytes)
     fetch, serialize_key = other_store.fetch_values, other_store.key_serde.serialize
     deserialize = other_store.value_serde.deserialize
-    waiting = _Waiting.of(behavior, after, context) if behavior.shared is not None else None
+    waiting = _Waiting.from_behavior(behavior, after, context) if behavior.shared is not None else None
     stream = waiting.times.stream if waiting is not None else Clock()
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -112,7 +112,7 @@ class _Waiting:
     times: _Times
     is_left: bool
     forward: Process
-    joined: Join
+    join_values: Join
     current: CurrentRecord
     wall_clock: Callable[[], int]
     interval_ms: int
@@ -125,14 +125,14 @@ class _Waiting:
     """Without the fix for KAFKA-15417: the other end of the window, for the lower bound."""
 
     @classmethod
-    def of(cls, behavior: StreamStreamJoin, after: int, context: OperatorContext) -> "_Waiting":
+    def from_behavior(cls, behavior: StreamStreamJoin, after: int, context: OperatorContext) -> "_Waiting":
         name, window, is_fixed = behavior.shared or "", behavior.window, behavior.closes_by_own_side
         return cls(
             store=context.store(name, ListBytes),
-            times=_Times.of(name, context),
+            times=_Times.from_context(name, context),
             is_left=behavior.is_left,
             forward=context.forward,
-            joined=context.expression(behavior.value, "left", "right", "key"),
+            join_values=context.expression(behavior.value, "left", "right", "key"),
             current=context.task.current,
             wall_clock=context.task.wall_clock,
             interval_ms=context.settings.outer_join_interval_ms,
@@ -197,7 +197,7 @@ class _Waiting:
                     break
                 open_sides.add(is_left)
                 continue
-            joined = self.joined(value, None, key) if is_left else self.joined(None, value, key)
+            joined = self.join_values(value, None, key) if is_left else self.join_values(None, value, key)
             self.forward(key, joined, time, headers)
             emitted.append(entry_key)
         return emitted

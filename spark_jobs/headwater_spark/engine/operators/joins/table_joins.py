@@ -21,21 +21,21 @@ GetValue = Callable[[Value, int], Value]
 
 def stream_table_join(behavior: StreamTableJoin, context: OperatorContext) -> Process:
     """A versioned table is read as of the record's timestamp; a grace period buffers the record first."""
-    join = _join(behavior, _table(behavior, context), context)
+    join = _join_stream(behavior, _table_getter(behavior, context), context)
     if behavior.buffer is None:
         return join
-    return _buffered(behavior, join, context)
+    return _buffer_stream(behavior, join, context)
 
 
-def _table(behavior: StreamTableJoin, context: OperatorContext) -> GetValue:
+def _table_getter(behavior: StreamTableJoin, context: OperatorContext) -> GetValue:
     as_of = as_of_getter(behavior.table, context)
     if as_of is not None:
-        return lambda key, time: _value(as_of(key, time))
+        return lambda key, time: _value_of(as_of(key, time))
     get = value_getter(behavior.table, context)
-    return lambda key, _time: _value(get(key))
+    return lambda key, _time: _value_of(get(key))
 
 
-def _value(found: tuple[Value, int] | None) -> Value:
+def _value_of(found: tuple[Value, int] | None) -> Value:
     return None if found is None else found[0]
 
 
@@ -43,10 +43,10 @@ def stream_global_join(behavior: StreamGlobalJoin, context: OperatorContext) -> 
     """The key of the table is computed from the record."""
     get = value_getter(StoreView(behavior.store), context)
     key_of = context.expression(behavior.key, "key", "value")
-    return _join(behavior, lambda key, _time: _value(get(key)), context, key_of)
+    return _join_stream(behavior, lambda key, _time: _value_of(get(key)), context, key_of)
 
 
-def _join(
+def _join_stream(
     behavior: StreamTableJoin | StreamGlobalJoin,
     get_value: GetValue,
     context: OperatorContext,
@@ -77,7 +77,7 @@ def _join(
     return process
 
 
-def _buffered(behavior: StreamTableJoin, join: Process, context: OperatorContext) -> Process:
+def _buffer_stream(behavior: StreamTableJoin, join: Process, context: OperatorContext) -> Process:
     name = behavior.buffer or ""
     grace = behavior.grace_ms or 0
     buffer = context.store(name, JoinBufferBytes)
@@ -111,7 +111,7 @@ def table_table_join(behavior: TableTableJoin, context: OperatorContext) -> Proc
     needs_other = _needs_other(behavior)
     forward, task, name = context.forward, context.task, context.node.name
     sends_old, versioned = behavior.sends_old, behavior.versioned
-    joined = _joined(behavior, context)
+    joined = _join_function(behavior, context)
 
     def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
         new, old, latest = change
@@ -140,7 +140,9 @@ def _needs_other(behavior: TableTableJoin) -> bool:
     return behavior.kind == "inner" or (behavior.kind == "left" and not behavior.is_left)
 
 
-def _joined(behavior: TableTableJoin, context: OperatorContext) -> Callable[[Value, Value, Value], Value]:
+def _join_function(
+    behavior: TableTableJoin, context: OperatorContext
+) -> Callable[[Value, Value, Value], Value]:
     """Return the function (own value, other value, key) → row; None = the join has no row."""
     expression = context.expression(behavior.value, "left", "right", "key")
     needs_own = behavior.kind == "inner" or (behavior.kind == "left" and behavior.is_left)

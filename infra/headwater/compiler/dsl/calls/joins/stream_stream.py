@@ -9,7 +9,7 @@ from headwater.compiler.dsl.calls.streams import repartitioned_for_join
 from headwater.compiler.dsl.declarations import ProcessorDeclaration, StreamJoinDeclaration
 from headwater.compiler.dsl.formats import with_serdes
 from headwater.compiler.dsl.handles import Handle, Stream
-from headwater.compiler.dsl.messages import ARGUMENT, STREAMS, lint, topology_error, unsupported_call
+from headwater.compiler.dsl.messages import ARGUMENT, STREAMS, lint_problem, topology_error, unsupported_call
 from headwater.compiler.dsl.stores import (
     WINDOW_KINDS,
     Store,
@@ -258,7 +258,7 @@ def _supplier_mismatches(
 
 def _logging_ignored(call: op.Join, supplier: StoreSupplier, at: Location | None) -> Problem:
     wanted = call.logging is not None and call.logging.enabled
-    return lint(
+    return lint_problem(
         ProblemCode.LOGGING_IGNORED,
         f"The join's logging settings have no effect on its store {supplier.name}.",
         node=supplier.name,

@@ -170,7 +170,7 @@ def join_tables(builder: Builder, on: Table, call: op.Join, other: Table) -> Han
     )
     node = builder.add(merge, declares, on.node, other.node, versioned=is_versioned(call.materialized))
     if store is not None:
-        return Table(merge, sources, node, View.of(store.name), old_values, record)
+        return Table(merge, sources, node, View.from_store(store.name), old_values, record)
     values = JoinedView(kind, left, right, call.value)
     view = View(_order_stores(this_stores, other_stores), values)
     return Table(merge, sources, node, view, old_values, record)
@@ -323,7 +323,9 @@ class _ForeignKeyJoin:
             resolver,
             versioned=is_versioned(call.materialized),
         )
-        return Table(names.result, sources, result, View.of(result_store, lazy_store), old_values, record)
+        return Table(
+            names.result, sources, result, View.from_store(result_store, lazy_store), old_values, record
+        )
 
     @property
     def _subscriptions(self) -> RecordFormat:
