@@ -98,7 +98,8 @@ async def deploy(
     _log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
-    if (differs := approval_problem(planned.plan, settings.approved_plan)) is not None:
+    name = pulumi.get_stack()
+    if (differs := approval_problem(planned.plan, settings.approved_plan, name)) is not None:
         _raise_if_any([differs])
     registrations = {
         part.application_id: registration_of(part, state)
