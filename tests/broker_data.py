@@ -14,18 +14,33 @@ from headwater.toolchain.commands import Progress
 _UNSTABLE = "unstable."
 
 
-def copy_data(distribution: KafkaDistribution, folder: Path, settings: Settings) -> None:
-    """Write formatted data for a broker with these settings to `folder`, with a cluster id of its own."""
+def copy_data(
+    distribution: KafkaDistribution,
+    folder: Path,
+    settings: Settings,
+    *,
+    node: int = 1,
+    cluster_id: str | None = None,
+) -> None:
+    """Write formatted data for a broker with these settings to `folder`.
+
+    It has a cluster id of its own, if none is given. Each data folder of a cluster has another id.
+    """
     # Formatting stores the passwords of users, and which features a new cluster has.
     features = tuple(item for item in settings.overrides.items() if item[0].startswith(_UNSTABLE))
     shutil.copytree(
         _formatted(distribution, settings.sasl_users, features), folder / "data", dirs_exist_ok=True
     )
     file = folder / "data" / "meta.properties"
-    text, replaced = re.subn(
-        "^cluster.id=.*$", f"cluster.id={random_cluster_id()}", file.read_text(), flags=re.MULTILINE
-    )
-    assert replaced == 1, text
+    text = file.read_text()
+    ids = {
+        "cluster.id": cluster_id or random_cluster_id(),
+        "directory.id": random_cluster_id(),
+        "node.id": str(node),
+    }
+    for key, value in ids.items():
+        text, replaced = re.subn(f"^{key}=.*$", f"{key}={value}", text, flags=re.MULTILINE)
+        assert replaced == 1, text
     file.write_text(text)
 
 

@@ -231,7 +231,8 @@ POLICIES = (
         follow=lambda t: _relax(t, "retention", kinds=["managed"]),
     ),
     Advice(
-        says="or set `topic.retention.ms` and accept that unread records may be deleted",
+        says="or set `topic.retention.ms` in the application's config and accept that unread records may be "
+        "deleted",
         make=lambda: _limited(set_up(), {"retention": {"max": "7d"}}),
         follow=lambda t: t.configure(topic_retention_ms="604800000"),
     ),

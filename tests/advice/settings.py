@@ -175,7 +175,7 @@ def _without(trial: Trial, name: str) -> Trial:
 
 
 def _declare_sink(trial: Trial, **settings: object) -> None:
-    trial.documents["orders"].setdefault("topics", {})["orders-out"] = settings or {"partitions": 4}
+    trial.documents["orders"].setdefault("topics", {})["orders-out"] = settings or None
 
 
 SETTINGS = (

@@ -97,12 +97,13 @@ NOT_FOLLOWED = {
     "sentence before it.",
     "Make sure that no instance is running: `kafka-streams-groups.sh --bootstrap-server BROKER --describe "
     "--group": _UNSEEN,
-    "Kafka allows that only without members: `kafka-streams-groups.sh --bootstrap-server BROKER --delete "
-    "--group": "The command of the sentence before it.",
+    "Kafka allows that only without members": "The command of the sentence before it.",
     "correct its name in the document": "The compiler reports a topic that is missing, with its own fix.",
     "Make sure that all instances run the topology of the document before the topic is deleted": _IN_USE,
     "Restore the topic while the application is stopped": _RUNNING,
     "Then start the application again": _RUNNING,
+    "An agent and a running application read the policies when they start: start them again with the changed "
+    "file": _RUNNING,
     "If another client of the application adds processors, start this one again afterwards": _RUNNING,
     "If it is stopped, start it: it continues": _RUNNING,
     "List its sink topics in `writes` of `acls`, and sources that are not in `observed` in `reads": "Only "

@@ -124,9 +124,7 @@ class Trial:
             self._record(change_before(planned, planned.ownership))
         self.cluster.apply(planned)
         if self.acls is not None:
-            self.acls = LiveAcls(
-                self.acls.allowed | _granted(planned), has_authorizer=self.acls.has_authorizer
-            )
+            self.acls = attrs.evolve(self.acls, allowed=self.acls.allowed | _granted(planned))
         if planned.ownership is not None:
             self._record(change_after(planned, planned.ownership, self.records))
         return planned

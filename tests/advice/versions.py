@@ -1,7 +1,10 @@
 """Fixes about versions of Kafka Streams, ACLs, renamed applications and brokers."""
 
-from headwater.model.acls import Acl, LiveAcls, Operation, Permission, ResourceKind
+import attrs
+
+from headwater.model.acls import Acl, LiveAcls, Operation, Pattern, Permission, ResourceKind
 from headwater.model.cluster import RegisteredBroker, RegisteredBrokers
+from headwater.planner.drift import FindingKind
 from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, begin, changed, manual, set_up
 from tests.compiler import topologies
@@ -34,6 +37,21 @@ def _may_create() -> Trial:
     create = Permission(ResourceKind.CLUSTER, "kafka-cluster", Operation.CREATE)
     trial.acls = LiveAcls(frozenset({Acl("User:orders", "*", create)}))
     return trial
+
+
+def _may_do_all() -> Trial:
+    """Return such an application whose principal may do everything with the topics, by one ACL."""
+    trial = manual(begin, ACLS)
+    operations = (Permission(ResourceKind.TOPIC, "orders-", each, Pattern.PREFIXED) for each in Operation)
+    trial.acls = LiveAcls(unlimited=frozenset(Acl("User:orders", "*", each) for each in operations))
+    return trial
+
+
+def _grant_and_revoke(trial: Trial) -> None:
+    """The application may read and write at each moment."""
+    trial.up()
+    trial.acls = attrs.evolve(trial.acls or LiveAcls(), unlimited=frozenset())
+    assert not [finding for finding in trial.drift().findings if finding.kind is FindingKind.ACL]
 
 
 def _granted() -> Trial:
@@ -134,6 +152,12 @@ VERSIONS = (
         says="Revoke the listed ACLs.",
         make=_may_create,
         follow=lambda t: setattr(t, "acls", LiveAcls()),
+    ),
+    Advice(
+        says="An ACL for All also lets the application read and write: first run `pulumi up`, which grants "
+        "what the topology needs. Revoke the listed ACLs",
+        make=_may_do_all,
+        follow=_grant_and_revoke,
     ),
     Advice(
         says="List the topics in `writes` of `acls`",

@@ -116,11 +116,20 @@ def test_damaged_manifest_is_reported_with_location(manifest: Path, damage: Call
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\xff", pytest.param("[" * 100_000, id="deep")])
-def test_missing_manifest_is_reported(tmp_path: Path, text: str) -> None:
+def test_a_manifest_that_cannot_be_read_is_written_again(
+    written: Callable[..., Result], tmp_path: Path, text: str
+) -> None:
     path = tmp_path / "manifest.json"
     path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(ProblemsError):
+    with pytest.raises(ProblemsError) as refused:
         ManifestFile(path)
+    (problem,) = refused.value.problems
+    assert (
+        f"--bootstrap-server BROKER --output {path}`; without a cluster, give the partition count"
+        in problem.fix
+    )
+    assert written(*COUNTS).exit_code == 0
+    ManifestFile(path)
 
 
 def test_no_manifest_without_counts(written: Callable[..., Result], tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def assessed(text: str, orders: int = 8, document: str = ORDERS, changelog: int 
 def test_a_forbidden_expansion_is_refused(text: str, code: ProblemCode, topic: str | None) -> None:
     found = assessed(text)
     assert [(each.code, each.topic) for each in found.refusals] == [(code, topic)]
+    assert all("start them again with the changed file" in each.fix for each in found.refusals)
     assert not found.is_expandable
     assert assessed(text, orders=4).refusals == ()
 

@@ -15,6 +15,7 @@ import headwater as headwater_package
 from headwater.cli.console import ExitCode
 from headwater.cli.lazy import Lazy
 from headwater.cli.main import main
+from tests import preloaded
 from tests.cli.conftest import EXAMPLES, Headwater
 
 _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
@@ -220,16 +221,16 @@ def test_problems_fit_the_terminal(
     assert widest - 20 < max(lines) <= widest
 
 
-def _shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command line in which `headwater` is the command, and return it with the code of `headwater`."""
+def _shell(
+    command: str, *, is_preloaded: bool = False, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command line in which `headwater` is the command, and return it with the code of `headwater`.
+
+    `is_preloaded`: without a start of Python. The command needs all three standard streams then.
+    """
+    headwater = preloaded.headwater() if is_preloaded else f"{sys.executable} -m headwater.cli"
     return subprocess.run(
-        [
-            "bash",
-            "-o",
-            "pipefail",
-            "-c",
-            f'headwater() {{ {sys.executable} -m headwater.cli "$@"; }}; {command}',
-        ],
+        ["bash", "-o", "pipefail", "-c", f'headwater() {{ {headwater} "$@"; }}; {command}'],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -238,12 +239,13 @@ def _shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_help_whose_reader_is_gone_succeeds() -> None:
-    done = _shell("headwater --help | true")
+    done = _shell("headwater --help | true")  # with a start of Python
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
 
 
 def test_exit_code_of_a_result_whose_reader_is_gone() -> None:
-    done = _shell(f"headwater upgrade {EXAMPLES / 'order-enrichment.yaml'} --to 3.7 --format json | true")
+    upgrade = f"upgrade {EXAMPLES / 'order-enrichment.yaml'} --to 3.7 --format json"
+    done = _shell(f"headwater {upgrade} | true", is_preloaded=True)
     assert done.returncode == ExitCode.REFUSED
 
 
@@ -269,7 +271,7 @@ def test_exit_code_of_a_result_whose_reader_is_gone() -> None:
     ],
 )
 def test_exit_code_of_an_error_whose_reader_is_gone(command: str, code: ExitCode) -> None:
-    done = _shell(f"{command} 2>&1 | true")
+    done = _shell(f"{command} 2>&1 | true", is_preloaded=True)
     assert (done.returncode, done.stderr) == (code, "")
 
 
@@ -285,7 +287,7 @@ def test_a_note_without_a_reader_does_not_prevent_the_result(tmp_path: Path) -> 
     text = tmp_path / "app.log"
     text.write_text(_LOG, encoding="utf-8")
     options = f"--application-id app --kafka-streams 4.0 --assume-defaults -o {tmp_path}/app.yaml"
-    done = _shell(f"headwater import --describe {text} {options} 2>&1 | true")
+    done = _shell(f"headwater import --describe {text} {options} 2>&1 | true", is_preloaded=True)
     assert done.returncode == ExitCode.DONE
     assert "kafkaStreams: '4.0'" in (tmp_path / "app.yaml").read_text()
 
@@ -330,7 +332,7 @@ def test_a_console_without_a_reader_does_not_end_the_process() -> None:
     ],
 )
 def test_full_disk_is_not_an_error_of_headwater(arguments: str) -> None:
-    done = _shell(f"headwater {arguments} > /dev/full")
+    done = _shell(f"headwater {arguments} > /dev/full", is_preloaded=arguments != "--version")
     assert done.returncode == ExitCode.PROBLEMS
     assert done.stderr.startswith("Error: The output cannot be written: No space left on device.\n")
     assert "Exception" not in done.stderr

@@ -10,11 +10,11 @@ from headwater.kafka import Connection
 from headwater.model.records import OwnershipChange, OwnershipRecord, StackIdentity
 from headwater.toolchain import file_backend
 from tests.cli.conftest import Headwater
-from tests.pulumi.conftest import Deployment, cluster, deployment
+from tests.pulumi.conftest import Deployment, cluster, deployment, finished_stacks
 from tests.pulumi.driver import STACK
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
-__all__ = ["cluster", "deployment"]  # fixtures
+__all__ = ["cluster", "deployment", "finished_stacks"]  # fixtures
 _TOPIC = "kafka:index/topic:Topic"
 
 

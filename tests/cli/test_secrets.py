@@ -51,6 +51,8 @@ Topologies:
 """
 _AT_ONCE = 4
 """Commands that run at the same time: most wait for an answer that does not come."""
+_UNREACHABLE = {"plan", "doctor", "reshard"}
+"""The commands that are also run without a broker, without `every_format`: all write the same problem."""
 _ELSEWHERE = {"local", "demo", "run"}
 """The first two start a broker without authentication; the last one runs until it is stopped."""
 
@@ -184,6 +186,8 @@ def test_secrets_from_environment_and_file(
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             done: list[Future[int]] = []
             for position, command in enumerate(_connecting()):
+                if case == "unreachable" and not every_format and command not in _UNREACHABLE:
+                    continue
                 lines = _on_cluster(command, deployment.id)
                 for number, line in enumerate(lines if case == "right" else lines[:1]):
                     both = every_format or (len(lines) == 1 and case == "right")
@@ -254,15 +258,10 @@ def test_secrets_from_stack(deployment: Deployment, secured: Broker) -> None:
     run("preview", "--json", succeeds=False)
     run(*up, succeeds=False)
     stack.set_secret("saslPassword", BY_STACK.password)
-    for arguments in (
-        ("preview",),
-        ("preview", "--diff"),
-        ("preview", "--diff", "--json"),
-        (*up, "--diff"),
-    ):
-        run(*arguments, succeeds=True)
     preview = stack.folder / "preview.json"
     preview.write_text(stack.succeed("preview", "--json"))
+    for with_changes in (("preview",), up):  # without `--diff`, they print a part of it
+        run(*with_changes, "--diff", succeeds=True)
     for arguments in (("stack", "export"), ("stack", "output", "--json"), ("config",), ("config", "--json")):
         run(*arguments, succeeds=True)
     run("refresh", "--preview-only", "--diff", succeeds=True)

@@ -27,8 +27,10 @@ from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.untrusted import LARGEST_VALUE, MOST_UNREAD
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.coordination.conftest import Group
 from tests.coordination.leader_process import entry
+from tests.pulumi.cluster import Cluster
 
 MakeGroup = Callable[[str], Group]
 
@@ -161,6 +163,37 @@ def test_a_group_without_agents_is_named(kafka: LocalBroker, unique: Callable[[s
     assert done.exit_code == ExitCode.PROBLEMS
     assert "error[JournalNotFound]" in done.stderr
     assert f"headwater-agent-{group}" in done.stderr
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("is_created_by_hand", [False, True])
+def test_a_deleted_journal_is_there_again_after_its_fix(
+    kafka: LocalBroker, group: MakeGroup, *, is_created_by_hand: bool
+) -> None:
+    """The fix restarts an agent, which creates the topic, or a user creates it: then an agent leads again."""
+    agents, cluster = group(kafka.bootstrap_servers), Cluster(kafka.bootstrap_servers)
+    topic = coordination_topic(agents.name)
+    running = agents.join("running")
+    agents.leader([running])
+    cluster.delete(topic)
+    where = ["--bootstrap-server", kafka.bootstrap_servers, "--group", agents.name]
+
+    def history() -> Result:
+        return CliRunner().invoke(main, ["agent", "history", *where])
+
+    assert until(lambda: "error[JournalNotFound]" in history().stderr, 60)
+    assert "restart an agent, which creates it" in " ".join(history().stderr.split())
+    members = [running]
+    if is_created_by_hand:
+        assert f"create {topic} with one partition and cleanup.policy=compact" in " ".join(
+            history().stderr.split()
+        )
+        cluster.create(topic, 1, {"cleanup.policy": "compact"})
+    else:
+        members.append(agents.join("restarted"))
+    leader, term = agents.leader(members, 120)
+    leader.journal.append(entry("running", Stage.STARTED), term)
+    assert until(lambda: "orders-app#1" in history().stdout, 60)
 
 
 def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, group: MakeGroup) -> None:

@@ -121,22 +121,34 @@ def status_of(checks: Checks, *names: str) -> set[str]:
     return {checks[name]["status"] for name in names}
 
 
-@pytest.mark.every_broker
-def test_a_new_cluster_is_fine_and_stays_empty(own_broker: Callable[..., Broker]) -> None:
+@pytest.fixture(scope="module")
+def broker_of_module(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
     protocols = ["classic", "consumer", *(["streams"] if has_streams_groups() else [])]
     overrides = {
         "auto.create.topics.enable": "true",
         "group.coordinator.rebalance.protocols": ",".join(protocols),
     }
     with own_broker(Settings(overrides=overrides)) as broker:
-        code, checks = Doctor()("--bootstrap-server", broker.bootstrap_servers)
-        assert code == 0
-        connection = checks["connection"]
-        assert (connection["status"], broker.cluster_id in connection["text"]) == ("ok", True)
-        assert status_of(checks, "tls", "credentials", "brokers", "authorizer", "autoscaling") == {"ok"}
-        assert checks["auto-creation"]["status"] == "warning"
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        assert names_of(admin) == set()
+        yield broker
+
+
+@pytest.fixture
+def empty(broker_of_module: Broker) -> Broker:
+    """Return a broker without topics, which a test may pause."""
+    broker_of_module.resume()
+    return broker_of_module
+
+
+@pytest.mark.every_broker
+def test_a_new_cluster_is_fine_and_stays_empty(empty: Broker) -> None:
+    code, checks = Doctor()("--bootstrap-server", empty.bootstrap_servers)
+    assert code == 0
+    connection = checks["connection"]
+    assert (connection["status"], empty.cluster_id in connection["text"]) == ("ok", True)
+    assert status_of(checks, "tls", "credentials", "brokers", "authorizer", "autoscaling") == {"ok"}
+    assert checks["auto-creation"]["status"] == "warning"
+    admin = AdminClient({"bootstrap.servers": empty.bootstrap_servers})
+    assert names_of(admin) == set()
 
 
 def test_the_connection_is_read_from_a_properties_file(secured: Broker, tmp_path: Path) -> None:
@@ -289,19 +301,20 @@ def test_cordoned_brokers_are_named(own_broker: Callable[..., Broker]) -> None:
         assert checks()["cordoned-brokers"]["status"] == "error"
 
 
-def test_a_broker_that_does_not_answer_ends_the_check_in_time(own_broker: Callable[..., Broker]) -> None:
-    with own_broker() as broker:
-        broker.pause()
+def test_a_broker_that_does_not_answer_ends_the_check_in_time(empty: Broker) -> None:
+    empty.pause()
+    try:
         started = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "headwater.cli", "doctor", "--bootstrap-server", broker.bootstrap_servers],
+            [sys.executable, "-m", "headwater.cli", "doctor", "--bootstrap-server", empty.bootstrap_servers],
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
         assert time.monotonic() - started < 90
-        broker.resume()
+    finally:
+        empty.resume()
     assert done.returncode == 1, done.stdout + done.stderr
     assert "ClusterUnreachable: No Kafka broker can be reached" in done.stdout
     assert done.stderr == ""

@@ -9,6 +9,7 @@ import click
 import pytest
 
 from headwater.cli.main import main
+from tests.documentation.test_kafka_commands import python_texts
 
 _ROOT = Path(__file__).parents[2]
 _NEW = _ROOT / "infra" / "headwater" / "cli" / "new" / "files"
@@ -24,6 +25,14 @@ def _fenced(text: str) -> Iterator[str]:
     for block in _FENCED.finditer(text):
         for line in re.sub(r"\\\n\s*", " ", block[1]).splitlines():
             yield from (match[1] for match in _IN_SHELL.finditer(line.strip()))
+
+
+def _printed(source: Path) -> Iterator[str]:
+    """Yield the commands in the texts of a module, with a word for each expression."""
+    text = source.read_text(encoding="utf-8")
+    if "`headwater " in text:
+        for each in python_texts(text):
+            yield from re.findall(r"`(headwater [a-z][^`]*)`", each.replace("{}", "WORD"))
 
 
 def _inline(text: str) -> Iterator[str]:
@@ -105,12 +114,9 @@ def test_examples_of_help_are_complete() -> None:
 
 
 def test_commands_in_sentences_have_options_that_exist() -> None:
-    commands = {
-        each
-        for file in (*_PAGES, *_SOURCES)
-        for each in _inline(file.read_text(encoding="utf-8"))
-        if "[" not in each
-    }
+    commands = {each for page in _PAGES for each in _inline(page.read_text(encoding="utf-8"))}
+    commands |= {each for source in _SOURCES for each in _printed(source)}
+    commands = {each for each in commands if "[" not in each}
     assert len(commands) > 100
     assert list(_faults(commands, is_whole=False)) == []
 

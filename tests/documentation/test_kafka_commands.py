@@ -33,17 +33,18 @@ def _of_page(text: str) -> Iterator[str]:
 def _of_source(path: Path) -> Iterator[str]:
     source = path.read_text(encoding="utf-8")
     if "kafka-" in source:  # most modules name no tool
-        for text in _java_texts(source) if path.suffix == ".java" else _python_texts(source):
+        for text in _java_texts(source) if path.suffix == ".java" else python_texts(source):
             yield from _COMMAND.findall(text)
 
 
-def _python_texts(source: str) -> Iterator[str]:
-    """Yield each text of a module, with `{}` for its expressions."""
+def python_texts(source: str) -> Iterator[str]:
+    """Yield each text of a module in one line, with `{}` for its expressions."""
     nodes = list(ast.walk(ast.parse(source)))
     parts = {part for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in nodes:
         if isinstance(node, ast.JoinedStr):
-            yield "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)
+            parts_of = (str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)
+            yield " ".join("".join(parts_of).split())
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in parts:
             yield " ".join(node.value.split())
 

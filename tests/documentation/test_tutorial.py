@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from headwater.toolchain.broker.readiness import free_ports
+from tests.preloaded import headwater
+from tests.quick_java import QUICK_JAVA
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
 
@@ -21,18 +23,22 @@ _END = "-- end of block"
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A shell in a repository that `headwater new` has created, with this environment's packages."""
+    """A shell in a repository that `headwater new` has created, with this environment's packages.
+
+    Its `headwater` does not start Python, which takes most of the CPU time; Pulumi's programs do.
+    """
     (tmp_path / "shop").mkdir()
     variables = {
         **os.environ,
         "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}",
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "COLUMNS": "120",
+        "JDK_JAVA_OPTIONS": " ".join(QUICK_JAVA),
     }
     # The user's Headwater is installed from a wheel, this one is not.
     wheel = f"https://example.com/headwater-0.1.0-py3-none-any.whl#sha256={'0' * 64}"
     subprocess.run(
-        ["headwater", "new", ".", "--wheel", wheel], cwd=tmp_path / "shop", env=variables, check=True
+        [headwater(), "new", ".", "--wheel", wheel], cwd=tmp_path / "shop", env=variables, check=True
     )
     project = tmp_path / "shop" / "Pulumi.yaml"
     project.write_text(project.read_text().replace("virtualenv: .venv", f"virtualenv: {sys.prefix}"))
@@ -45,9 +51,12 @@ def shell(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
+        assert process.stdin is not None
+        # Not a folder on PATH: `headwater toolchain env` puts others before it.
+        process.stdin.write(f'headwater() {{ "{headwater()}" "$@"; }}\n')
         yield process
         process.kill()
-    subprocess.run(["headwater", "local", "down", "--delete-data"], env=variables, check=True)
+    subprocess.run([headwater(), "local", "down", "--delete-data"], env=variables, check=True)
 
 
 @pytest.mark.timeout(600)

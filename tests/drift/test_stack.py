@@ -1,28 +1,17 @@
 """`headwater drift` and `plan-comment` with a real Pulumi stack."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
-from headwater.toolchain import PulumiToolchain
-from headwater.toolchain.broker.local import LocalBroker
-from tests.pulumi.cluster import Cluster
-from tests.pulumi.conftest import Deployment, make_deployment
+from tests.pulumi.conftest import Deployment, cluster, deployment, finished_stacks
 from tests.pulumi.driver import STACK
 
 pytestmark = pytest.mark.pulumi
-
-
-@pytest.fixture
-def deployment(
-    tmp_path: Path, pulumi_toolchain: PulumiToolchain, kafka: LocalBroker, unique: Callable[[str], str]
-) -> Deployment:
-    return make_deployment(tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique)
+__all__ = ["cluster", "deployment", "finished_stacks"]  # fixtures
 
 
 def _headwater(*arguments: str, input_text: str | None = None) -> Result:

@@ -295,6 +295,8 @@ def test_a_changed_topology_of_a_streams_group_needs_a_new_group() -> None:
 
     assert found.needs_new_group
     assert any("KAFKA-20170" in step for step in found.steps)
+    lag = "`kafka-streams-groups.sh --bootstrap-server BROKER --describe --group app` shows a lag of 0"
+    assert any(lag in step for step in found.steps)
     assert not any("twice or never" in remark for remark in found.remarks)
     assert not of_one(streams, f"{streams}  - toStream:\n").needs_new_group
 

@@ -1,5 +1,6 @@
 """A stack with an application of its own, on the shared broker or on one of its own."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import Outcome, Stack
+from tests.pulumi.finished_stacks import FinishedStacks
 
 SOURCE_PARTITIONS = 4
 _SETTLING_SECONDS = 60
@@ -26,6 +28,8 @@ class Deployment:
     cluster: Cluster
     id: str
     source: str
+    finished: FinishedStacks | None = None
+    """Has what the first `up` leaves; None: `set_up` runs `up`."""
 
     @property
     def repartition(self) -> str:
@@ -76,9 +80,12 @@ class Deployment:
         return text
 
     def set_up(self, config: Mapping[str, object] | None = None, **application: object) -> None:
-        """Write the document and run `up`."""
+        """Write the document, and give the new stack what the first `up` leaves, if possible by a copy."""
         self.declare(config, **application)
-        self.up()
+        if self.finished is None:
+            self.up()
+        else:
+            self.finished.set_up(self)
 
     def up(self, *flags: str, with_preview: bool = False) -> Outcome:
         """Run an `up` that must succeed."""
@@ -124,11 +131,24 @@ def cluster(kafka: LocalBroker) -> Cluster:
     return Cluster(kafka.bootstrap_servers)
 
 
+@pytest.fixture(scope="session")
+def finished_stacks(tmp_path_factory: pytest.TempPathFactory) -> FinishedStacks:
+    """What the first `up` leaves; all workers of the run share it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "finished-stacks"
+    folder.mkdir(exist_ok=True)
+    return FinishedStacks(folder)
+
+
 @pytest.fixture
 def deployment(
-    tmp_path: Path, pulumi_toolchain: PulumiToolchain, cluster: Cluster, unique: Callable[[str], str]
+    tmp_path: Path,
+    pulumi_toolchain: PulumiToolchain,
+    cluster: Cluster,
+    unique: Callable[[str], str],
+    finished_stacks: FinishedStacks,
 ) -> Deployment:
-    return make_deployment(tmp_path / "stack", pulumi_toolchain, cluster, unique)
+    return make_deployment(tmp_path / "stack", pulumi_toolchain, cluster, unique, finished=finished_stacks)
 
 
 @pytest.fixture
@@ -145,9 +165,10 @@ def make_deployment(
     unique: Callable[[str], str],
     *,
     has_passphrase: bool = False,
+    finished: FinishedStacks | None = None,
 ) -> Deployment:
     settings = {"bootstrapServers": cluster.bootstrap_servers}
     stack = Stack.create(folder, toolchain, settings, is_preloaded=True, has_passphrase=has_passphrase)
     source = unique("orders")
     cluster.create(source, SOURCE_PARTITIONS)
-    return Deployment(stack, cluster, unique("app"), source)
+    return Deployment(stack, cluster, unique("app"), source, finished)

@@ -92,6 +92,10 @@ class Stack:
         stack.configure({"documents": "documents", **settings})
         return stack
 
+    def initialize(self) -> None:
+        """Create the stack in its backend."""
+        self.succeed("stack", "init", STACK, *(() if self.has_passphrase else ("--secrets-provider", _KEY)))
+
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Set `headwater:` keys, keeping the others; None removes one."""
         file = self.folder / f"Pulumi.{STACK}.yaml"
@@ -103,6 +107,16 @@ class Stack:
             else:
                 config[f"headwater:{key}"] = value
         file.write_text(json.dumps(content))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings, whose keys begin with `headwater:`."""
+        return dict(_read_yaml(self.folder / f"Pulumi.{STACK}.yaml").get("config") or {})
+
+    @property
+    def encrypted_key(self) -> str:
+        """Return what the state has, too: the encrypted key of the secrets, or the salt of the passphrase."""
+        content = _read_yaml(self.folder / f"Pulumi.{STACK}.yaml")
+        return str(content.get("encryptedkey") or content["encryptionsalt"])
 
     def set_secret(self, key: str, value: str) -> None:
         self.succeed("config", "set", "--secret", f"headwater:{key}", value)
@@ -169,10 +183,14 @@ class Stack:
         assert outcome.succeeded, f"pulumi {' '.join(arguments)}: {outcome}"
         return outcome.text
 
+    @property
+    def state_file(self) -> Path:
+        (file,) = (self.folder / "state").rglob(f"stacks/*/{STACK}.json")
+        return file
+
     def state(self) -> list[dict[str, Any]]:
         """Return the resources in the state, read from its file: `stack export` takes half a second."""
-        (file,) = (self.folder / "state").rglob(f"stacks/*/{STACK}.json")
-        latest = json.loads(file.read_text(encoding="utf-8"))["checkpoint"]["latest"]
+        latest = json.loads(self.state_file.read_text(encoding="utf-8"))["checkpoint"]["latest"]
         return list((latest or {}).get("resources") or ())
 
     def topics(self) -> dict[str, dict[str, Any]]:
@@ -237,7 +255,7 @@ def _empty_stack(toolchain: PulumiToolchain, *, has_passphrase: bool) -> Path:
     (folder / "state").mkdir()
     (folder / "Pulumi.yaml").write_text(_PROJECT)
     stack = Stack(folder, toolchain, has_passphrase=has_passphrase)
-    stack.succeed("stack", "init", STACK, *(() if has_passphrase else ("--secrets-provider", _KEY)))
+    stack.initialize()
     shutil.rmtree(folder / "home")
     return folder
 

@@ -102,7 +102,8 @@ class Series:
         """Set up another application and take the first step of retiring it: the next `up` deletes it."""
         self.retired += 1
         ending = attrs.evolve(self.deployment, id=f"gone{self.retired}-{self.deployment.id}")
-        ending.set_up()
+        ending.declare()
+        ending.up()
         ending.declare(lifecycle="retired")
         self.complete()
         ending.stack.document(ending.id, None)

@@ -5,11 +5,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from headwater.kafka import Connection, KafkaClusterReader
-from headwater.model.records import OwnershipRecord
 from headwater.toolchain import PulumiToolchain
 from tests.pulumi.conftest import Deployment
 from tests.pulumi.driver import Stack
+from tests.pulumi.finished_stacks import ownership_records
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
@@ -27,26 +26,21 @@ def second(deployment: Deployment, tmp_path: Path, pulumi_toolchain: PulumiToolc
     return attrs.evolve(deployment, stack=stack)
 
 
-def records(deployment: Deployment) -> list[OwnershipRecord]:
-    reader = KafkaClusterReader(Connection(bootstrap_servers=(deployment.cluster.bootstrap_servers,)))
-    return [record for record in reader.read_ownership().records if record.application_id == deployment.id]
-
-
 def test_a_second_stack_is_refused_until_it_takes_over(deployment: Deployment, second: Deployment) -> None:
     deployment.set_up()
-    (record,) = records(deployment)
+    (record,) = ownership_records(deployment)
     assert record.is_finished
     assert record.topics == {name: deployment.cluster.topic_id(name) for name in deployment.topics}
     second.declare()
     preview = second.stack.preview()
     assert f"error[{REFUSED}]" in preview.text, str(preview)
     second.refused(REFUSED)
-    assert records(deployment) == [record]
+    assert ownership_records(deployment) == [record]
 
     second.declare(setup={"takeOver": True})
     taken = second.up()
     assert f"warning[{REFUSED}]" in taken.text, str(taken)
-    (other,) = records(deployment)
+    (other,) = ownership_records(deployment)
     assert other.stack.id != record.stack.id
     second.declare()
     second.is_clean()
@@ -62,7 +56,7 @@ def test_a_second_stack_is_refused_until_it_takes_over(deployment: Deployment, s
     deployment.up()
     assert not deployment.stack.topics()
     assert deployment.facts() == before
-    assert records(deployment) == [other]
+    assert ownership_records(deployment) == [other]
     second.is_clean()
 
 
@@ -72,10 +66,11 @@ def test_a_released_application_moves_to_another_stack(deployment: Deployment, s
     before = deployment.facts()
     deployment.declare(lifecycle="released")
     deployment.up()
-    assert not records(deployment)
-    second.set_up()
+    assert not ownership_records(deployment)
+    second.declare()
+    second.up()
     assert deployment.facts() == before
-    assert len(records(deployment)) == 1
+    assert len(ownership_records(deployment)) == 1
 
 
 def test_the_record_of_a_retired_application_ends_with_its_topics(
@@ -92,21 +87,23 @@ def test_the_record_of_a_retired_application_ends_with_its_topics(
     second.up()
     second.settles_at(4, 4)
     deployment.up()
-    assert len(records(deployment)) == 1
+    assert len(ownership_records(deployment)) == 1
 
 
 def test_a_stack_without_records_neither_writes_nor_checks_them(
     deployment: Deployment, second: Deployment
 ) -> None:
     deployment.stack.configure({"ownership": "none"})
-    deployment.set_up()
-    assert not records(deployment)
+    deployment.declare()
+    deployment.up()
+    assert not ownership_records(deployment)
     deployment.stack.configure({"ownership": None})
     deployment.up()
-    assert len(records(deployment)) == 1
+    assert len(ownership_records(deployment)) == 1
     second.stack.configure({"ownership": "none"})
-    second.set_up()
-    assert len(records(deployment)) == 1
+    second.declare()
+    second.up()
+    assert len(ownership_records(deployment)) == 1
 
 
 def test_a_state_that_moves_to_another_backend_keeps_its_applications(

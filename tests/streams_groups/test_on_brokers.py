@@ -1,6 +1,7 @@
 """Real applications of the streams protocol: what brokers of Kafka 4.1 and 4.4 show of their topologies."""
 
 import json
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, str
 from headwater.kafka.group_client import GroupClient
 from headwater.model.cluster import LiveGroup
 from headwater.model.streams_groups import DescriptionStatus, StreamsGroup
+from headwater.planner.phrases import delete_streams_group
 from headwater.toolchain import ensure_kafka
 from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.launch import broker_tool_command
@@ -61,6 +63,8 @@ class RunningCluster:
     distribution: KafkaDistribution
     run: Run
     folder: Path
+    stop: Callable[[], object] = lambda: None
+    """Stops `busy`."""
 
     @property
     def group(self) -> StreamsGroup:
@@ -102,8 +106,9 @@ def _started(version: str, folder: Path, stack: ExitStack) -> RunningCluster:
     process = StreamsProcess(version)
     stack.callback(process.close)
     enabling = {} if version == _WITH_NODES else {"streamsProtocolAt": servers}
-    run = stack.enter_context(process.running(_DOCUMENT, {"bootstrap.servers": servers}, **enabling))
-    cluster = RunningCluster(broker, distribution, run, folder)
+    running = stack.enter_context(ExitStack())
+    run = running.enter_context(process.running(_DOCUMENT, {"bootstrap.servers": servers}, **enabling))
+    cluster = RunningCluster(broker, distribution, run, folder, running.close)
     names = Cluster(servers)
     run.until(lambda: bool(run.failures) or "busy-counts-changelog" in names.names())
     assert run.failures == []
@@ -208,3 +213,26 @@ def test_brokers_without_nodes_show_subtopologies(tmp_path: Path) -> None:
         refused = cluster.headwater("import", "--group", "busy")
         assert refused.returncode == ExitCode.PROBLEMS
         assert "The brokers do not have the topology of busy." in refused.stderr
+
+
+@pytest.mark.soak  # real applications of two versions
+@pytest.mark.parametrize("version", [KAFKA_VERSION, _WITH_NODES])
+def test_the_command_that_fixes_name_deletes_a_group_and_none_of_its_topics(
+    version: str, tmp_path: Path
+) -> None:
+    """`kafka-streams-groups.sh --delete` of Kafka 4.1 deletes the internal topics, too."""
+    with ExitStack() as stack:
+        cluster = _started(version, tmp_path, stack)
+        names = Cluster(cluster.broker.bootstrap_servers)
+        internal = {name for name in names.names() if name.startswith("busy-")}
+        assert "busy-counts-changelog" in internal
+        cluster.stop()
+        words = shlex.split(delete_streams_group("busy").split("`")[1])[3:]
+
+        def delete(tool: str) -> bool:
+            line = broker_tool_command(cluster.distribution, tool, cluster.broker.bootstrap_servers, words)
+            return subprocess.run(line, capture_output=True, check=False).returncode == 0
+
+        assert until(lambda: delete("consumer-groups"), _SECONDS)
+        assert cluster.headwater("status", "--group", "busy").returncode == ExitCode.PROBLEMS
+        assert internal <= {*names.names()}

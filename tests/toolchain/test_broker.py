@@ -16,6 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 from headwater.toolchain import KafkaDistribution, ToolchainError
 from headwater.toolchain.broker import Broker, SaslUser, Settings, process
 from headwater.toolchain.broker.readiness import HOST, free_ports, is_serving, until
+from tests.broker_data import copy_data
 from tests.toolchain.certificates import server_tls
 
 pytestmark = pytest.mark.broker
@@ -71,6 +72,10 @@ def broker(broker_of_module: Broker) -> Broker:
 def test_topics_survive_a_restart_and_a_kill_at_the_same_address(
     broker: Broker, unique: Callable[[str], str]
 ) -> None:
+    """The start after the kill waits for the port of the broker, because clients know it.
+
+    A client that connects to a port of its own machine where nothing listens may be given that very port.
+    """
     address, kept = broker.bootstrap_servers, unique("kept")
     create(admin(broker), kept)
     broker.pause()
@@ -78,7 +83,12 @@ def test_topics_survive_a_restart_and_a_kill_at_the_same_address(
     assert kept in topics(admin(broker))
     broker.kill()
     assert not broker.is_running
-    broker.start()
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        client.bind((HOST, port_of(broker)))
+        client.listen()
+        threading.Timer(8.0, client.close).start()
+        broker.start()
     assert kept in topics(admin(broker))
     assert broker.bootstrap_servers == address
 
@@ -159,6 +169,7 @@ def test_tls_clients_need_the_certificate_authority_and_a_certificate_where_one_
 def test_a_broker_ends_with_the_process_that_started_it(
     kafka_distribution: KafkaDistribution, tmp_path: Path
 ) -> None:
+    copy_data(kafka_distribution, tmp_path, Settings())
     paths = (kafka_distribution.java, kafka_distribution.jars, kafka_distribution.class_data)
     program = f"""
 import pathlib, signal
@@ -189,7 +200,10 @@ def test_a_failed_start_reports_the_reason_and_leaves_no_process(
     kafka_distribution: KafkaDistribution, tmp_path: Path, key: str, value: str, reason: str
 ) -> None:
     """The first setting is refused when the data is formatted, the second one by the broker."""
-    broker = Broker(kafka_distribution, tmp_path, Settings(overrides={key: value}))
+    settings = Settings(overrides={key: value})
+    if key != "log.retention.ms":
+        copy_data(kafka_distribution, tmp_path, settings)
+    broker = Broker(kafka_distribution, tmp_path, settings)
     with pytest.raises(ToolchainError, match=reason) as failure:
         broker.start()
     assert "\tat " not in str(failure.value)
@@ -235,17 +249,3 @@ def secured(own_broker: MakeBroker, certificate_authority: trustme.CA) -> Iterat
     overrides = {"num.partitions": str(_DEFAULT_PARTITIONS)}
     with own_broker(Settings(sasl_users=users, tls=tls, authorizer=True, overrides=overrides)) as broker:
         yield broker
-
-
-def test_a_restarted_broker_waits_for_its_port(broker: Broker) -> None:
-    """Clients know it: one that knocks at a dead port of its own machine may be given that very port."""
-    address, existing = broker.bootstrap_servers, topics(admin(broker))
-    broker.kill()
-    with socket.socket() as knocker:
-        knocker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        knocker.bind((HOST, int(address.rpartition(":")[2])))
-        knocker.listen()
-        threading.Timer(8.0, knocker.close).start()
-        broker.start()
-    assert broker.bootstrap_servers == address
-    assert topics(admin(broker)) == existing

@@ -18,10 +18,12 @@ from confluent_kafka.cimpl import NewTopic
 
 from headwater.cli.local import local as command
 from headwater.toolchain import KafkaDistribution, ToolchainError
-from headwater.toolchain.broker import local
+from headwater.toolchain.broker import Settings, local
 from headwater.toolchain.broker.launch import broker_tool_command as command_line
 from headwater.toolchain.broker.readiness import HOST, free_ports, until
+from tests.broker_data import copy_data
 from tests.listening_sockets import is_loopback, listening_addresses
+from tests.quick_java import QUICK_JAVA
 
 Run = Callable[..., Result]
 _SECONDS = 120
@@ -30,6 +32,7 @@ _SECONDS = 120
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", " ".join(QUICK_JAVA))  # the command's broker starts slowly
     yield lambda *arguments: CliRunner().invoke(command, list(arguments))
     local.down()
 
@@ -60,6 +63,7 @@ def test_up_status_down(run: Run) -> None:
 def test_topics_are_kept_until_the_data_is_deleted_and_two_ups_at_once_share_one_broker(
     run: Run, kafka_distribution: KafkaDistribution
 ) -> None:
+    copy_data(kafka_distribution, local.default_folder(), Settings())
     first = local.up(kafka_distribution, port=0)
     client = AdminClient({"bootstrap.servers": first.bootstrap_servers})
     client.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result()
@@ -103,7 +107,8 @@ def test_an_up_that_is_killed_half_way_leaves_no_broker(run: Run) -> None:
 
 @pytest.mark.broker
 def test_kafkas_own_programs_run_on_the_local_broker(run: Run, kafka_distribution: KafkaDistribution) -> None:
-    local.up(kafka_distribution, port=0)
+    copy_data(kafka_distribution, local.default_folder(), Settings())
+    server = local.up(kafka_distribution, port=0).bootstrap_servers
     made = _kafka("topics", "--create", "--topic", "orders", "--partitions", "3")
     assert (made.returncode, made.stdout.strip()) == (0, "Created topic orders.")
     sent = _kafka("console-producer", "--topic", "orders", "--property", "parse.key=true", given="k\tv\n")
@@ -114,38 +119,35 @@ def test_kafkas_own_programs_run_on_the_local_broker(run: Run, kafka_distributio
     assert again.returncode == 1
     assert "Topic 'orders' already exists" in again.stdout + again.stderr
     assert "--partitions" in _kafka("topics", "--help").stderr, "the program's own help"
+    _check_reset_tool(server)
     run("down")
     without = _kafka("topics", "--list")
     assert without.returncode == 1
     assert "headwater local up" in without.stderr
 
 
-@pytest.mark.broker
-def test_the_reset_tool_deletes_internal_topics_and_resets_offsets(
-    run: Run, kafka_distribution: KafkaDistribution
-) -> None:
-    server = local.up(kafka_distribution, port=0).bootstrap_servers
+def _check_reset_tool(server: str) -> None:
+    """Check that Kafka's reset tool deletes internal topics and resets offsets."""
     admin = AdminClient({"bootstrap.servers": server})
-    kept, internal = {"orders", "shop-report"}, {"shop-counts-changelog", "shop-by-city-repartition"}
+    kept, internal = {"purchases", "shop-report"}, {"shop-counts-changelog", "shop-by-city-repartition"}
     created = admin.create_topics([NewTopic(name, num_partitions=1) for name in kept | internal])
     for each in created.values():
         each.result()
     producer = Producer({"bootstrap.servers": server})
     for _ in range(3):
-        producer.produce("orders", b"an order")
+        producer.produce("purchases", b"an order")
     assert producer.flush(_SECONDS) == 0
     consumer = Consumer({"bootstrap.servers": server, "group.id": "shop"})
-    consumer.commit(offsets=[TopicPartition("orders", 0, 2)], asynchronous=False)
+    consumer.commit(offsets=[TopicPartition("purchases", 0, 2)], asynchronous=False)
 
-    done = _kafka("streams-application-reset", "--application-id", "shop", "--input-topics", "orders")
+    done = _kafka("streams-application-reset", "--application-id", "shop", "--input-topics", "purchases")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    [committed] = consumer.committed([TopicPartition("orders", 0)], timeout=_SECONDS)
+    [committed] = consumer.committed([TopicPartition("purchases", 0)], timeout=_SECONDS)
     consumer.close()
     assert committed.offset == 0
     assert until(lambda: not internal & admin.list_topics(timeout=_SECONDS).topics.keys(), _SECONDS)
     assert admin.list_topics(timeout=_SECONDS).topics.keys() >= kept
-    run("down")
 
 
 def test_a_given_bootstrap_server_wins() -> None:

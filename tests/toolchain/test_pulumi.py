@@ -16,6 +16,7 @@ from headwater.toolchain import PulumiToolchain, file_backend
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
+from tests.pulumi.driver import time_saving_variables
 from tests.toolchain.certificates import server_tls
 
 pytestmark = pytest.mark.pulumi
@@ -95,6 +96,7 @@ def project(pulumi_toolchain: PulumiToolchain, tmp_path: Path) -> Project:
         environment = pulumi_toolchain.environment(home=tmp_path / "home") | {
             "PULUMI_BACKEND_URL": file_backend(state),
             "PULUMI_CONFIG_PASSPHRASE": "secret",
+            **time_saving_variables(),
         }
 
         def pulumi(*arguments: str) -> str:
@@ -148,9 +150,10 @@ def test_the_plugin_knows_every_resource_and_function_of_the_sdk_over_tls_and_sc
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
         admin.create_topics([NewTopic("existing", num_partitions=2)])["existing"].result()
         pulumi = project(_EVERYTHING)
-        pulumi("config", "set", "servers", broker.address("SASL_SSL"))
-        pulumi("config", "set", "authority", "--", certificate_authority.cert_pem.bytes().decode())
-        pulumi("config", "set", "--secret", "password", "in-charge")
+        authority = certificate_authority.cert_pem.bytes().decode()
+        public = (f"servers={broker.address('SASL_SSL')}", f"authority={authority}")
+        plain = (argument for each in public for argument in ("--plaintext", each))
+        pulumi("config", "set-all", *plain, "--secret", "password=in-charge")
         pulumi("up", "--yes", "--skip-preview")
 
         assert json.loads(pulumi("stack", "output", "--json")) == {"partitions": 2, "topics": ["existing"]}

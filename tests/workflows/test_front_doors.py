@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import yaml
 
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.report.problems import code_quality, github_annotations
-from tests.preloaded import folder_of_shims
+from tests.preloaded import folder_of_shims, headwater
 from tests.toolchain.programs import ensure_actionlint
 from tests.workflows.scripts import bash, clean_environment, read
 
@@ -30,6 +32,7 @@ topology:
   - groupBy: {key: value.customer, name: by-customer}
   - count: {materialized: counts}
 """
+_COMMAND = "from headwater.cli.main import main; main()"
 _POLICIES = "version: 1\npolicies:\n  - topicPartitions: {max: 3}\n"
 
 
@@ -48,14 +51,18 @@ def write(folder: Path, id_: str, source: str, more: str = "") -> None:
     (folder / "topologies" / f"{id_}.yaml").write_text(text + more)
 
 
-def run_action(checkout: Path, **inputs: str) -> tuple[int, str]:
-    """Run the step that validates, with the Python of the tests in place of the installed one."""
+def run_action(checkout: Path, *, is_preloaded: bool = False, **inputs: str) -> tuple[int, str]:
+    """Run the step that validates, with the Python of the tests in place of the installed one.
+
+    `is_preloaded`: the command runs without a start of Python.
+    """
     action = read(_ACTION)
     runner = checkout.parent / "runner"
     python = runner / "headwater" / "bin" / "python"
     if not python.exists():
         python.parent.mkdir(parents=True)
-        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        command = f'[ "$3" = "{_COMMAND}" ] && shift 3 && exec "{headwater()}" "$@"\n' if is_preloaded else ""
+        python.write_text(f'#!/bin/sh\n{command}exec "{sys.executable}" "$@"\n')
         python.chmod(0o755)
     given = {name: each.get("default", "") for name, each in action["inputs"].items()} | inputs
     (step,) = (step for step in action["runs"]["steps"] if step["name"] == "Validate")
@@ -86,7 +93,10 @@ def run_component(checkout: Path, **inputs: str) -> tuple[int, str]:
     return bash("\n".join(job["script"]), checkout, {**clean_environment(), **variables, "PATH": path})
 
 
-RUNS = {"github": run_action, "gitlab": run_component}
+RUNS: dict[str, Callable[..., tuple[int, str]]] = {
+    "github": partial(run_action, is_preloaded=True),
+    "gitlab": run_component,
+}
 
 
 @pytest.mark.parametrize("forge", RUNS)

@@ -16,6 +16,7 @@ from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import STACK, time_saving_variables
+from tests.pulumi.finished_stacks import FinishedStacks
 from tests.workflows.forge import TOKEN, Forge, running_forge
 from tests.workflows.scripts import Done, Pipeline, clean_environment
 
@@ -112,6 +113,12 @@ def forge() -> Iterator[Forge]:
         yield forge
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedStacks:
+    """Keep what `up` leaves with the users of this broker, and with a passphrase."""
+    return FinishedStacks(tmp_path_factory.mktemp("finished"))
+
+
 @pytest.fixture
 def repository(
     tmp_path: Path,
@@ -119,6 +126,8 @@ def repository(
     secured: Broker,
     unique: Callable[[str], str],
     forge: Forge,
+    *,
+    finished: FinishedStacks,
 ) -> Repository:
     deployment = make_deployment(
         tmp_path / "stack",
@@ -126,8 +135,8 @@ def repository(
         Cluster(secured.bootstrap_servers),
         unique,
         has_passphrase=True,
+        finished=finished,
     )
-    deployment.declare()
     deployment.stack.configure({"bootstrapServers": None})
     artifacts = tmp_path / "artifacts"
     artifacts.mkdir()
@@ -156,7 +165,7 @@ def repository(
         secured,
         tmp_path / "stolen",
     )
-    deployment.with_environment(**repository.reader(WRITER)).up()
+    deployment.with_environment(**repository.reader(WRITER)).set_up()
     return repository
 
 
@@ -247,6 +256,7 @@ def test_the_hostile_program_would_find_no_password_even_if_pulumi_ran_it(reposi
 def test_who_can_read_the_state_finds_no_password_in_it(repository: Repository) -> None:
     """The environment `records` has the backend without its passphrase; even with it there is nothing."""
     stack = repository.deployment.stack
+    repository.deployment.with_environment(**repository.reader(WRITER)).up()
     assert WRITER.password not in stack.succeed("stack", "export", "--show-secrets")
     for file in (repository.folder / "state").rglob("*"):
         assert not file.is_file() or WRITER.password.encode() not in file.read_bytes()

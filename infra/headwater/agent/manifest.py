@@ -1,6 +1,7 @@
 """The manifest: documents in one file, with the partition counts that they compile to."""
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -97,7 +98,9 @@ def _unreadable_manifest(path: Path, found: str) -> Problem:
         expected="what `headwater agent manifest` writes",
         found=found[:300],
         why="The agent would not know which topics to expand.",
-        fix="Write it again from the documents: `headwater agent manifest FILES -o manifest.json`.",
+        fix="Correct the path. Or write the file again from the documents: `headwater agent manifest FILES "
+        f"--bootstrap-server BROKER --output {shlex.quote(str(path))}`; without a cluster, give the "
+        "partition count of each source topic (`--partitions TOPIC=N`).",
         location=Location(str(path)),
     )
 

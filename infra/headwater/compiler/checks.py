@@ -141,7 +141,7 @@ def check_computed_settings(compilation: Compilation) -> Compilation:
             if computed != given and key not in store.overrides
         }
         if passed_by:
-            problems.append(messages.computed_setting(key, given, passed_by))
+            problems.append(messages.computed_setting(key, given, passed_by, compilation.form))
     return compilation.with_problems(problems)
 
 

@@ -8,7 +8,7 @@ from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster_profiles import PLAIN, RELIED_ON, TUNING, ClusterProfile
 from headwater.model.compiled import InternalTopic
 from headwater.model.problems import Location, Problem, ProblemCode
-from headwater.model.topology import Application, Sink, TopologyDocument
+from headwater.model.topology import Application, DocumentForm, Sink, TopologyDocument
 
 
 def accepted_config(
@@ -77,13 +77,16 @@ def with_profile(
 
 
 def profile_problems(
-    application: Application, topics: Iterable[InternalTopic], sinks: Iterable[Sink]
+    application: Application, topics: Iterable[InternalTopic], sinks: Iterable[Sink], form: DocumentForm
 ) -> Iterator[Problem]:
-    """Yield a problem for each setting that the cluster refuses: one for all internal topics that have it."""
+    """Yield a problem for each setting that the cluster refuses: one for all internal topics that have it.
+
+    `form` of the document decides where a store has its settings.
+    """
     profile = application.cluster_profile
     if profile is None:
         return
-    check = _Check(application, profile, StreamsConfig.from_application(application).topic_overrides)
+    check = _Check(application, profile, StreamsConfig.from_application(application).topic_overrides, form)
     reported: set[str] = set()
     for topic in topics:
         for key, value in topic.config.items():
@@ -122,6 +125,7 @@ class _Check:
     application: Application
     profile: ClusterProfile
     declared: Mapping[str, str]
+    form: DocumentForm
 
     def accepted_value(self, key: str, value: str) -> str | None:
         """Return what the cluster accepts of `key` if it is not `value`, else None."""
@@ -158,7 +162,16 @@ class _Check:
                 f"Kafka Streams relies on it for {topic.node}: use a store that needs no `{key}`, or run the "
                 "application on a cluster that accepts it."
             )
-        return f"Remove `{key}` from the `logging` of {topic.node}."
+        match self.form:
+            case DocumentForm.DESCRIBED:
+                where = f"`overrides` of {topic.node} below `describe.stores`"
+                return f"Remove `{key}` in the code, and from {where}."
+            case DocumentForm.EXPORTED:
+                return f"Remove `{key}` in the code, where store {topic.node} is created, and export again."
+            case DocumentForm.OBSERVED:
+                return f"Remove `{key}` from the `config` of {topic.name} below `observed.topics`."
+            case DocumentForm.CALLS:
+                return f"Remove `{key}` from the `logging` of {topic.node}."
 
     def sink_problem(self, sink: Sink, key: str, accepted: str) -> Problem:
         fix = (

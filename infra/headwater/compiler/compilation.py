@@ -9,7 +9,7 @@ from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.topic_groups import Naming, Sources, TopicGroup
 from headwater.model.nodes import NodeTopology, RepartitionTopic
 from headwater.model.problems import PLAN, Caller, Problem
-from headwater.model.topology import Application
+from headwater.model.topology import Application, DocumentForm
 
 NO_SOURCES = Sources({})
 EMPTY_TOPIC_GRAPH = TopicGraph.from_groups((), {})
@@ -21,7 +21,8 @@ class Compilation:
 
     `partitions`: topic → partition count on the cluster. `counts`: topic → count of all topics that the
     application reads, including repartition topics, as far as decided. `tasks`: sub-topology id → number of
-    tasks. `following`: managed sink topics of any document whose count follows their writers.
+    tasks. `following`: managed sink topics of any document whose count follows their writers. `form`: where
+    the document has its topology from.
     """
 
     application: Application
@@ -31,6 +32,7 @@ class Compilation:
     partitions: Mapping[str, int]
     following: frozenset[str] = frozenset()
     caller: Caller = PLAN
+    form: DocumentForm = DocumentForm.CALLS
     sources: Sources = NO_SOURCES
     groups: tuple[TopicGroup, ...] = ()
     copartitioned: tuple[frozenset[str], ...] = ()

@@ -123,9 +123,14 @@ def not_copartitioned(external: Mapping[str, int], *, by_broker: bool = False) -
         if by_broker
         else 'Kafka Streams throws TopologyException ("Topics not co-partitioned") and the application '
         "stops.",
-        fix="Expand the smaller topics to the largest count (keys then move between partitions), or put "
-        "repartition() before the join or cogroup.",
+        fix=_EQUAL_COUNTS,
     )
+
+
+_EQUAL_COUNTS = (
+    "Expand the smaller topics to the largest count (keys then move between partitions), or put "
+    "repartition() before the join or cogroup."
+)
 
 
 def find_unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) -> tuple[Problem, ...]:
@@ -148,8 +153,7 @@ def find_unchecked(groups: Iterable[frozenset[str]], counts: Mapping[str, int]) 
                     why="Kafka Streams checks co-partitioning only if the topology has a repartition topic. "
                     "This one has none: it starts, and tasks beyond the smallest count do not read all "
                     "topics. Joins silently miss records, and cogroups aggregate a key in two tasks.",
-                    fix="Expand the smaller topics to the largest count, or put repartition() before the "
-                    "join or cogroup.",
+                    fix=_EQUAL_COUNTS,
                     severity=Severity.WARNING,
                 )
             )

@@ -27,7 +27,7 @@ from headwater.compiler.copartitioning import (
 )
 from headwater.compiler.topic_groups import TopicGroup, node_groups, resolve_sources, topic_groups
 from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.model.topology import Protocol
+from headwater.model.topology import DocumentForm, Protocol
 
 _MOST_ORDERS_TRIED = 16
 _MOST_TOPICS_TRIED = 20_000
@@ -81,16 +81,26 @@ def _by_assignor(compilation: Compilation) -> EnforcedCounts:
     others = [_in_order(compilation, other).counts for other in _other_orders(topic_graph)]
     if not others:
         return enforced
-    in_dependency_order = enforce_counts(
-        compilation.copartitioned, count_in_dependency_order(topic_graph), compilation.repartition
-    ).counts
+    others = [_in_dependency_order(compilation), *others]
     return attrs.evolve(
         enforced,
-        problems=(
-            *enforced.problems,
-            *_depends_on_application_id(compilation, enforced.counts, [in_dependency_order, *others]),
-        ),
+        problems=(*enforced.problems, *_depends_on_application_id(compilation, enforced.counts, others)),
     )
+
+
+def _in_dependency_order(compilation: Compilation) -> Mapping[str, int]:
+    """Return the counts if each topic waits for its inputs, without topics that are undecided then.
+
+    In a cycle, as the topics of a foreign-key join are, no topic is decided: what is co-partitioned with one
+    gets its count there, and is left out, too.
+    """
+    counts = enforce_counts(
+        compilation.copartitioned, count_in_dependency_order(compilation.topic_graph), compilation.repartition
+    ).counts
+    uncertain = {
+        topic for group in compilation.copartitioned if not group <= counts.keys() for topic in group
+    }
+    return {topic: count for topic, count in counts.items() if topic not in uncertain}
 
 
 def _in_order(compilation: Compilation, order: Sequence[TopicGroup]) -> EnforcedCounts:
@@ -147,12 +157,47 @@ def _depends_on_application_id(
                     "iterates over the sub-topologies in an order that depends on a hash of the "
                     "application id. Renaming the "
                     "application changes the count.",
-                    fix="Set an explicit count: repartition() with `partitions` before the operation.",
+                    fix=_explicit_count_fix(compilation, topic, made[topic]),
                     location=details.at,
                     severity=Severity.WARNING,
                 )
             )
     return tuple(problems)
+
+
+def _explicit_count_fix(compilation: Compilation, topic: str, count: int) -> str:
+    """Return how the count stays the same; a table has no `repartition`, so there its inputs get one."""
+    graph = compilation.topic_graph
+    writers = set(graph.writers[topic])
+    inputs = sorted(
+        each
+        for each, readers in graph.readers.items()
+        if each in graph.writers
+        and each not in graph.known
+        and not compilation.repartition[each].is_foreign_key
+        and not writers.isdisjoint(readers)
+    )
+    of_table = (
+        " A table that is grouped, or joined by a foreign key, has no `repartition`: then do this for "
+        f"{' and '.join(inputs)}."
+        if inputs
+        else ""
+    )
+    return (
+        f"Set `partitions: {count}` of the `repartition` that writes it. If there is none, call "
+        "`repartition` with this count before the operation, after the key is changed."
+        f"{of_table}{_AFTER[compilation.form]}"
+    )
+
+
+_AFTER = {
+    DocumentForm.DESCRIBED: " Then print the text again, and declare the count below "
+    "`describe.repartitions`.",
+    DocumentForm.EXPORTED: " Then export the document again.",
+    DocumentForm.CALLS: "",
+    DocumentForm.OBSERVED: "",
+}
+"""What to do with the document after the code was changed."""
 
 
 def _by_broker(compilation: Compilation) -> EnforcedCounts:

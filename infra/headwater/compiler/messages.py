@@ -7,7 +7,7 @@ from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, Guarantee
 from headwater.compiler.version_differences import STORE_ADDED_AGAIN_STAYS_CONNECTED
 from headwater.model.nodes import Node, SourceNode, StateStore
 from headwater.model.problems import Location, Problem, ProblemCode, Severity, first_names
-from headwater.model.topology import Application, Sink
+from headwater.model.topology import Application, DocumentForm, Sink
 
 
 def invalid_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
@@ -86,7 +86,7 @@ def lags_conflict(topic: str, least: str, most: str, at: Location | None) -> Pro
     )
 
 
-def computed_setting(key: str, given: str, stores: Mapping[str, str]) -> Problem:
+def computed_setting(key: str, given: str, stores: Mapping[str, str], form: DocumentForm) -> Problem:
     kept = sorted(stores.items())
     return Problem(
         code=ProblemCode.CONFIG_HAS_NO_EFFECT,
@@ -99,7 +99,7 @@ def computed_setting(key: str, given: str, stores: Mapping[str, str]) -> Problem
             "value takes precedence."
         )
         + _PURGED[key],
-        fix=_INSTEAD[key],
+        fix=f"Remove it. {_INSTEAD[key].format(setting=_setting_of_store(key, form))}",
         severity=Severity.WARNING,
     )
 
@@ -109,11 +109,24 @@ _PURGED = {
     "min.compaction.lag.ms": "",
 }
 _INSTEAD = {
-    "retention.ms": "Remove it. Set `retention` of the store, "
-    "`windowstore.changelog.additional.retention.ms`, or the store's own `logging: {retention.ms: …}`.",
-    "min.compaction.lag.ms": "Remove it. Set the store's history retention, or its own "
-    "`logging: {min.compaction.lag.ms: …}`.",
+    "retention.ms": "Change the retention of the store, set "
+    "`windowstore.changelog.additional.retention.ms`, or {setting}.",
+    "min.compaction.lag.ms": "Change the store's history retention, or {setting}.",
 }
+
+
+def _setting_of_store(key: str, form: DocumentForm) -> str:
+    """Return where the changelog topic of one store gets a setting of its own."""
+    match form:
+        case DocumentForm.DESCRIBED:
+            return (
+                f"set {key} in the code (`withLoggingEnabled`), and in `overrides` of the store below "
+                "`describe.stores`"
+            )
+        case DocumentForm.EXPORTED:
+            return f"set {key} in the code (`withLoggingEnabled`), and export the document again"
+        case _:
+            return f"set the store's own `logging: {{{key}: …}}`"
 
 
 def invalid_topic_name(topic: str, reason: str, at: Location | None) -> Problem:
@@ -170,7 +183,9 @@ def unlogged_store(store: StateStore) -> Problem:
         found="the changelog topic of another sub-topology" if store.logged else "logging is disabled",
         why="A processor that moves to another executor restores its state from its partition of the "
         "changelog topic. Without it, the state is lost.",
-        fix="Remove `logging: false` of the store, or remove `processors`.",
+        fix=f"{_ADD_ONCE} Or remove `processors`."
+        if store.logged
+        else "Remove `logging: false` of the store, or remove `processors`.",
         location=store.at,
     )
 

@@ -169,10 +169,22 @@ def _without_effect(application: Application) -> Iterator[Problem]:
                 found=f"{key} in `application.config`",
                 why="Whether Kafka Streams would use it for a topic depends on the topology, which is not "
                 "known: each topic keeps the settings that the document lists for it.",
-                fix="Change the settings of the topics themselves, or give the text of Topology#describe().",
+                fix=_instead(key, application.config[key]),
                 location=application.at,
                 severity=Severity.WARNING,
             )
+
+
+def _instead(key: str, value: str) -> str:
+    """Return how each observed topic gets the setting."""
+    name = key.removeprefix("topic.")
+    setting = f"`replicationFactor: {value}`"
+    if name != key:
+        setting = f"{name} in the `config` (with all of its settings)"
+    return (
+        f"Remove `{key}`, and declare {setting} of each topic below `observed.topics`. Or replace "
+        "`observed` by the topology: `headwater import --describe` or `--jar`."
+    )
 
 
 def _undecided_sinks(sinks: Iterable[Sink], at: Location) -> Iterator[Problem]:

@@ -109,6 +109,7 @@ def compile_nodes(
         partitions=partitions,
         following=following,
         caller=caller,
+        form=document.form,
         problems=(*streams_config_problems(application), *topology.problems),
     )
     for run in PASSES:
@@ -121,7 +122,7 @@ def compile_nodes(
         (
             *sink_problems,
             *compaction_lag_problems(topics, sinks),
-            *profile_problems(application, topics, sinks),
+            *profile_problems(application, topics, sinks, document.form),
             *processor_problems(document, compilation),
             *static_partitioning_problems(application, config, own_partitions),
         )

@@ -265,9 +265,18 @@ def _undecided_count(compilation: Compilation, topic: str, reason: str, at: Loca
             if by_broker
             else "Every instance throws TaskAssignmentException; no internal topic is created."
         ),
-        fix="Create the input topics (a pattern must match at least one), or give the repartition() call "
-        "explicit `partitions`.",
+        fix=f"{_known_input(compilation)}, or give the repartition() call explicit `partitions`.",
         location=at,
+    )
+
+
+def _known_input(compilation: Compilation) -> str:
+    """Return how the counts of the inputs get known; without a cluster, no topic matches a pattern."""
+    if compilation.caller.reads_cluster:
+        return "Create the input topics (a pattern must match at least one)"
+    return (
+        "Set `--partitions TOPIC=N` for the input topics (a pattern must match at least one), name a cluster "
+        "with `--bootstrap-server`"
     )
 
 

@@ -1,5 +1,6 @@
 """Checks of a Pulumi stack: its backend, its settings, its policies, and what a killed run left behind."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 import attrs
@@ -52,7 +53,8 @@ def stack_findings(facts: StackFacts) -> Iterator[Finding]:
     elif facts.error is None:
         yield _check_of("lock").unknown(
             "Only backends in files show whether a stack is locked.",
-            fix="If a run is refused because the stack is locked, and no other run is active: pulumi cancel",
+            fix="If a run is refused because the stack is locked, and no other run is active: pulumi cancel "
+            f"{_of_stack(facts)}",
         )
     if facts.error is None:
         yield _check_pending(facts)
@@ -113,13 +115,21 @@ def _check_lock(facts: StackFacts) -> Finding:
         return check.warning(
             f"{text}, on another machine.",
             why="Other runs are refused while it runs. If it was killed, the lock remains.",
-            fix="Check whether it is running. If it is not: pulumi cancel, then pulumi up.",
+            fix=f"Check whether it is running. If it is not: {_RELEASE.format(_of_stack(facts))}.",
         )
     return check.error(
         f"{text}, but this process has ended.",
         why="A killed run left the lock: each further run is refused (the stack is currently locked).",
-        fix="Run `pulumi cancel`, then `pulumi up`: it completes the rest.",
+        fix=f"Run {_RELEASE.format(_of_stack(facts))}: it completes the rest.",
     )
+
+
+_RELEASE = "`pulumi cancel {0}`, then `pulumi up {0}`"
+
+
+def _of_stack(facts: StackFacts) -> str:
+    """Return the option that names the stack: another one may be selected."""
+    return f"--stack {shlex.quote(facts.name)}"
 
 
 def _check_pending(facts: StackFacts) -> Finding:
@@ -132,8 +142,8 @@ def _check_pending(facts: StackFacts) -> Finding:
         + first_names(facts.pending, _MOST_NAMES)
         + ".",
         why="It is not known whether the topics were created. Each `up` shows a warning.",
-        fix="Run `pulumi up`, which imports or creates them. Then clear the warning: pulumi refresh "
-        "--clear-pending-creates",
+        fix=f"Run `pulumi up {_of_stack(facts)}`, which imports or creates them. Then clear the warning: "
+        f"pulumi refresh {_of_stack(facts)} --clear-pending-creates",
     )
 
 

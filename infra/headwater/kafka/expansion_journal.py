@@ -199,9 +199,10 @@ def _no_journal(topic: str) -> Problem:
         expected="the topic that the agents of a group create when they first run",
         found="no such topic, or no permission to describe it",
         why="Without the journal there is no history, and an agent expands nothing.",
-        fix="For `headwater agent history`, use the same --group as the agents, and a user with permission "
-        "to read the topic. If an agent of this group runs, the topic was deleted: restart an agent, which "
-        "creates the topic.",
+        fix="If no agent of this group has run on this cluster, there is no history: name the cluster of the "
+        "agents, and their group (`--group`). If an agent of this group runs, the topic was deleted: restart "
+        f"an agent, which creates it. If its user may not create topics, create {topic} with one partition "
+        "and cleanup.policy=compact. If the topic exists, grant the user Describe and Read on it.",
     )
 
 

@@ -243,6 +243,15 @@ class Application:
         return self.config_locations.get(key, self.at)
 
 
+class DocumentForm(Enum):
+    """Where a document has its topology from: this decides where a user declares a detail of it."""
+
+    CALLS = "topology"
+    DESCRIBED = "describe"
+    EXPORTED = "exported"
+    OBSERVED = "observed"
+
+
 @attrs.frozen
 class TopologyDocument:
     """One application: `steps` (calls), a `described` text, `exported` nodes or `observed` topics."""
@@ -253,6 +262,15 @@ class TopologyDocument:
     observed: ObservedTopology | None = None
     sinks: tuple[Sink, ...] = ()
     exported: ExportedTopology | None = None
+
+    @property
+    def form(self) -> "DocumentForm":
+        """Return where the document has its topology from."""
+        if self.described is not None:
+            return DocumentForm.DESCRIBED
+        if self.exported is not None:
+            return DocumentForm.EXPORTED
+        return DocumentForm.OBSERVED if self.observed is not None else DocumentForm.CALLS
 
     @property
     def has_calls(self) -> bool:

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.compiler import compile_document
-from headwater.model.compiled import CompiledApplication
+from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.policies import Policy
 from headwater.model.problems import APPLICATION, Problem, ProblemCode
-from headwater.model.topology import TopologyDocument
+from headwater.model.topology import Sink, TopologyDocument
 from headwater.operations.observation import Observation
 from headwater.planner import ActionKind, Plan, PlanPolicy, plan
+from headwater.planner.phrases import few_names
+from headwater.planner.plans import ApplicationPlan, TopicAction
 from headwater.planner.upgrade import compile_recorded
 
 
@@ -29,19 +31,32 @@ def _unknown_replication(planned: Plan) -> Iterator[Problem]:
     """Yield a problem for each application that depends on the brokers' unknown default."""
     for application in planned.applications:
         new = [a for a in application.actions if a.live is None and a.replication_factor < 1]
-        if any(action.kind in (ActionKind.CREATE, ActionKind.RECREATE) for action in new):
+        created = [each for each in new if each.kind in (ActionKind.CREATE, ActionKind.RECREATE)]
+        if created:
             yield Problem(
                 code=ProblemCode.REPLICATION_FACTOR,
                 summary=f"{application.application_id} uses the brokers' default replication factor, "
                 "which is not known.",
                 application=application.application_id,
-                expected="`replication.factor`, or permission to read the brokers' "
+                expected="a declared replication factor, or permission to read the brokers' "
                 "`default.replication.factor`",
                 found="neither",
                 why="Pulumi's Kafka provider can only create topics with an explicit replication factor.",
-                fix="Set `replication.factor` in the application's config, or grant the user DescribeConfigs "
-                "on the cluster.",
+                fix=f"Set {_declared_factors(application, created)}, or grant the user DescribeConfigs on "
+                "the cluster.",
             )
+
+
+def _declared_factors(application: ApplicationPlan, created: Sequence[TopicAction]) -> str:
+    """Return where a document declares the replication factors of these topics."""
+    internal = [each.name for each in created if isinstance(each.topic, InternalTopic)]
+    sinks = [each.name for each in created if isinstance(each.topic, Sink)]
+    places = [f"`replicationFactor` of {few_names(sinks)} below `topics`"] if sinks else []
+    if internal and application.compiled is not None and application.compiled.is_observed:
+        places.insert(0, f"`replicationFactor` of {few_names(internal)} below `observed.topics`")
+    elif internal:
+        places.insert(0, "`replication.factor` in the application's config")
+    return " and ".join(places)
 
 
 def plan_application(observed: Observation, policies: Sequence[Policy] = ()) -> Plan:

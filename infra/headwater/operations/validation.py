@@ -20,6 +20,7 @@ from headwater.kafka.admin import Admin
 from headwater.kafka.answering_broker import find_answering
 from headwater.kafka.kafka_errors import TIMED_OUT, is_denial, not_authorized
 from headwater.model.acls import Operation
+from headwater.model.cluster_profiles import RELIED_ON
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
 from headwater.planner import ActionKind, Plan
 from headwater.planner.phrases import few_names
@@ -114,6 +115,12 @@ def _refused_changes(
             yield not_authorized(error, change.what, name, change.operation, why=_WHY)
 
 
+_CANNOT_BE_ABSENT = (
+    f"Kafka Streams relies on {', '.join(sorted(RELIED_ON))}, which cannot be absent: if the brokers refuse "
+    "one of them, use another kind of store, or another cluster."
+)
+
+
 def _refused_change(error: KafkaError, change: _Change, name: str) -> Problem:
     return Problem(
         code=ProblemCode.REFUSED_BY_BROKERS,
@@ -124,7 +131,7 @@ def _refused_change(error: KafkaError, change: _Change, name: str) -> Problem:
         why="`pulumi up` would fail halfway. Nothing has been changed.",
         fix="Correct what the brokers name, in the document or in their own policy for topics. If it is a "
         "setting of internal topics that Kafka Streams sends, declare it as absent (`topic.NAME: null`), or "
-        "declare the kind of cluster (`application.clusterProfile`).",
+        f"declare the kind of cluster (`application.clusterProfile`). {_CANNOT_BE_ABSENT}",
     )
 
 

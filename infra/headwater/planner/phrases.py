@@ -1,6 +1,6 @@
 """Phrases that several texts share."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headwater.compiler.java.config_values import parse_whole
 from headwater.model.problems import Problem, ProblemCode
@@ -120,3 +120,23 @@ def _duration_parts(milliseconds: int) -> list[str]:
         return [f"{number:,} ms" if size == 1 else counted(number, noun)]
     rest = milliseconds % _UNITS[position - 1][0]
     return [*_duration_parts(milliseconds - rest), *_duration_parts(rest)]
+
+
+def config_text(config: Mapping[str, str]) -> str:
+    """Return all settings of an observed topic: if some are in the document, it has no others."""
+    entries = ", ".join(f"{key}: {quote_value(value)}" for key, value in sorted(config.items()))
+    return f"config: {{{entries}}}"
+
+
+def quote_value(value: str | None) -> str:
+    """Return the value as YAML within a flow mapping: a comma would end it."""
+    text = value or ""
+    return f'"{text}"' if "," in text else text
+
+
+def delete_streams_group(id_: str) -> str:
+    """Return the command that deletes a streams group without members, and which command not to use."""
+    return (
+        f"`kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group {id_}` (not "
+        "`kafka-streams-groups.sh`: in Kafka 4.1 it deletes the internal topics with the group)"
+    )

@@ -3,6 +3,7 @@
 A run registers each topic once, and Pulumi deletes no topic of a resource that Headwater has not registered.
 """
 
+import shlex
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -77,7 +78,7 @@ def plan_stack(
 _MOST_TOPICS = 10
 
 
-def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
+def approval_problem(plan: Plan, approved: str | None, stack: str = "STACK") -> Problem | None:
     """Return the problem of a plan that is not the approved one; None if it is, or if any plan may be made.
 
     All values of the plan are compared, with the ids of existing topics. The run then makes this plan: it
@@ -87,16 +88,21 @@ def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
         plan: The plan of this run.
         approved: A digest, or the path of a file with the JSON of a plan. An empty text approves nothing: a
             pipeline that lost the digest must not apply any plan.
+        stack: The name of the stack, as `headwater plan --stack` takes it.
     """
     if approved is None:
         return None
+    command = f"`headwater plan FILES --stack {shlex.quote(stack)} --format json --output plan.json`"
     try:
         expected = _read_approved_plan(approved)
     except (OSError, ValueError) as error:
         return _not_approved(
             f"The approved plan cannot be read: {getattr(error, 'strerror', None) or error}.",
             expected="a digest, or a file of `headwater plan --format json`",
-            found=approved or "nothing",
+            found=f"{approved}, in the folder {Path.cwd()}" if approved else "nothing",
+            why="It is not known which plan was approved, so none is applied.",
+            fix=f"Set {APPROVED_PLAN} to the path of the file that {command} has written, or to the `digest` "
+            "in it. To apply any plan, unset the variable.",
         )
     found = plan_digest(plan)
     if found == expected.digest:
@@ -105,6 +111,10 @@ def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
         "This is not the plan that was approved." + _list_differences(expected, plan),
         expected=expected.digest,
         found=found,
+        why="The cluster, the stack or the documents have changed since the approval.",
+        fix=f"Plan again with all documents of the stack ({command}), and have the new plan approved. If it "
+        "differs again, the user of the plan may not read all that the user of `pulumi up` reads: grant "
+        f"`headwater acls FILES --self --for plan --principal User:NAME`.",
     )
 
 
@@ -123,14 +133,14 @@ def _list_differences(approved: ApprovedPlan, plan: Plan) -> str:
     return f" Different: {first_names(names, _MOST_TOPICS)}."
 
 
-def _not_approved(summary: str, *, expected: str, found: str) -> Problem:
+def _not_approved(summary: str, *, expected: str, found: str, why: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.PLAN_NOT_APPROVED,
         summary=summary,
         expected=expected,
         found=found,
-        why="The cluster, the stack or the documents have changed since the approval.",
-        fix="Plan again, and have the new plan approved.",
+        why=why,
+        fix=fix,
     )
 
 

@@ -133,7 +133,7 @@ def _decide_registrations(
     Raises:
         pulumi.RunError: The plan is not the approved one, or a resource would be registered twice.
     """
-    if (differs := approval_problem(plan, approved_plan)) is not None:
+    if (differs := approval_problem(plan, approved_plan, pulumi.get_stack())) is not None:
         _raise_if_any([differs])
     registrations = {
         part.application_id: registration_of(part, state)

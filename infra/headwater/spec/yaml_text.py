@@ -310,7 +310,7 @@ def _anchor_or_alias(sign: str, at: Location) -> Problem:
         expected="no anchors and no aliases",
         found=f"`{shorten_text(sign)}`",
         why="A few nested aliases can expand to billions of values, and they make a document hard to read.",
-        fix=f"Replace each `*{shorten_text(sign[1:])}` by the value.",
+        fix=f"Replace each `*{shorten_text(sign[1:])}` by the value, and remove `&{shorten_text(sign[1:])}`.",
         location=at,
     )
 

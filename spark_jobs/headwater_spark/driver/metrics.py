@@ -282,4 +282,4 @@ class StartingApplication:
     def expand_processors(self, processors: int) -> None:
         """Raise `ProblemsError`: the state is CREATED."""
         del processors
-        raise ProblemsError([not_running(self.id, self.state.value)])
+        raise ProblemsError([not_running(self.id, self.state)])

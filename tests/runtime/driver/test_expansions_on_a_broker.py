@@ -17,6 +17,7 @@ from headwater.compiler import compile_document
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.processor_state import with_processor_state
 from headwater.model.offset_metadata import MoveMark, MovePhase
+from headwater.model.problems import ProblemsError
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.commands.processors import status as status_command
@@ -113,6 +114,29 @@ def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start
         assert killed[steps.index(_SHORTLY_BEFORE_THE_CUT)] is MovePhase.CATCH_UP, killed
     phases = set(MovePhase) if app.has_windows else {MovePhase.CATCH_UP, MovePhase.COPY}
     assert set(killed) - {None} == phases, killed
+    app.check_moved(4)
+
+
+def test_an_expansion_that_copies_is_completed_offline_with_the_number_that_was_requested(
+    app: Sparkless,
+) -> None:
+    """As the reason of a long wait says: the document may still declare the number before the request."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(
+        target=_expand_and_die, args=(app.text(2), app.servers, _SHORTLY_BEFORE_THE_CUT)
+    )
+    process.start()
+    process.join(_TIMEOUT_SECONDS)
+    move = processor_status(app.document(2), app.connection).move
+    assert move is not None
+    assert (move.phase, move.after) == (MovePhase.CATCH_UP, 4)
+    with pytest.raises(ProblemsError) as raised:
+        move_state(app.document(2), app.connection, lambda *_: None)
+    assert "Declare `processors: 4`, and run `headwater processors move --offline` again." in str(
+        raised.value
+    )
+    move_state(app.document(4), app.connection, lambda *_: None)
     app.check_moved(4)
 
 

@@ -42,8 +42,8 @@ def test_a_column_gives_the_values_of_a_list(
     assert [column[at] for at in positions] == [values[at] for at in positions]
     assert column.lengths().tolist() == [len(value or b"") for value in values]
     number = data.draw(st.integers(0, len(values)))
-    assert list(column.first(number).to_list()) == values[:number]
-    numbered = column.number()
+    assert list(column.first_rows(number).to_list()) == values[:number]
+    numbered = column.number_values()
     assert column.lengths().tolist() == [len(value or b"") for value in values]
     assert numbered.to_list() == values
     assert sorted(numbered.different) == sorted({value for value in values if value is not None})
@@ -67,7 +67,7 @@ def test_columns_are_merged_in_an_order(parts: list[list[bytes | None]], data: s
     merged = MergedBytes([_column(part, "arrays") for part in parts], np.array(order, np.int64))
     expected = [every[at] for at in order]
     assert len(merged) == len(expected)
-    assert merged.number().to_list() == expected
+    assert merged.number_values().to_list() == expected
     assert merged.lengths().tolist() == [len(value or b"") for value in expected]
     assert list(merged.to_list()) == expected
     assert list(merged.take(np.arange(len(expected)))) == expected

@@ -232,7 +232,8 @@ def _uncertain_topics(structure: Structure) -> Iterator[Problem]:
                 "its name has no application id prefix and its partition count is that on the "
                 "cluster.",
                 fix=(
-                    "If it is a user topic, declare the topology by its operators instead of its description."
+                    "If it is a user topic, declare the topology by its operators instead of its "
+                    "description, or export it (`headwater import --jar`). Otherwise change nothing."
                 ),
                 location=source.at,
                 severity=Severity.WARNING,

@@ -79,6 +79,13 @@ def repartition_topic(prefix: str) -> str:
     return prefix if prefix.endswith(REPARTITION_SUFFIX) else prefix + REPARTITION_SUFFIX
 
 
+TABLE_OF_ITS_OWN = (
+    "Before the join, call `toStream`, `repartition` and `toTable`: then the topic of the repartition gets "
+    "the count of the other side."
+)
+"""How a table gets a source node: there is no `repartition` of a table."""
+
+
 def looks_generated(prefix: str) -> bool:
     """Return whether the nodes of a repartition with this prefix keep their generated names."""
     return _GENERATED_STREAM_NAME.fullmatch(prefix) is not None
@@ -86,10 +93,14 @@ def looks_generated(prefix: str) -> bool:
 
 @attrs.frozen
 class NonSource:
-    """A name in a co-partition group that is not a source node; `instead` are the sources that are read."""
+    """A name in a co-partition group that is not a source node; `instead` are the sources that are read.
+
+    `fix` says how the call gets a source node of its own.
+    """
 
     reason: str
     instead: frozenset[str]
+    fix: str
 
 
 @attrs.define(eq=False)
@@ -289,7 +300,8 @@ class Builder:
                 f"{name} was never added: the call reads the repartition topic of an earlier call ("
                 f"{shared.name})",
                 {shared.name},
+                "Give the join a `name` that no other join has, or call `repartition` once before both.",
             )
 
-    def note_non_source(self, name: str, reason: str, instead: Iterable[str]) -> None:
-        self.non_sources.setdefault(name, NonSource(reason, frozenset(instead)))
+    def note_non_source(self, name: str, reason: str, instead: Iterable[str], fix: str) -> None:
+        self.non_sources.setdefault(name, NonSource(reason, frozenset(instead), fix))

@@ -1,8 +1,8 @@
 """Warnings of what Kafka Streams accepts silently, and the error of unnamed resources."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from headwater.compiler.dsl.builder import Builder
+from headwater.compiler.dsl.builder import Builder, NonSource
 from headwater.compiler.dsl.declarations import RepartitionDeclaration
 from headwater.compiler.dsl.graph import reachable_nodes
 from headwater.compiler.dsl.messages import lint_problem, topology_error
@@ -63,8 +63,7 @@ def _lost_group_members(builder: Builder, topology: TopologyUnderConstruction) -
         lost = [name for name, topics in sources.items() if topics - kept]
         missing = {topic for name in lost for topic in sources[name]} - kept
         if missing and len(missing | kept) > 1:
-            reasons = ", and ".join(builder.non_sources[name].reason for name in lost)
-            yield _lost_members(", ".join(lost), reasons, missing, kept, at)
+            yield _lost_members([builder.non_sources[name] for name in lost], lost, missing, kept, at)
 
 
 def _actual_sources(builder: Builder, topology: TopologyUnderConstruction, name: str) -> set[str]:
@@ -88,20 +87,21 @@ def _topics_of(topology: TopologyUnderConstruction, sources: Iterable[str]) -> s
 
 
 def _lost_members(
-    names: str, reasons: str, missing: set[str], kept: set[str], at: Location | None
+    found: Sequence[NonSource], names: Sequence[str], missing: set[str], kept: set[str], at: Location | None
 ) -> Problem:
-    topics = sorted(missing)
+    topics, reasons = sorted(missing), ", and ".join(each.reason for each in found)
+    fixes = " ".join(dict.fromkeys(each.fix for each in found))
     return lint_problem(
         ProblemCode.COPARTITION_GROUP_LOST_MEMBER,
         f"A join does not hold {', '.join(topics)} to the partition count of its other side.",
         topic=topics[0],
-        node=names,
+        node=", ".join(names),
         expected="co-partitioned: " + ", ".join(sorted(missing | kept)),
         found="co-partitioned: " + (", ".join(sorted(kept)) or "nothing"),
         why=f"{reasons}. Kafka Streams silently drops such names from a co-partition group. With unequal "
         "counts, matching records are processed by different tasks and are not joined.",
         at=at,
-        fix="Keep the counts equal yourself, or `repartition` with an explicit count before it.",
+        fix=f"{fixes} Or keep the counts equal yourself: nothing else checks them, so the warning stays.",
     )
 
 
@@ -118,7 +118,8 @@ def cogroups_of_sources(builder: Builder, topology: TopologyUnderConstruction) -
             why="Kafka Streams registers the sources from before the repartition as co-partitioned. With "
             "unequal counts the application fails; under the streams protocol it cannot start at all.",
             at=at,
-            fix="Call `repartition` on the inputs before grouping: then their own topics form the group.",
+            fix="On each input whose key is changed, do it by `selectKey`, call `repartition`, and then "
+            "`groupByKey`: then the repartition topics form the group.",
         )
 
 

@@ -153,8 +153,8 @@ def _search_fails(repartition: GraphNode, changer: GraphNode) -> Problem:
         expected="repartitions that share neither operators nor merges below the key change",
         found=f"the path below {changer.name} was already moved",
         at=repartition.at,
-        fix="Remove `merge.repartition.topics` (or `all`) from topology.optimization, give both groupings "
-        "one named group, or call `repartition` right after the key change.",
+        fix="Remove `merge.repartition.topics` (or `all`) from topology.optimization, or call `repartition` "
+        "right after the key change. If two groupings are below it, both can also use one named group.",
     )
 
 
@@ -190,6 +190,7 @@ def _merge_source(builder: Builder, first: GraphNode, node: GraphNode) -> None:
         node.name,
         f"{node.name} reads the same topics as {first.name} and is merged into it",
         frozenset({first.name}),
+        "Read the topics with one call, name its result by `as`, and use this name in both places.",
     )
 
 

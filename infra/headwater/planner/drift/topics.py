@@ -12,7 +12,7 @@ from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import InternalTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.planner.drift.findings import Finding, FindingKind
-from headwater.planner.phrases import counted
+from headwater.planner.phrases import config_text, counted
 from headwater.planner.plans import ApplicationPlan, ConfigChange, TopicAction
 from headwater.planner.settings import Settings
 
@@ -194,20 +194,29 @@ _STAYS = (
 def _fix_of_undeclared(topic: _Topic, key: str) -> str:
     """Return what to do about a setting that is not declared: it may protect from a broker default."""
     default, value, live = BROKER_DEFAULTS.get(key), topic.defaults.get(key), topic.action.live
+    where = _where_declared(topic, key)
+    undeclared = f"Declare it ({where}), {_OR_REMOVE}"
     if default is None or value is None or live is None or topic.part.compiled is None:
-        return _UNDECLARED
+        return undeclared
     policy = Settings(live, topic.defaults).effective_value("cleanup.policy") or ""
     largest = StreamsConfig.from_application(topic.part.compiled.application).largest_request
     if not default.is_harmful(value, largest) or not default.has_effect(policy):
-        return _UNDECLARED
-    return f"{_PROTECTS} the brokers' default {value} would harm the topic."
+        return undeclared
+    return f"Declare it ({where}). Do not remove it: the brokers' default {value} would harm the topic."
 
 
-_PROTECTS = "Declare it (`topic.` configs of the application, or the store's overrides). Do not remove it:"
-_UNDECLARED = (
-    "Declare it (`topic.` configs of the application, or the store's overrides), or remove it with "
-    "`kafka-configs.sh`. Until then it stays as it is."
-)
+_OR_REMOVE = "or remove it with `kafka-configs.sh`. Until then it stays as it is."
+
+
+def _where_declared(topic: _Topic, key: str) -> str:
+    """Return where a document declares a setting of a topic."""
+    declared, live = topic.action.topic, topic.action.live
+    if not isinstance(declared, InternalTopic):
+        return "`config` of the topic below `topics`"
+    if topic.part.compiled is not None and topic.part.compiled.is_observed and live is not None:
+        text = config_text({**declared.config, key: live.config.get(key, "")})
+        return f"below `observed.topics`: `{text}`"
+    return "`topic.` configs of the application, or the store's overrides"
 
 
 def _value_text(text: str | None) -> str:

@@ -10,7 +10,7 @@ from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.names import copied_store
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
-from headwater.planner.phrases import counted, listed
+from headwater.planner.phrases import counted, delete_streams_group, listed
 from headwater.planner.upgrade.changes import NO_DOWNGRADES
 from headwater.planner.upgrade.data import data_notes, sent_topology
 from headwater.planner.upgrade.notes import unseen_differences, upgrade_notes
@@ -66,8 +66,7 @@ def new_group_is_needed(sides: Sides) -> bool:
 def new_group_step(id_: str) -> str:
     """Return how to replace the group of a stopped application by a new one, and to keep its offsets."""
     return (
-        f"Record the committed offsets of {id_}, and delete the group "
-        f"(`kafka-streams-groups.sh --bootstrap-server BROKER --delete --group {id_}`): with "
+        f"Record the committed offsets of {id_}, and delete the group by {delete_streams_group(id_)}: with "
         "`group.protocol: streams` brokers refuse another topology in an existing group (KAFKA-20170). "
         "Set the recorded offsets of the new group before it starts; otherwise it reads the source topics "
         "again from their offset reset, and records are processed twice."
@@ -206,9 +205,10 @@ def edit_steps(
         and topic.severity is not Severity.INFO
         for topic in topics
     ):
+        kind = "streams" if sides.before.application.protocol is Protocol.STREAMS else "consumer"
         yield (
             "Stop what writes to the source topics. Wait until "
-            f"`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {sides.before.id}` "
+            f"`kafka-{kind}-groups.sh --bootstrap-server BROKER --describe --group {sides.before.id}` "
             "shows a lag of 0."
         )
     if why or needs_new_group:

@@ -106,7 +106,8 @@ def expansion_violations(
     )
     known = tuple(policies)
     counting = [policy for policy in known if isinstance(policy.rule, _COUNTS)]
-    for problem in check_application(attrs.evolve(subject, topics=topics), counting):
+    changed = attrs.evolve(subject, topics=topics, is_expansion=True)
+    for problem in check_application(changed, counting):
         if problem.topic is None or problem.topic in after:
             yield problem
     yield from _exceeded_limits(compiled, known, {Effect.ADDED_PARTITIONS: added})
@@ -134,7 +135,7 @@ def _exceeded_limits(
             for effect, number in numbers.items():
                 limit = policy.rule.limits.get(effect)
                 if limit is not None and number > limit:
-                    yield exceeded_limit(policy, effect, limit, number)
+                    yield exceeded_limit(policy, effect, limit, number, is_plan=False)
 
 
 def _group_existing(

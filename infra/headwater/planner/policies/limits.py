@@ -110,10 +110,14 @@ def topic_partitions(rule: TopicPartitions, policy: Policy, subject: Subject) ->
                 expected=f"{bounds_text(rule.bounds)} partitions",
                 found=f"{count}",
                 why=_TOO_MANY_PARTITIONS if is_too_many else _TOO_FEW_PARTITIONS,
-                fix=_FEWER if is_too_many else _MORE,
+                fix=f"{_FEWER if is_too_many else _MORE}{_READ_AT_START if subject.is_expansion else ''}",
             )
 
 
+_READ_AT_START = (
+    " An agent and a running application read the policies when they start: start them again with the "
+    "changed file."
+)
 _FEWER = (
     "Its count follows the source topics. Before the first setup, call repartition() with `partitions` in "
     "front of the operator. Later, have the limit raised for this application."
@@ -148,7 +152,7 @@ def application_partitions(
         found=f"{total} in {counted(len(counts), 'topic')}",
         why="An application that uses a large part of the cluster's capacity endangers all others.",
         fix="Remove repartitions and stores that are not needed, or have the limit raised for this "
-        "application.",
+        f"application.{_READ_AT_START if subject.is_expansion else ''}",
     )
 
 
@@ -180,8 +184,13 @@ def blast_radius(rule: BlastRadius, policy: Policy, run: Run) -> Iterator[Proble
             yield exceeded_limit(policy, effect, limit, number)
 
 
-def exceeded_limit(policy: Policy, effect: Effect, limit: int, number: int) -> Problem:
-    """Return the problem for a run that has an effect more often than the policy allows."""
+def exceeded_limit(
+    policy: Policy, effect: Effect, limit: int, number: int, *, is_plan: bool = True
+) -> Problem:
+    """Return the problem for a run that has an effect more often than the policy allows.
+
+    Without `is_plan`, an agent, an application or a command would change the topics of one application.
+    """
     noun, rest = _EFFECTS[effect]
     found = f"{counted(number, noun)}{rest}"
     return Problem(
@@ -191,7 +200,9 @@ def exceeded_limit(policy: Policy, effect: Effect, limit: int, number: int) -> P
         found=found,
         why=policy.message or _WHY.get(effect, _TOO_MANY_CHANGES),
         fix=f"Check the plan. If it is intended, raise `{_setting_of(policy, effect)}` for this run"
-        f"{', or change the applications one after another' if limit else ''}.",
+        f"{', or change the applications one after another' if limit else ''}."
+        if is_plan
+        else f"If it is intended, raise `{_setting_of(policy, effect)}`.{_READ_AT_START}",
         location=policy.at,
         severity=policy.severity,
     )

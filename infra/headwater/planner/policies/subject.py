@@ -68,11 +68,17 @@ class PolicyTopic:
 
 @attrs.frozen
 class Subject:
-    """An application, its topics, and the named stores without a changelog topic."""
+    """An application, its topics, and the named stores without a changelog topic.
+
+    `is_observed`: its document has the topics of a cluster, with their settings. `is_expansion`: not a run of
+    a stack changes them, but an agent, an application or a command.
+    """
 
     application: Application
     topics: tuple[PolicyTopic, ...]
     unlogged_stores: tuple[str, ...] = ()
+    is_observed: bool = False
+    is_expansion: bool = False
 
 
 def declared_subject(compiled: CompiledApplication, *, counts_are_known: bool = True) -> Subject:
@@ -80,7 +86,7 @@ def declared_subject(compiled: CompiledApplication, *, counts_are_known: bool = 
     topics = tuple(_topics_of(compiled))
     if not counts_are_known:
         topics = tuple(attrs.evolve(topic, partitions=None) for topic in topics)
-    return Subject(compiled.application, topics, _unlogged_stores(compiled))
+    return Subject(compiled.application, topics, _unlogged_stores(compiled), compiled.is_observed)
 
 
 def planned_subject(
@@ -88,7 +94,7 @@ def planned_subject(
 ) -> Subject:
     """Return the application as a run leaves it. `actions` is topic name → action of the run."""
     after = tuple(_topic_after(topic, actions.get(topic.name), snapshot) for topic in _topics_of(compiled))
-    return Subject(compiled.application, after, _unlogged_stores(compiled))
+    return Subject(compiled.application, after, _unlogged_stores(compiled), compiled.is_observed)
 
 
 def _topics_of(compiled: CompiledApplication) -> Iterator[PolicyTopic]:

@@ -78,7 +78,7 @@ def _missing_setting(
         expected=f"{key} {value if value is not None else 'with any value'}",
         found=f"{key} {held if held is not None else 'not set'}",
         why="The policy requires it for every topic of this kind.",
-        fix=f"Set {_setting_of(topic, key)}."
+        fix=f"Set {_setting_of(subject, topic, key)}."
         + existing_topic_fix(subject, topic, key, "VALUE" if value is None else value),
     )
 
@@ -92,16 +92,22 @@ def _forbidden_setting(policy: Policy, subject: Subject, topic: PolicyTopic, key
         expected=f"{key} not set",
         found=f"{key} {topic.config[key]}",
         why="The operators of the brokers decide it.",
-        fix=f"Remove {_setting_of(topic, key)}"
-        + (" or the store's override" if topic.topic_class is TopicClass.CHANGELOG else "")
-        + f", and from the topic: `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
+        fix=f"Remove {_setting_of(subject, topic, key)}"
+        f"{_OR_OVERRIDE if topic.topic_class is TopicClass.CHANGELOG and not subject.is_observed else ''}"
+        f", and from the topic: `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
         f"{topic.name} --delete-config {key}`.",
     )
 
 
-def _setting_of(topic: PolicyTopic, key: str) -> str:
+_OR_OVERRIDE = " or the store's override"
+
+
+def _setting_of(subject: Subject, topic: PolicyTopic, key: str) -> str:
+    """Return where the document sets a setting of the topic."""
     if topic.topic_class is TopicClass.MANAGED:
         return f"`{key}` of the managed topic"
+    if subject.is_observed:
+        return f"`{key}` in the `config` (with all of its settings) of {topic.name} below `observed.topics`"
     return f"`topic.{key}` in the application's config"
 
 
@@ -120,12 +126,32 @@ def check_retention(rule: Retention, policy: Policy, subject: Subject) -> Iterat
                 found=f"retention.ms {explain_milliseconds(topic.effective_value('retention.ms') or '')}",
                 why="Records that are deleted too early cannot be processed again. Records that are kept too "
                 "long cost disk space, and data that must be deleted stays.",
-                fix=_FIXES[topic.topic_class]
+                fix=_retention_fix(subject, topic)
                 + (
                     existing_topic_fix(subject, topic, "retention.ms", "MILLISECONDS")
                     if topic.topic_class is TopicClass.MANAGED
                     else ""
                 ),
+            )
+
+
+def _retention_fix(subject: Subject, topic: PolicyTopic) -> str:
+    setting = _setting_of(subject, topic, "retention.ms")
+    match topic.topic_class:
+        case TopicClass.MANAGED:
+            return "Set `retention.ms` of the topic."
+        case TopicClass.CHANGELOG if subject.is_observed:
+            return f"Set {setting}, as the application does in its code."
+        case TopicClass.CHANGELOG:
+            return (
+                "Change the window, its grace or the store's retention, or "
+                "`windowstore.changelog.additional.retention.ms`."
+            )
+        case _:
+            return (
+                "Kafka Streams itself deletes the records that it has read, so -1 is correct. Remove this "
+                f"kind from the policy's `kinds`, or set {setting} and accept that unread records may be "
+                "deleted."
             )
 
 
@@ -137,19 +163,6 @@ def _kept_ms(topic: PolicyTopic) -> float | None:
     if number is None:
         return None
     return math.inf if number < 0 else number
-
-
-_PURGED = (
-    "Kafka Streams itself deletes the records that it has read, so -1 is correct. Remove this kind from the "
-    "policy's `kinds`, or set `topic.retention.ms` and accept that unread records may be deleted."
-)
-_FIXES = {
-    TopicClass.REPARTITION: _PURGED,
-    TopicClass.FK_SUBSCRIPTION: _PURGED,
-    TopicClass.CHANGELOG: "Change the window, its grace or the store's retention, or "
-    "`windowstore.changelog.additional.retention.ms`.",
-    TopicClass.MANAGED: "Set `retention.ms` of the topic.",
-}
 
 
 def replication_factor(rule: ReplicationFactor, policy: Policy, subject: Subject) -> Iterator[Problem]:
@@ -167,7 +180,11 @@ def replication_factor(rule: ReplicationFactor, policy: Policy, subject: Subject
                 found=f"{factor}",
                 why="With too few replicas, the failure of a broker loses data or stops processing. Each "
                 "additional one costs disk space and network traffic.",
-                fix=("Set its `replicationFactor`." if is_managed else "Set the config `replication.factor`.")
+                fix=(
+                    "Set its `replicationFactor`."
+                    if is_managed or subject.is_observed
+                    else "Set the config `replication.factor`."
+                )
                 + " For an existing topic, also run `kafka-reassign-partitions.sh`.",
             )
 
@@ -192,11 +209,7 @@ def min_insync_replicas(rule: MinInsyncReplicas, policy: Policy, subject: Subjec
                 found=f"{value}{'' if own else ', the default of the brokers'}",
                 why="With too few, the loss of one broker loses records. With as many as there are replicas, "
                 "the failure of one broker stops all writes.",
-                fix=(
-                    f"Set `{_KEY}` of the managed topic."
-                    if topic.topic_class is TopicClass.MANAGED
-                    else f"Set `topic.{_KEY}` in the application's config."
-                )
+                fix=f"Set {_setting_of(subject, topic, _KEY)}."
                 + existing_topic_fix(subject, topic, _KEY, str(rule.bounds.least or rule.bounds.most)),
             )
 

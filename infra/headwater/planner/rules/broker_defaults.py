@@ -6,9 +6,9 @@ from headwater.model.broker_defaults import BROKER_DEFAULTS, LARGEST_MESSAGE, Br
 from headwater.model.compiled import InternalTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
-from headwater.planner.phrases import few_names
+from headwater.planner.phrases import config_text, few_names
 from headwater.planner.plans import TopicAction
-from headwater.planner.rules.topic_messages import harmful_setting, quote_value
+from headwater.planner.rules.topic_messages import harmful_setting
 from headwater.planner.run import ActiveApplication, Run, TopicState
 from headwater.planner.settings import Settings, find_misconfigurations
 
@@ -140,5 +140,5 @@ def _declaration_text(
     if not application.compiled.is_observed:
         return f"`topic.{key}: {harmless}` in the application's config"
     name, config = harmed[0].name, {**harmed[0].declared.config, key: harmless}
-    text = ", ".join(f"{each}: {quote_value(value)}" for each, value in sorted(config.items()))
-    return f"{key} for each of these topics below `observed.topics`, for {name} `config: {{{text}}}`"
+    text = config_text(config)
+    return f"{key} for each of these topics below `observed.topics`, for {name} `{text}`"

@@ -1,14 +1,14 @@
 """The cluster and its groups: wrong cluster, running applications, no authorizer, timeouts, excess rights."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from headwater.model.acls import ANY_NAME, Acl, LiveAcls, Operation, Permission, ResourceKind
 from headwater.model.cluster import LiveGroup
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
 from headwater.planner.acls.application import incomplete_needs
-from headwater.planner.phrases import counted, listed
+from headwater.planner.phrases import counted, delete_streams_group, listed
 from headwater.planner.run import ActiveApplication, Run
 
 
@@ -98,7 +98,7 @@ def _undeleted_group(group: LiveGroup, what: str) -> Problem:
         what,
         expected="no group",
         fix="Stop all instances and delete the group. Kafka allows that only without members: "
-        f"`kafka-streams-groups.sh --bootstrap-server BROKER --delete --group {group.id}`.",
+        f"{delete_streams_group(group.id)}.",
     )
 
 
@@ -229,8 +229,19 @@ def excess_permissions(application: ActiveApplication) -> Iterator[Problem]:
         found=listed(shown),
         why="A lost topic must stop an application with manual setup. With this permission, Kafka Streams "
         "creates it again and continues without its data.",
-        fix=f"Revoke the listed ACLs. The first one is revoked by `{command}`.",
+        fix=f"{_grants_first(found.values(), live)}Revoke the listed ACLs. The first one is revoked by "
+        f"`{command}`.",
         severity=Severity.WARNING,
+    )
+
+
+def _grants_first(acls: Iterable[Acl], live: LiveAcls) -> str:
+    """Return what to do before an ACL for all operations is revoked: the application reads by it, too."""
+    if live.unlimited.isdisjoint(acls):
+        return ""
+    return (
+        "An ACL for All also lets the application read and write: first run `pulumi up`, which grants what "
+        "the topology needs. "
     )
 
 

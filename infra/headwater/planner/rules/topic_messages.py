@@ -8,7 +8,7 @@ from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.phrases import counted, few_names
+from headwater.planner.phrases import config_text, counted, few_names, quote_value
 from headwater.planner.plans import ConfigChange
 from headwater.planner.run import ActiveApplication, TopicState
 from headwater.planner.settings import Misconfiguration, Settings
@@ -174,10 +174,11 @@ def harmful_setting(
 def _declaration_fix(application: ActiveApplication, state: TopicState, key: str) -> str:
     """Return how the document declares the live value: of one store, or of all internal topics."""
     defaults, document = application.snapshot.topic_defaults, application.compiled.document
-    value = quote_value(Settings(state.live, defaults).effective_value(key) if state.live else None)
-    topic = state.declared
+    live = Settings(state.live, defaults).effective_value(key) if state.live else None
+    topic, value = state.declared, quote_value(live)
     if application.compiled.is_observed:
-        return f"declare it for {state.name} below `observed.topics`: `config: {{{key}: {value}}}`."
+        text = config_text({**topic.config, key: live or ""})
+        return f"declare it for {state.name} below `observed.topics`: `{text}`."
     if not isinstance(topic, InternalTopic) or topic.kind is not TopicKind.CHANGELOG:
         return f"declare it in the application's config, for all internal topics: `topic.{key}: {value}`."
     if document is not None and document.exported is not None:
@@ -193,12 +194,6 @@ def _declaration_fix(application: ActiveApplication, state: TopicState, key: str
     return f"declare it at store {topic.node}: `logging: {{{key}: {value}}}` next to the name of the store."
 
 
-def quote_value(value: str | None) -> str:
-    """Return the value as YAML within a flow mapping: a comma would end it."""
-    text = value or ""
-    return f'"{text}"' if "," in text else text
-
-
 def live_min_insync(application: ActiveApplication, state: TopicState) -> int:
     own = state.live.config.get(MIN_INSYNC, "") if state.live else ""
     return parse_whole(own) or application.snapshot.default_min_insync_replicas or 1
@@ -210,7 +205,7 @@ def too_few_brokers(application: ActiveApplication, states: Sequence[TopicState]
     `ReplicationControlManager` accepts a topic as long as one broker is active (KRaft), so a broker that is
     being restarted is no reason to declare fewer replicas.
     """
-    brokers, (replicas, _) = application.snapshot.brokers, _declared_names(states[0])
+    brokers, (replicas, _) = application.snapshot.brokers, _declared_names(application, states)
     subject, names = _subject_of(application, states, "requires", "require")
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
@@ -222,7 +217,7 @@ def too_few_brokers(application: ActiveApplication, states: Sequence[TopicState]
         why="Kafka creates a topic if enough brokers are registered, also if some are stopped: their "
         "replicas are missing until they start. Otherwise it refuses the topic (RefusedByBrokers).",
         fix="Start the brokers that are stopped. Only if the cluster has no more brokers, set "
-        f"`{replicas}` to {brokers} or less, or add brokers.",
+        f"{replicas} to {brokers} or less, or add brokers.",
         severity=Severity.WARNING,
     )
 
@@ -254,19 +249,21 @@ def fewer_than_min_insync(
         found=f"{factor}{names}",
         why=f"Kafka requires no more replicas than a topic has: writes succeed with {factor} in sync, so the "
         "data survives the loss of fewer brokers than the setting asks for.",
-        fix=_min_insync_fix(application, states[0], factor, min_insync),
+        fix=_min_insync_fix(application, states, factor, min_insync),
         severity=Severity.WARNING,
     )
 
 
-def _min_insync_fix(application: ActiveApplication, state: TopicState, factor: int, min_insync: int) -> str:
-    """Return how to get enough replicas, or a smaller requirement, for a topic that exists or a new one."""
-    replicas, key = _declared_names(state)
+def _min_insync_fix(
+    application: ActiveApplication, states: Sequence[TopicState], factor: int, min_insync: int
+) -> str:
+    """Return how to get enough replicas, or a smaller requirement, for a topic that exists or new ones."""
+    state, (replicas, key) = states[0], _declared_names(application, states)
     is_declared = MIN_INSYNC in state.declared.config
-    lower = f"{'lower' if is_declared else 'set'} `{key}` to {factor} in the document"
+    lower = f"{'lower' if is_declared else 'set'} {key} to {factor} in the document"
     if state.live is None:
-        return f"Set `{replicas}` to {min_insync} or more, or {lower}."
-    same = f", and declare the same `{replicas}`" if (state.declared.replication_factor or -1) > 0 else ""
+        return f"Set {replicas} to {min_insync} or more, or {lower}."
+    same = f", and declare the same {replicas}" if (state.declared.replication_factor or -1) > 0 else ""
     reassign = (
         f"Reassign its partitions to {min_insync} or more replicas (`kafka-reassign-partitions.sh`){same}."
     )
@@ -279,11 +276,18 @@ def _min_insync_fix(application: ActiveApplication, state: TopicState, factor: i
     return f"{reassign} Or lower the setting of the topic ({alter}){f', and {lower}' if is_declared else ''}."
 
 
-def _declared_names(state: TopicState) -> tuple[str, str]:
-    """Return where a document declares the replicas of the topic, and its setting."""
-    if state.is_internal:
-        return "replication.factor", f"topic.{MIN_INSYNC}"
-    return "replicationFactor", MIN_INSYNC
+def _declared_names(application: ActiveApplication, states: Sequence[TopicState]) -> tuple[str, str]:
+    """Return where a document declares the replicas of the topics, and their setting."""
+    if not states[0].is_internal:
+        return "`replicationFactor`", f"`{MIN_INSYNC}`"
+    if application.compiled.is_observed:
+        name = states[0].name if len(states) == 1 else "each topic"
+        where = f"of {name} below `observed.topics`"
+        return (
+            f"`replicationFactor` {where}",
+            f"`{MIN_INSYNC}` in the `config` (with all of its settings) {where}",
+        )
+    return "`replication.factor`", f"`topic.{MIN_INSYNC}`"
 
 
 def not_as_declared(application: ActiveApplication, state: TopicState, factor: int, declared: int) -> Problem:

@@ -15,15 +15,20 @@ _OLDER_BATCH = (
 )
 
 
-def not_running(application: str, state: str) -> Problem:
+def not_running(application: str, state: ClientState) -> Problem:
+    """Return the problem of a request to a client that has not started yet, waits, or has ended."""
+    has_ended = state is not ClientState.CREATED
     return Problem(
         code=ProblemCode.EXPANSION_WAITS,
         application=application,
         summary=f"{application} does not run.",
         expected="the state RUNNING or REBALANCING",
-        found=state,
+        found=state.value,
         why="The application copies its state to the added processors while it runs.",
-        fix="Wait until it runs, and request the expansion again.",
+        fix="Start the application again, and request the expansion when it runs."
+        if has_ended
+        else "Wait until it runs, and request the expansion again. If it waits because another client is "
+        "active (`headwater status` says so), send the request to that client.",
     )
 
 
@@ -134,7 +139,8 @@ def many_unprocessed(move: Move, most: int, since: str) -> Problem:
         why="They are read in the pause, to check that each is in the partition of its key. The application "
         f"continues with {move.before} processors.",
         fix="Wait until the application has processed its backlog. If the backlog does not become smaller, "
-        "reduce the load. Or stop the application, and run `headwater processors move --offline`.",
+        f"reduce the load. Or stop the application, declare `processors: {move.after}`, and run `headwater "
+        "processors move --offline` with the document.",
     )
 
 
@@ -171,7 +177,7 @@ def requested_status(
         problem = not_begun if is_checked else other_expansion
         raise ProblemsError([problem(application.id, target, processors)])
     if state not in (ClientState.RUNNING, ClientState.REBALANCING):
-        raise ProblemsError([not_running(application.id, state.value)])
+        raise ProblemsError([not_running(application.id, state)])
     if processors < present:
         found = fewer_processors(application.id, present, processors, application.at)
         raise ProblemsError([found])

@@ -6,7 +6,10 @@ from headwater.model.problems import Location, Problem, ProblemCode
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable
 
-_PROCESS = "Start the application with `processors: {before}`, wait until it has processed its input, stop it"
+_PROCESS = (
+    "Start the application with `processors: {before}`, wait until it has processed its input, stop it, "
+    "declare `processors: {after}`"
+)
 _KEEP = "Keep the number of processors. Or process the input again with more of them."
 _AGAIN = " and run `headwater processors move --offline` again."
 _LIVE = (
@@ -177,7 +180,7 @@ def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
         found="none",
         why="It is not known which of the records are in the state. Brokers forget the offsets of partitions "
         "that are idle for `offsets.retention.minutes`.",
-        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before) + "," + _AGAIN,
+        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before, after=move.after) + "," + _AGAIN,
     )
 
 
@@ -230,7 +233,7 @@ def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> P
         found="a record that was written before partitions were added, or by a producer that did not know "
         "them",
         why="The state of its key would be with another processor. Nothing was changed.",
-        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before) + "," + _AGAIN,
+        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before, after=move.after) + "," + _AGAIN,
     )
 
 
@@ -243,7 +246,7 @@ def names_old_processor(move: Move, topic: str, partition: int) -> Problem:
         expected="subscriptions of a foreign-key join that name none, or are processed",
         found="an unprocessed subscription that was written before `processors` was declared",
         why="The response would go to a processor that does not have the row any more. Nothing was changed.",
-        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before) + "," + _AGAIN,
+        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before, after=move.after) + "," + _AGAIN,
     )
 
 

@@ -23,7 +23,7 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.offset_metadata import decode_mark
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError, errors
-from headwater.model.topology import TopologyDocument
+from headwater.model.topology import DocumentForm, TopologyDocument
 from headwater.operations.observation import observe_application
 from headwater.planner.acls import Purpose
 from headwater.planner.policies import creation_violations
@@ -245,7 +245,8 @@ def creation_problems(
     if not topics:
         return []
     created = [topic for topic in compiled.internal_topics if topic.name in topics]
-    refused = profile_problems(compiled.application, created, ())
+    form = compiled.document.form if compiled.document is not None else DocumentForm.CALLS
+    refused = profile_problems(compiled.application, created, (), form)
     return [*errors(refused), *errors(creation_violations(compiled, set(topics), policies))]
 
 

@@ -1,6 +1,6 @@
 """`cogroup` and the aggregations of cogrouped streams."""
 
-from headwater.compiler.dsl.builder import Builder
+from headwater.compiler.dsl.builder import TABLE_OF_ITS_OWN, Builder
 from headwater.compiler.dsl.calls.grouping import check_window
 from headwater.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
 from headwater.compiler.dsl.declarations import OldValues, ProcessorDeclaration
@@ -119,7 +119,10 @@ def _add_table(
         for grouped, parent in parents.items()
     ]
     builder.note_non_source(
-        merge, f"{merge} is the result of a cogroup, not a source", frozenset().union(*read)
+        merge,
+        f"{merge} is the result of a cogroup, not a source",
+        frozenset().union(*read),
+        TABLE_OF_ITS_OWN,
     )
     record = _record_format(on, call)
     result = with_windowed_key(record, window) if window is not None else record

@@ -93,7 +93,7 @@ def windowed_retention_ms(
     used = span if given is None else given
     supplier = materialized.supplier if materialized is not None else None
     if supplier is not None and supplier.retention_ms not in {None, used}:
-        builder.reject(_supplier_ignored(supplier, used))
+        builder.reject(_supplier_ignored(supplier, used, span))
     return used
 
 
@@ -136,7 +136,10 @@ def _too_short(store: str, window: Window, given: int) -> Problem:
     )
 
 
-def _supplier_ignored(supplier: StoreSupplier, used: int) -> Problem:
+def _supplier_ignored(supplier: StoreSupplier, used: int, span: int) -> Problem:
+    """Return the warning; `span` is the least retention that Kafka Streams accepts."""
+    of_supplier = f"`retention: {duration_text(used)}` in the supplier"
+    kept = supplier.retention_ms
     return lint_problem(
         ProblemCode.SUPPLIER_RETENTION_IGNORED,
         f"The changelog of store {supplier.name} does not follow the retention of its supplier.",
@@ -146,5 +149,7 @@ def _supplier_ignored(supplier: StoreSupplier, used: int) -> Problem:
         why="Kafka Streams computes the changelog's retention.ms from the window or from `retention`, "
         "and ignores the supplier: after a restore the store contains fewer or more records than "
         "before.",
-        fix=f"Set `retention: {duration_text(supplier.retention_ms)}` next to the supplier.",
+        fix=f"Set {of_supplier}."
+        if kept is None or kept < span
+        else f"Set `retention: {duration_text(kept)}` next to the supplier, or {of_supplier}.",
     )

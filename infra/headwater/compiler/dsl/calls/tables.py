@@ -2,7 +2,7 @@
 
 import attrs
 
-from headwater.compiler.dsl.builder import Builder
+from headwater.compiler.dsl.builder import TABLE_OF_ITS_OWN, Builder
 from headwater.compiler.dsl.calls.materialization import check_materialized
 from headwater.compiler.dsl.declarations import OldValues, ProcessorDeclaration
 from headwater.compiler.dsl.formats import with_new_key, with_serdes, with_store_serdes
@@ -190,7 +190,8 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     old_values.enable()
     declares = ProcessorDeclaration(name, (store,), behavior=_suppress_behavior(on, call, store_name))
     node = builder.add(name, declares, on.node, versioned=False)
-    builder.note_non_source(on.name, f"{on.name} is the node before a suppress, not a source", on.sources)
+    reason = f"{on.name} is the node before a suppress, not a source"
+    builder.note_non_source(on.name, reason, on.sources, TABLE_OF_ITS_OWN)
     view = View((store_name, *on.view.stores), SuppressedView(on.view.values, store_name))
     return Table(name, frozenset({on.name}), node, view, old_values, on.record)
 
