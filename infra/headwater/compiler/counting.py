@@ -1,6 +1,8 @@
 """The passes that find topics and decide their counts as the group leader's assignor or the broker does."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import attrs
 
@@ -137,6 +139,7 @@ def _depends_on_application_id(
     compilation: Compilation, made: Mapping[str, int], others: Sequence[Mapping[str, int]]
 ) -> tuple[Problem, ...]:
     problems = []
+    inputs = cache(lambda: _inputs_of_writers(compilation))
     for topic, details in compilation.repartition.items():
         if topic not in made:
             continue
@@ -157,7 +160,7 @@ def _depends_on_application_id(
                     "iterates over the sub-topologies in an order that depends on a hash of the "
                     "application id. Renaming the "
                     "application changes the count.",
-                    fix=_explicit_count_fix(compilation, topic, made[topic]),
+                    fix=_explicit_count_fix(compilation, topic, made[topic], inputs()),
                     location=details.at,
                     severity=Severity.WARNING,
                 )
@@ -165,18 +168,23 @@ def _depends_on_application_id(
     return tuple(problems)
 
 
-def _explicit_count_fix(compilation: Compilation, topic: str, count: int) -> str:
+def _inputs_of_writers(compilation: Compilation) -> Mapping[int, frozenset[str]]:
+    """Return sub-topology → the repartition topics that it reads, whose count a `repartition` can set."""
+    graph, repartition = compilation.topic_graph, compilation.repartition
+    found: dict[int, set[str]] = defaultdict(set)
+    for topic, readers in graph.readers.items():
+        if topic in graph.writers and topic not in graph.known and not repartition[topic].is_foreign_key:
+            for reader in readers:
+                found[reader].add(topic)
+    return {reader: frozenset(topics) for reader, topics in found.items()}
+
+
+def _explicit_count_fix(
+    compilation: Compilation, topic: str, count: int, inputs_of: Mapping[int, frozenset[str]]
+) -> str:
     """Return how the count stays the same; a table has no `repartition`, so there its inputs get one."""
-    graph = compilation.topic_graph
-    writers = set(graph.writers[topic])
-    inputs = sorted(
-        each
-        for each, readers in graph.readers.items()
-        if each in graph.writers
-        and each not in graph.known
-        and not compilation.repartition[each].is_foreign_key
-        and not writers.isdisjoint(readers)
-    )
+    writers = compilation.topic_graph.writers[topic]
+    inputs = sorted({each for writer in writers for each in inputs_of.get(writer, ())})
     of_table = (
         " A table that is grouped, or joined by a foreign key, has no `repartition`: then do this for "
         f"{' and '.join(inputs)}."
