@@ -50,8 +50,11 @@ def is_test(file: Path) -> bool:
 
 
 def share(files: Iterator[Path], part: int, parts: int) -> Sequence[Path]:
-    """Return a part of the files; all parts have about the same size."""
-    by_size = sorted(set(files), key=lambda file: (-file.stat().st_size, file))
+    """Return a part of the files; all parts have about the same size.
+
+    Links to files that do not exist are left out: Emacs has one next to each file that it edits.
+    """
+    by_size = sorted(set(filter(Path.is_file, files)), key=lambda file: (-file.stat().st_size, file))
     return by_size[part % parts :: parts]
 
 

@@ -21,6 +21,12 @@ def test_each_file_is_in_one_part_and_the_parts_are_about_equal(tmp_path: Path) 
     assert share(iter(files), 4, 3) == parts[1], "a worker that replaces another one has a higher number"
 
 
+def test_a_link_of_an_editor_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / ".#one.py").symlink_to("user@host.4711")
+    (tmp_path / "one.py").write_text(_TEST)
+    assert share(tmp_path.rglob("*.py"), 0, 1) == [tmp_path / "one.py"]
+
+
 def test_the_test_modules_of_a_run_are_found(tmp_path: Path) -> None:
     for name in ("a/test_one.py", "a/conftest.py", "a/helper.py", "b/test_two.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -49,7 +49,9 @@ class FinishedStacks:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not kept.exists():
                 deployment.up()
-                kept.write_text(left_by_up(deployment), encoding="utf-8")
+                written = kept.with_suffix(".new")  # a worker may be killed while it writes
+                written.write_text(left_by_up(deployment), encoding="utf-8")
+                written.replace(kept)
                 return
         _copy(kept.read_text(encoding="utf-8"), deployment)
 
