@@ -72,6 +72,15 @@ topology:
   - join: {from: k, with: t}
   - join: {from: k, with: u}
 """
+AGGREGATED_TWICE = """
+topology:
+  - table: {topic: a, materialized: a}
+  - groupBy: {name: g, as: g}
+  - count: {from: g, materialized: one}
+  - aggregate: {from: g, materialized: two, as: two}
+  - table: {topic: u, materialized: u, as: u}
+  - join: {from: two, with: u}
+"""
 READ_TWICE = """
 topology:
   - stream: {topic: a}
@@ -199,10 +208,20 @@ CORRECTIONS = (
     ),
     Correction(
         code=ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID,
-        says="A table that is grouped, or joined by a foreign key, has no `repartition`: then do this for "
-        "app-first-repartition",
+        says="A table that is grouped, or joined by a foreign key, has no `repartition`: then set "
+        "`partitions` of its inputs, app-first-repartition=2.",
         before=GROUPED_TABLE,
         after=edited(GROUPED_TABLE, ("{name: first}", "{name: first, partitions: 2}")),
+        counts=COUNTS,
+    ),
+    Correction(
+        code=ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID,
+        says="of its inputs, a-first-repartition=2. The topic then gets 2 partitions: do this before it is "
+        "created.",
+        before=f"application: {{id: a}}{GROUPED_TABLE}",
+        after=edited(
+            f"application: {{id: a}}{GROUPED_TABLE}", ("{name: first}", "{name: first, partitions: 2}")
+        ),
         counts=COUNTS,
     ),
     Correction(
@@ -217,6 +236,16 @@ CORRECTIONS = (
         before=JOINED_TWICE,
         after=edited(
             JOINED_TWICE, ("  - selectKey: {as: k}", "  - selectKey:\n  - repartition: {name: k, as: k}")
+        ),
+    ),
+    Correction(
+        code=ProblemCode.COPARTITION_GROUP_LOST_MEMBER,
+        says="Group again for each aggregation, with a `name` that no other group has",
+        before=AGGREGATED_TWICE,
+        after=edited(
+            AGGREGATED_TWICE,
+            ("materialized: a}", "materialized: a, as: a}"),
+            ("  - aggregate: {from: g", "  - groupBy: {from: a, name: h, as: h}\n  - aggregate: {from: h"),
         ),
     ),
     Correction(
