@@ -63,6 +63,14 @@ topology:
   - table: {topic: c, as: four, materialized: four}
   - join: {from: three, with: four, foreignKey: true, name: fk}
 """
+GROUPED_FOREIGN_KEY = """
+topology:
+  - table: {topic: b, as: one, materialized: one}
+  - table: {topic: a, as: two, materialized: two}
+  - join: {from: one, with: two, foreignKey: true, name: fk}
+  - groupBy: {name: g}
+  - count: {materialized: c}
+"""
 JOINED_TWICE = """
 topology:
   - table: {topic: t, as: t, materialized: t}
@@ -223,6 +231,14 @@ CORRECTIONS = (
             f"application: {{id: a}}{GROUPED_TABLE}", ("{name: first}", "{name: first, partitions: 2}")
         ),
         counts=COUNTS,
+    ),
+    Correction(
+        code=ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID,
+        says="A table that is grouped has no `repartition`: then give the source topics equal counts.",
+        before=GROUPED_FOREIGN_KEY,
+        after=GROUPED_FOREIGN_KEY,
+        counts=COUNTS,
+        counts_after={**COUNTS, "b": 5},
     ),
     Correction(
         code=ProblemCode.COPARTITION_GROUP_LOST_MEMBER,

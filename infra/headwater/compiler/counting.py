@@ -200,7 +200,7 @@ def _explicit_count_fix(
     """
     read = [inputs_of[writer] for writer in compilation.topic_graph.writers[topic] if writer in inputs_of]
     inputs = sorted(frozenset().union(*(each.repartition for each in read)))
-    of_table = ""
+    of_table = " A table that is grouped has no `repartition`: then give the source topics equal counts."
     if inputs:
         counts = [f"{each}={made[each]}" for each in inputs]
         of_table = (
