@@ -63,6 +63,14 @@ topology:
   - table: {topic: c, as: four, materialized: four}
   - join: {from: three, with: four, foreignKey: true, name: fk}
 """
+GROUPED_FOREIGN_KEY = """
+topology:
+  - table: {topic: b, as: one, materialized: one}
+  - table: {topic: a, as: two, materialized: two}
+  - join: {from: one, with: two, foreignKey: true, name: fk}
+  - groupBy: {name: g}
+  - count: {materialized: c}
+"""
 JOINED_TWICE = """
 topology:
   - table: {topic: t, as: t, materialized: t}
@@ -71,6 +79,15 @@ topology:
   - selectKey: {as: k}
   - join: {from: k, with: t}
   - join: {from: k, with: u}
+"""
+AGGREGATED_TWICE = """
+topology:
+  - table: {topic: a, materialized: a}
+  - groupBy: {name: g, as: g}
+  - count: {from: g, materialized: one}
+  - aggregate: {from: g, materialized: two, as: two}
+  - table: {topic: u, materialized: u, as: u}
+  - join: {from: two, with: u}
 """
 READ_TWICE = """
 topology:
@@ -199,11 +216,29 @@ CORRECTIONS = (
     ),
     Correction(
         code=ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID,
-        says="A table that is grouped, or joined by a foreign key, has no `repartition`: then do this for "
-        "app-first-repartition",
+        says="A table that is grouped, or joined by a foreign key, has no `repartition`: then set "
+        "`partitions` of its inputs, app-first-repartition=2.",
         before=GROUPED_TABLE,
         after=edited(GROUPED_TABLE, ("{name: first}", "{name: first, partitions: 2}")),
         counts=COUNTS,
+    ),
+    Correction(
+        code=ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID,
+        says="of its inputs, a-first-repartition=2. The topic then gets 2 partitions: do this before it is "
+        "created.",
+        before=f"application: {{id: a}}{GROUPED_TABLE}",
+        after=edited(
+            f"application: {{id: a}}{GROUPED_TABLE}", ("{name: first}", "{name: first, partitions: 2}")
+        ),
+        counts=COUNTS,
+    ),
+    Correction(
+        code=ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID,
+        says="A table that is grouped has no `repartition`: then give the source topics equal counts.",
+        before=GROUPED_FOREIGN_KEY,
+        after=GROUPED_FOREIGN_KEY,
+        counts=COUNTS,
+        counts_after={**COUNTS, "b": 5},
     ),
     Correction(
         code=ProblemCode.COPARTITION_GROUP_LOST_MEMBER,
@@ -217,6 +252,16 @@ CORRECTIONS = (
         before=JOINED_TWICE,
         after=edited(
             JOINED_TWICE, ("  - selectKey: {as: k}", "  - selectKey:\n  - repartition: {name: k, as: k}")
+        ),
+    ),
+    Correction(
+        code=ProblemCode.COPARTITION_GROUP_LOST_MEMBER,
+        says="Group again for each aggregation, with a `name` that no other group has",
+        before=AGGREGATED_TWICE,
+        after=edited(
+            AGGREGATED_TWICE,
+            ("materialized: a}", "materialized: a, as: a}"),
+            ("  - aggregate: {from: g", "  - groupBy: {from: a, name: h, as: h}\n  - aggregate: {from: h"),
         ),
     ),
     Correction(

@@ -396,7 +396,7 @@ def test_topics_of_an_interrupted_run_are_named_with_the_command_that_clears_pen
     assert run.error is None
     [text] = [text for _, text in run.log if "interrupted" in text]
     assert all(name in text for name in TOPICS)
-    assert text.endswith("pulumi refresh --clear-pending-creates")
+    assert text.endswith(f"pulumi refresh --clear-pending-creates --stack {pulumi.get_stack()}")
     stack.state.update(finished)
     assert stack.run().log == []
 

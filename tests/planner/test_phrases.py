@@ -4,6 +4,7 @@ import pytest
 
 from headwater.model.problems import ProblemCode
 from headwater.planner.phrases import (
+    config_text,
     count_phrase,
     counted,
     duration_phrase,
@@ -14,6 +15,22 @@ from headwater.planner.phrases import (
     seconds_phrase,
     summary_phrase,
 )
+from headwater.spec import load_text
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["compact", "compact,delete", "-1", "60000", "0.5", "0:101", "*", "true", "", "a: {b} # 'c' \"d\""],
+)
+def test_a_setting_that_is_printed_is_read_as_it_is(value: str) -> None:
+    config = {"leader.replication.throttled.replicas": value, "segment.ms": "1"}
+    topic = f"a-changelog: {{kind: changelog, partitions: 1, {config_text(config)}}}"
+    text = f"application: {{id: app}}\nobserved: {{topics: {{{topic}}}, unknown: [subtopologies]}}\n"
+    loaded = load_text(text, "app.yaml")
+    assert loaded.problems == ()
+    observed = loaded.documents[0].observed
+    assert observed is not None
+    assert [dict(each.config or {}) for each in observed.topics] == [config]
 
 
 @pytest.mark.parametrize(

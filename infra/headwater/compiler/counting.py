@@ -28,11 +28,12 @@ from headwater.compiler.copartitioning import (
     find_unchecked,
 )
 from headwater.compiler.topic_groups import TopicGroup, node_groups, resolve_sources, topic_groups
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.problems import Problem, ProblemCode, Severity, first_names
 from headwater.model.topology import DocumentForm, Protocol
 
 _MOST_ORDERS_TRIED = 16
 _MOST_TOPICS_TRIED = 20_000
+_MOST_NAMES = 5
 
 
 def resolve_topics(compilation: Compilation) -> Compilation:
@@ -139,7 +140,7 @@ def _depends_on_application_id(
     compilation: Compilation, made: Mapping[str, int], others: Sequence[Mapping[str, int]]
 ) -> tuple[Problem, ...]:
     problems = []
-    inputs = cache(lambda: _inputs_of_writers(compilation))
+    inputs = cache(lambda: _inputs_by_reader(compilation, made))
     for topic, details in compilation.repartition.items():
         if topic not in made:
             continue
@@ -160,7 +161,7 @@ def _depends_on_application_id(
                     "iterates over the sub-topologies in an order that depends on a hash of the "
                     "application id. Renaming the "
                     "application changes the count.",
-                    fix=_explicit_count_fix(compilation, topic, made[topic], inputs()),
+                    fix=_explicit_count_fix(compilation, topic, made, inputs()),
                     location=details.at,
                     severity=Severity.WARNING,
                 )
@@ -168,31 +169,48 @@ def _depends_on_application_id(
     return tuple(problems)
 
 
-def _inputs_of_writers(compilation: Compilation) -> Mapping[int, frozenset[str]]:
-    """Return sub-topology → the repartition topics that it reads, whose count a `repartition` can set."""
+@attrs.frozen
+class _Inputs:
+    """What a sub-topology reads: repartition topics that a call can count, and the largest count of all."""
+
+    repartition: frozenset[str]
+    largest: int
+
+
+def _inputs_by_reader(compilation: Compilation, made: Mapping[str, int]) -> Mapping[int, _Inputs]:
+    """Return sub-topology → what it reads."""
     graph, repartition = compilation.topic_graph, compilation.repartition
-    found: dict[int, set[str]] = defaultdict(set)
+    topics: dict[int, set[str]] = defaultdict(set)
+    largest: dict[int, int] = defaultdict(int)
     for topic, readers in graph.readers.items():
-        if topic in graph.writers and topic not in graph.known and not repartition[topic].is_foreign_key:
-            for reader in readers:
-                found[reader].add(topic)
-    return {reader: frozenset(topics) for reader, topics in found.items()}
+        is_set = topic in graph.writers and topic not in graph.known and not repartition[topic].is_foreign_key
+        for reader in readers if topic in made else ():
+            largest[reader] = max(largest[reader], made[topic])
+            if is_set:
+                topics[reader].add(topic)
+    return {reader: _Inputs(frozenset(topics[reader]), count) for reader, count in largest.items()}
 
 
 def _explicit_count_fix(
-    compilation: Compilation, topic: str, count: int, inputs_of: Mapping[int, frozenset[str]]
+    compilation: Compilation, topic: str, made: Mapping[str, int], inputs_of: Mapping[int, _Inputs]
 ) -> str:
-    """Return how the count stays the same; a table has no `repartition`, so there its inputs get one."""
-    writers = compilation.topic_graph.writers[topic]
-    inputs = sorted({each for writer in writers for each in inputs_of.get(writer, ())})
-    of_table = (
-        " A table that is grouped, or joined by a foreign key, has no `repartition`: then do this for "
-        f"{' and '.join(inputs)}."
-        if inputs
-        else ""
-    )
+    """Return how the count stays the same; a table has no `repartition`, so there its inputs get one.
+
+    The inputs keep their own counts: another one can differ from topics that they are co-partitioned with.
+    """
+    read = [inputs_of[writer] for writer in compilation.topic_graph.writers[topic] if writer in inputs_of]
+    inputs = sorted(frozenset().union(*(each.repartition for each in read)))
+    of_table = " A table that is grouped has no `repartition`: then give the source topics equal counts."
+    if inputs:
+        counts = [f"{each}={made[each]}" for each in inputs]
+        of_table = (
+            " A table that is grouped, or joined by a foreign key, has no `repartition`: then set "
+            f"`partitions` of its inputs, {first_names(counts, _MOST_NAMES)}."
+        )
+        if (count := max(each.largest for each in read)) != made[topic]:
+            of_table += f" The topic then gets {count} partitions: do this before it is created."
     return (
-        f"Set `partitions: {count}` of the `repartition` that writes it. If there is none, call "
+        f"Set `partitions: {made[topic]}` of the `repartition` that writes it. If there is none, call "
         "`repartition` with this count before the operation, after the key is changed."
         f"{of_table}{_AFTER[compilation.form]}"
     )

@@ -1,5 +1,7 @@
 """Phrases that several texts share."""
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headwater.compiler.java.config_values import parse_whole
@@ -7,6 +9,7 @@ from headwater.model.problems import Problem, ProblemCode
 
 _MILLION = 1_000_000
 _MOST_NAMES = 10
+_PLAIN_VALUE = re.compile(r"-?[A-Za-z0-9][A-Za-z0-9._-]*")
 _MINUTE, _HOUR = 60, 3_600
 _UNITS = (
     (86_400_000, "day", None),
@@ -128,10 +131,9 @@ def config_text(config: Mapping[str, str]) -> str:
     return f"config: {{{entries}}}"
 
 
-def quote_value(value: str | None) -> str:
-    """Return the value as YAML within a flow mapping: a comma would end it."""
-    text = value or ""
-    return f'"{text}"' if "," in text else text
+def quote_value(value: str) -> str:
+    """Return the value as YAML within a flow mapping: a comma would end it, and `0:1` would be a number."""
+    return value if _PLAIN_VALUE.fullmatch(value) else json.dumps(value, ensure_ascii=False)
 
 
 def delete_streams_group(id_: str) -> str:

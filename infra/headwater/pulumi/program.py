@@ -7,6 +7,7 @@ import asyncio
 import atexit
 import gc
 import os
+import shlex
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -230,7 +231,7 @@ def _log_interrupted(topics: Sequence[str]) -> None:
             "These topics were created by a run that was interrupted, and are added to the state now: "
             f"{', '.join(topics)}\n"
             "If Pulumi warns about pending operations, clear them afterwards: "
-            "pulumi refresh --clear-pending-creates"
+            f"pulumi refresh --clear-pending-creates --stack {shlex.quote(pulumi.get_stack())}"
         )
 
 

@@ -292,15 +292,18 @@ class Builder:
         self.group_origins.append(self.at)
         return frozenset(group)
 
-    def note_shared_repartition(self, name: str, shared: GraphNode) -> None:
-        """Note that a call that shares an earlier repartition names a source node that is not added."""
+    def note_shared_repartition(self, name: str, shared: GraphNode, fix: str) -> None:
+        """Note that a call that shares an earlier repartition names a source node that is not added.
+
+        `fix` says how the call gets a repartition of its own.
+        """
         if name != shared.name:
             self.note_non_source(
                 name,
                 f"{name} was never added: the call reads the repartition topic of an earlier call ("
                 f"{shared.name})",
                 {shared.name},
-                "Give the join a `name` that no other join has, or call `repartition` once before both.",
+                fix,
             )
 
     def note_non_source(self, name: str, reason: str, instead: Iterable[str], fix: str) -> None:

@@ -175,7 +175,7 @@ def _declaration_fix(application: ActiveApplication, state: TopicState, key: str
     """Return how the document declares the live value: of one store, or of all internal topics."""
     defaults, document = application.snapshot.topic_defaults, application.compiled.document
     live = Settings(state.live, defaults).effective_value(key) if state.live else None
-    topic, value = state.declared, quote_value(live)
+    topic, value = state.declared, quote_value(live or "")
     if application.compiled.is_observed:
         text = config_text({**topic.config, key: live or ""})
         return f"declare it for {state.name} below `observed.topics`: `{text}`."

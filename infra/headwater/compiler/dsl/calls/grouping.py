@@ -217,10 +217,11 @@ def _find_parent(
         return builder.attach(made, on.node), frozenset({made.name})
     made = builder.repartition(on.group, on.record, named_by_user=True)
     shared = builder.group_repartitions.setdefault(on, made)
-    builder.note_shared_repartition(made.name, shared)
+    builder.note_shared_repartition(made.name, shared, _OWN_GROUP)
     return builder.attach(shared, on.node), frozenset({made.name})
 
 
+_OWN_GROUP = "Group again for each aggregation, with a `name` that no other group has."
 TABLE_AGGREGATE = "KTABLE-AGGREGATE-"
 TABLE_REDUCE = "KTABLE-REDUCE-"
 
@@ -259,7 +260,7 @@ def _aggregate_repartitioned(
     if on.group is not None:
         repartition = builder.group_repartitions.setdefault(on, repartition)
     builder.attach(repartition, on.node)
-    builder.note_shared_repartition(source, repartition)
+    builder.note_shared_repartition(source, repartition, _OWN_GROUP)
     old_values = OldValues()
     behavior = TableAggregate(store.name, functions_of(call))
     declares = ProcessorDeclaration(name, (store,), behavior=behavior, old_values=old_values)

@@ -225,5 +225,9 @@ def repartitioned_for_join(builder: Builder, stream: Stream, prefix: str, *, nam
     if kept is None or prefix != stream.name:
         kept = builder.attach(made, stream.node)
         builder.stream_repartitions[stream] = kept
-    builder.note_shared_repartition(made.name, kept)
+    builder.note_shared_repartition(
+        made.name,
+        kept,
+        "Give the join a `name` that no other join has, or call `repartition` once before both.",
+    )
     return Stream(made.name, frozenset({made.name}), kept, record=stream.record)
