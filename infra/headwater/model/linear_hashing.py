@@ -1,7 +1,7 @@
 """Linear hashing: an added bucket takes keys from one bucket only; no other key moves (KIP-287).
 
-Partitions are assigned to processors by it: partition p of a topic belongs to processor `bucket(p, initial,
-processors)`.
+Partitions are assigned to processors by it: partition p of a topic belongs to processor
+`bucket_of(p, initial, processors)`.
 """
 
 from collections.abc import Iterator, Sequence

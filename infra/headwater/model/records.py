@@ -161,7 +161,7 @@ class SetupRecord:
     generated: frozenset[str] = frozenset()
     """Names that contained a generated index at the time of the setup, to detect renumbering."""
     origins: Mapping[str, str] = attrs.field(factory=dict)
-    """Generated name → digest of the user topics upstream (`renumbering.origins`); may be incomplete."""
+    """Generated name → digest of its user topics upstream (`origin_digests`); may be incomplete."""
     cluster_id: str = ""
     """The cluster on which the application was set up; empty = unknown."""
     retired: bool = False

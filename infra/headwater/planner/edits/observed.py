@@ -46,7 +46,7 @@ class _Former:
     counts: Mapping[str, int]
     """Internal topic → partition count."""
     origins: Mapping[str, str]
-    """Topic with a generated name → its origin (`renumbering.origins`), empty if it is not known."""
+    """Topic with a generated name → its origin (`renumbering.origin_digests`), empty if it is not known."""
     version: KafkaStreamsVersion | None
     protocol: Protocol | None
 
