@@ -1,7 +1,10 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
+import org.apache.kafka.common.errors.SerializationException;
+import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -21,8 +24,14 @@ import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
 
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -39,6 +48,7 @@ import java.util.Properties;
  * {@code failed: …} for an exception.
  */
 public final class Peer {
+    private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(60);
     private static final Duration ONE = Duration.ofSeconds(1);
     private static final Duration TWO = Duration.ofSeconds(2);
@@ -52,10 +62,9 @@ public final class Peer {
 
     public static void main(final String[] arguments) throws Exception {
         final BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        final ObjectMapper json = new ObjectMapper();
         System.out.println("ready");
         for (String line = input.readLine(); line != null; line = input.readLine()) {
-            run(json.readTree(line), input);
+            run(JSON.readTree(line), input);
             System.out.println("closed");
         }
     }
@@ -100,6 +109,15 @@ public final class Peer {
                 case "reduce":
                     grouped(builder, source).reduce((total, value) -> value.compareTo(total) > 0 ? value : total, Materialized.as("largest"))
                         .toStream().to(sink);
+                    break;
+                case "aggregate to JSON":
+                    grouped(builder, source).aggregate(() -> total(0, ""), (key, value, total) -> total(total.get("count").asInt() + 1, largest(value, total)),
+                        Materialized.<String, JsonNode, KeyValueStore<Bytes, byte[]>>as("totals").withValueSerde(jsonSerde()))
+                        .toStream().to(sink, Produced.with(Serdes.String(), jsonSerde()));
+                    break;
+                case "processor with a store":
+                    builder.addStateStore(Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore("lengths"), Serdes.String(), Serdes.Long()));
+                    builder.<String, String>stream(source).process(TextLengths::new, "lengths").to(sink, Produced.with(Serdes.String(), Serdes.Long()));
                     break;
                 case "tumbling":
                     written(grouped(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, MINUTE)).count(Materialized.as("counts")), sink);
@@ -149,6 +167,50 @@ public final class Peer {
             }
         }
         return builder.build();
+    }
+
+    private static final class TextLengths implements Processor<String, String, String, Long> {
+        private ProcessorContext<String, Long> context;
+        private KeyValueStore<String, Long> lengths;
+
+        @Override
+        public void init(final ProcessorContext<String, Long> context) {
+            this.context = context;
+            lengths = context.getStateStore("lengths");
+        }
+
+        @Override
+        public void process(final Record<String, String> record) {
+            final Long before = lengths.get(record.key());
+            final long length = (before == null ? 0 : before) + record.value().length();
+            lengths.put(record.key(), length);
+            context.forward(record.withValue(length));
+        }
+    }
+
+    private static JsonNode total(final int count, final String largest) {
+        return JSON.createObjectNode().put("count", count).put("largest", largest);
+    }
+
+    private static String largest(final String value, final JsonNode total) {
+        final String before = total.get("largest").asText();
+        return value.compareTo(before) > 0 ? value : before;
+    }
+
+    private static Serde<JsonNode> jsonSerde() {
+        return Serdes.serdeFrom((topic, value) -> {
+            try {
+                return value == null ? null : JSON.writeValueAsBytes(value);
+            } catch (final IOException error) {
+                throw new SerializationException(error);
+            }
+        }, (topic, bytes) -> {
+            try {
+                return bytes == null ? null : JSON.readTree(bytes);
+            } catch (final IOException error) {
+                throw new SerializationException(error);
+            }
+        });
     }
 
     private static KGroupedStream<String, String> grouped(final StreamsBuilder builder, final String source) {

@@ -31,10 +31,26 @@ def _counted(window: str, key: str = "time-windowed", then: str = "") -> str:
     )
 
 
+_JSON = "serdes: {key: string, value: json}"
+_LARGEST = "if(value > total.largest, value, total.largest)"
+
 _STEPS: Mapping[str, str] = {
     "reduce": (
         f'{_GROUPED}- reduce: {{add: "if(value > total, value, total)", materialized: largest}}\n'
         f"- toStream:\n{_OUT}"
+    ),
+    "aggregate to JSON": (
+        f"{_GROUPED}- aggregate:\n    init: \"named_struct('count', 0, 'largest', '')\"\n"
+        f"    add: \"named_struct('count', total.count + 1, 'largest', {_LARGEST})\"\n"
+        "    materialized: {store: totals, serdes: {value: json}}\n"
+        f"- toStream:\n- to: {{topic: %(sink)s, {_JSON}}}\n"
+    ),
+    "processor with a store": (
+        f"- stream: {{topic: %(source)s, {_READ}}}\n"
+        '- process:\n    class: "tests.bench.runtime.text_lengths:TextLengths"\n'
+        "    stores: [{name: lengths, serdes: {key: string, value: long}}]\n"
+        "    serdes: {key: string, value: long}\n"
+        "- to: {topic: %(sink)s, serdes: {key: string, value: long}}\n"
     ),
     "tumbling": _counted("tumbling: {size: 10s, grace: 1m}"),
     "hopping": _counted("hopping: {size: 10s, advance: 2s, grace: 1m}"),

@@ -20,6 +20,7 @@ _SPREAD = 2_654_435_761
 Operator = Literal[
     "map", "count", "reduce", "tumbling", "hopping", "sliding", "session", "stream-stream join",
     "stream-table join", "table-table join", "foreign-key join", "suppress", "eight operators",
+    "aggregate to JSON", "processor with a store",
 ]  # fmt: skip
 """What a chain does; `stateful.py` has the steps of all but `map` and `count`."""
 TWO_SOURCES: frozenset[str] = frozenset(

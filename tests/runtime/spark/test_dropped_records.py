@@ -5,23 +5,25 @@ Spark SQL drops records in filters, and records of aborted transactions reach no
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import attrs
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
 from headwater.kafka import Connection
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries import task_function
-from headwater_spark.spark_internals.python_tasks import prepare_arrow_function
 from tests.runtime.spark.applications import COUNT, TIMEOUT_SECONDS, Cluster, RunningApplication
 
 if TYPE_CHECKING:
+    from headwater_spark.driver.queries.task_function import ArrowFunction
     from headwater_spark.engine.records import TopicPartition
+    from headwater_spark.worker.messages import BatchRequest
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -156,14 +158,15 @@ def test_records_that_a_filter_drops_are_committed(
 def test_the_functions_of_both_spark_jobs_are_prepared_once(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To prepare one takes longer than a small batch."""
-    prepared: list[object] = []
+    """To prepare one takes longer than a small batch. It is prepared again if the request has changed."""
+    prepared: list[tuple[tuple[bool, bool], BatchRequest]] = []
+    create = task_function._arrow_function
 
-    def prepare(*arguments: Any) -> Column:  # noqa: ANN401 - as the original
-        prepared.append(arguments)
-        return prepare_arrow_function(*arguments)
+    def create_function(constant: "BatchRequest", *, shuffled: bool, packed: bool) -> "ArrowFunction":
+        prepared.append(((shuffled, packed), constant))
+        return create(constant, shuffled=shuffled, packed=packed)
 
-    monkeypatch.setattr(task_function, "prepare_arrow_function", prepare)
+    monkeypatch.setattr(task_function, "_arrow_function", create_function)
     with (
         cluster.application(_FILTER, _EXACTLY_ONCE, _PARTITIONS) as running,
         _committed(running) as committed,
@@ -173,7 +176,11 @@ def test_the_functions_of_both_spark_jobs_are_prepared_once(
             running.feed(b"dropped")
             running.application.wait_until_idle()
             assert committed.reaches_the_end(running.source)
-    assert len(prepared) == 2, "rows, and ticks"
+    kinds = {kind for kind, _ in prepared}
+    assert len(kinds) == 2, "rows, and ticks"
+    for kind in kinds:
+        requests = [request for of_kind, request in prepared if of_kind == kind]
+        assert all(first != second for first, second in pairwise(requests))
 
 
 @pytest.mark.parametrize("topology", [COUNT, _MERGE], ids=["one topic", "two topics"])
