@@ -286,6 +286,13 @@ def test_files_may_be_omitted_only_with_a_stack(command: str, tmp_path: Path) ->
         assert done.exit_code == ExitCode.PROBLEMS
         read = {folder for folder in ("topologies", "one", "two") if f"{folder}/app.yaml" in done.stderr}
         assert read == set(folders), done.stderr
+    (tmp_path / "topologies" / "app.yaml").unlink()
+    (tmp_path / "Pulumi.staging.yaml").write_text("config: {}")
+    (tmp_path / "state.json").write_text('{"deployment": null}')
+    state = ("--stack-state", str(tmp_path / "state.json"))
+    done = headwater(command, "--bootstrap-server", "127.0.0.1:1", *of_stack, *state)
+    assert "error[ClusterUnreachable]" in done.stderr
+    assert "error[UnreadableDocument]" not in done.stderr, "a stack may have no application left, as for `up`"
 
 
 @pytest.mark.parametrize("command", ["drift", "plan", "change"])

@@ -94,32 +94,30 @@ def load_context(files: Sequence[Path], cluster: NamedCluster, stack: StackOptio
     The cluster is named by the command line, otherwise by the stack, otherwise by the environment, as for
     `pulumi preview`. Of a stack, its limits and policy files are read, too.
 
-    Without `files`, the documents are those of the stack.
+    Without `files`, the documents of the stack are read.
 
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
         click.UsageError: Neither files nor a stack are named.
         click.ClickException: Pulumi cannot show the stack, or the exported state is not readable.
     """
-    files = files or _documents_of(stack)
+    if not files and stack.name is None:
+        raise click.UsageError("Missing argument 'FILES...'. Only with --stack, they may be omitted.")
     reader, connection_problems = _open_reader(cluster, stack)
     from headwater.spec import load_documents  # noqa: PLC0415 - imported while the cluster answers
 
-    loaded = load_documents(files)
+    loaded = load_documents(files) if files else _documents_of(str(stack.name), stack.project)
     if reader is None or errors(loaded.problems):
         raise ProblemsError([*loaded.problems, *connection_problems])
     return _with_stack(loaded, reader, stack)
 
 
-def _documents_of(stack: StackOptions) -> Sequence[Path]:
-    """Return the documents in the settings of a stack; raises `click.UsageError` if no stack is named."""
-    if stack.name is None:
-        raise click.UsageError("Missing argument 'FILES...'. Only with --stack, they may be omitted.")
+def _documents_of(stack: str, project: Path) -> "Documents":
+    """Return the documents that the settings of a stack name."""
     from headwater.cli.stack import read_config_file  # noqa: PLC0415 - only for a stack
-    from headwater.pulumi.settings import DOCUMENTS  # noqa: PLC0415 - only for a stack
+    from headwater.pulumi.settings import load_stack_documents  # noqa: PLC0415 - only for a stack
 
-    named = read_config_file(stack.name, stack.project).texts("documents")
-    return [stack.project / name for name in named or DOCUMENTS]
+    return load_stack_documents(read_config_file(stack, project), project)
 
 
 def note_missing_documents(files: Sequence[Path], problems: Iterable[Problem]) -> None:

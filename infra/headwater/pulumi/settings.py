@@ -15,7 +15,7 @@ from headwater.model.problems import Location, Problem, ProblemCode, ProblemsErr
 from headwater.model.topology import Application, Lifecycle, StackSwitch, TopologyDocument
 from headwater.planner import PlanPolicy
 from headwater.pulumi.stack_config import ResourceInputs, StackConfig
-from headwater.spec import load_documents
+from headwater.spec import Documents, load_documents
 from headwater.spec.files import find_files
 from headwater.spec.policies import load_policies
 from headwater.spec.scalars import read_duration
@@ -50,7 +50,7 @@ SETTINGS = (*_CONNECTION, *_OTHERS)
 """All keys of a stack, without their namespace."""
 _STACK_FILE = re.compile(r"Pulumi\.([\w.-]+)\.yaml")
 _OWNERSHIP = ("recorded", "acls", "none")
-DOCUMENTS = ("topologies",)
+_DOCUMENTS = ("topologies",)
 """What a stack reads if its settings name no documents."""
 _HERE = Path()
 _NO_INPUTS = ResourceInputs()
@@ -100,9 +100,7 @@ def stack_settings(
         inputs: Settings that the program passes as inputs of a resource; they replace the stack's.
     """
     config = stack_config(values, secrets=secrets, file=file, inputs=inputs)
-    paths = [Path(path) for path in config.texts("documents") or DOCUMENTS]
-    empty = [path for path in paths if path.is_dir() and not find_files([path])[0]]
-    loaded = load_documents([path for path in paths if path not in empty])
+    loaded = load_stack_documents(config)
     connection = _read_connection(config, environment)
     policy, policy_problems = plan_policy(config)
     documents = with_switches(loaded.documents, config)
@@ -111,11 +109,22 @@ def stack_settings(
         connection=connection,
         documents=documents,
         policy=attrs.evolve(policy, are_documents_complete=not errors(loaded.problems)),
-        problems=(*config.problems, *policy_problems, *loaded.problems, *map(_no_documents, empty)),
+        problems=(*config.problems, *policy_problems, *loaded.problems),
         secret_variables=_secret_variables(config, environment),
         approved_plan=environment.get(APPROVED_PLAN),
         has_ownership_records=has_ownership_records,
     )
+
+
+def load_stack_documents(config: StackConfig, folder: Path = _HERE) -> Documents:
+    """Return the documents of a stack; `folder` is the folder of Pulumi.yaml.
+
+    Errors are in `problems`. A folder without documents is a warning.
+    """
+    paths = [folder / path for path in config.texts("documents") or _DOCUMENTS]
+    empty = [path for path in paths if path.is_dir() and not find_files([path])[0]]
+    loaded = load_documents([path for path in paths if path not in empty])
+    return attrs.evolve(loaded, problems=(*loaded.problems, *map(_no_documents, empty)))
 
 
 def stack_config(

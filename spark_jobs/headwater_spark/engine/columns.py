@@ -223,7 +223,7 @@ def columns_with_keys(
         ]
         keys, times = list(compress(keys, wanted)), list(compress(times, wanted))
         headers = list(compress(headers, wanted))
-    counted: Sequence[bytes] = keys  # type: ignore[assignment]  # none is None
+    counted: Sequence[bytes] = keys  # type: ignore[assignment]  # mypy does not see that no key is None
     try:
         b"\n".join(counted).decode()
     except UnicodeDecodeError:

@@ -78,7 +78,7 @@ class SessionUpdates:
     """The updates of a flush, in the order in which they are written; `is_deleted` = its session is deleted.
 
     Sessions that were created and deleted since the last flush are not among them: nothing is written for
-    them. `rows` are the rows of the latest updates. The first update is that of the entry that has left the
+    them. `rows` are the rows of the latest updates. The first update belongs to the entry that has left the
     cache if `evicted` is 1, not 0.
     """
 
@@ -178,7 +178,7 @@ def _with_code(codes: Numbers, wanted: Numbers) -> NDArray[np.bool_]:
 
 @attrs.frozen(eq=False)
 class UnflushedRows:
-    """The rows since the last flush, without those of keys with late rows; `order` is by key, then by row."""
+    """The rows since the last flush, without rows of keys with late rows; `order` is by key, then by row."""
 
     _rows: SessionRows
     _order: Numbers

@@ -228,10 +228,9 @@ class SessionCounts:
                 return row + 1
         return end
 
-    def _make_room_for_late(self) -> None:
-        batch = self._batch
-        assert batch is not None and batch.late is not None  # noqa: S101, PT018 - its rows are counted
-        self._make_room(batch, batch.late.sessions.row, before_put=False)
+    def _make_room_for_late(self, row: int) -> None:
+        assert self._batch is not None  # noqa: S101 - its rows are counted
+        self._make_room(self._batch, row, before_put=False)
 
     def _make_room(self, batch: _Batch, row: int, *, before_put: bool) -> bool:
         """Let the least recently used entry leave, as `row` fills the cache; return whether all are flushed.
@@ -271,7 +270,7 @@ class SessionCounts:
         return self._write(batch, unflushed.updates(None))
 
     def _write(self, batch: _Batch, updates: SessionUpdates) -> bool:
-        """Write and forward updates, and those of keys with late rows; return whether there are any."""
+        """Write and forward `updates`, and updates of keys with late rows; return whether there are any."""
         entry_key_of, serialized = self._store.entry_key, batch.keys.serialized
         rows, counts = updates.rows, batch.rows.counts[updates.rows]
         keys: list[bytes] = []

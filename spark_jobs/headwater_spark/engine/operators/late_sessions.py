@@ -68,8 +68,8 @@ class LateSessions(SessionsOfKeys):
     """The sessions of keys with late records in a batch.
 
     `row` is the row that is processed, `others` the bytes of the updates of all other keys since the last
-    flush. `bytes` are the bytes of the entries that were used since then. `make_room` is called while both
-    exceed the bound.
+    flush. `bytes` are the bytes of the entries that were used since then. `make_room` is called with
+    the row while both exceed the bound.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class LateSessions(SessionsOfKeys):
         drop: Callable[[str, str], None],
         *,
         topic: str,
-        make_room: Callable[[], None],
+        make_room: Callable[[int], None],
     ) -> None:
         super().__init__(store, cached, observed, drop)
         self.put = self._put
@@ -196,7 +196,7 @@ class LateSessions(SessionsOfKeys):
         self._updates.pop(entry_key, None)
         self._updates[entry_key] = self.row, value
         while self.others + self.bytes > self.cached.cache.bound:
-            self._make_room()
+            self._make_room(self.row)
 
     def _use_flushed(self, entry_key: bytes) -> None:
         is_cached = self.is_cached(entry_key)
