@@ -44,6 +44,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], Iterator[Fig
     "runtime": comparison.run_operators,
     "keys": comparison.run_keys,
     "stateful": comparison.run_stateful,
+    "further": comparison.run_further,
     "latency": comparison.run_latency,
     "threads": threads.run,
     "processors": processors.run,

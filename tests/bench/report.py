@@ -29,6 +29,7 @@ TITLES = {
     "runtime": "Runtime",
     "keys": "Runtime: distributions of keys",
     "stateful": "Runtime: windows and joins",
+    "further": "Runtime: further operators",
     "latency": "Runtime: latency",
     "threads": "Stream threads",
     "processors": "Added processors",

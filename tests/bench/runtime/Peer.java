@@ -143,6 +143,10 @@ public final class Peer {
                 case "stream-table join":
                     builder.<String, String>stream(source).join(builder.<String, String>table(other, Materialized.as("t")), (left, right) -> left + "+" + right).to(sink);
                     break;
+                case "stream-global table join":
+                    builder.<String, String>stream(source).join(builder.<String, String>globalTable(other, Materialized.as("t")), (key, value) -> key,
+                        (left, right) -> left + "+" + right).to(sink);
+                    break;
                 case "table-table join":
                     builder.<String, String>table(source).join(builder.<String, String>table(other, Materialized.as("right")),
                         (left, right) -> left + "+" + right).toStream().to(sink);

@@ -32,7 +32,7 @@ from tests.bench.runtime.batch_times import (
     read_jobs,
     read_spans,
 )
-from tests.bench.runtime.cases import OPERATORS, STATEFUL
+from tests.bench.runtime.cases import FURTHER, OPERATORS, STATEFUL
 from tests.bench.runtime.comparison import WIDTH
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.programs import Program
@@ -40,7 +40,7 @@ from tests.bench.runtime.streams import KafkaStreamsPeer
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import CORES, Workload
 
-_WORKLOADS: Mapping[str, Workload] = {each.name: each for each in (*OPERATORS, *STATEFUL)}
+_WORKLOADS: Mapping[str, Workload] = {each.name: each for each in (*OPERATORS, *STATEFUL, *FURTHER)}
 _SMALL_PART = 10
 """The small run has a tenth of the records."""
 _SMALL_SHARE = 0.01

@@ -66,6 +66,11 @@ _SHARES: Mapping[Operator, float] = {"sliding": 0.03, "hopping": 0.05, "stream-s
 _EACH_UPDATE: tuple[Operator, ...] = ("tumbling", "session")
 _GOALS: Mapping[Operator, float] = {"tumbling": 2.0, "hopping": 2.0}
 """Rate as a multiple of the rate of Kafka Streams; 1.0 for the others."""
+_FURTHER_OPERATORS: tuple[Operator, ...] = (
+    "aggregate to JSON",
+    "processor with a store",
+    "stream-global table join",
+)
 STATEFUL = (
     *(
         Workload(
@@ -76,7 +81,7 @@ STATEFUL = (
             of_streams=_GOALS.get(operator, 1.0),
         )
         for operator in get_args(Operator)
-        if operator not in {"map", "count"}
+        if operator not in {"map", "count", *_FURTHER_OPERATORS}
     ),
     *(
         Workload(
@@ -90,6 +95,10 @@ STATEFUL = (
         )
         for operator in _EACH_UPDATE
     ),
+)
+FURTHER = tuple(
+    Workload(name=operator, operator=operator, share=0.1, has_plain_peer=False, of_streams=1.0)
+    for operator in _FURTHER_OPERATORS
 )
 LATENCY = (
     Workload(name="map", operator="map", of_streams=1.0, p99_of_streams=1.5),

@@ -27,7 +27,7 @@ from headwater_spark.driver.spark_session.jvm import kill_jvm
 from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages, start_session
 from tests.bench.figures import Figure
 from tests.bench.runtime import latency, throughput
-from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS, STATEFUL
+from tests.bench.runtime.cases import AT_ONCE, FURTHER, KEYS, LATENCY, OPERATORS, STATEFUL
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.plain import PlainPySpark
 from tests.bench.runtime.streams import KafkaStreamsPeer
@@ -118,6 +118,11 @@ def run_stateful(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[F
     yield from _Bench(folder, broker.bootstrap_servers).throughput("windows and joins", STATEFUL)
 
 
+def run_further(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
+    """Compare rates of an aggregate to JSON, a processor with a store, and a join with a global table."""
+    yield from _Bench(folder, broker.bootstrap_servers).throughput("further operators", FURTHER)
+
+
 def run_latency(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     """Compare the time from a record to its result."""
     records = int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS))
@@ -149,7 +154,7 @@ def selected(workloads: Sequence[Workload]) -> list[Workload]:
         ValueError: A name is in none of the benchmarks.
     """
     names = [name.strip() for name in os.environ.get(WORKLOADS, "").split(";") if name.strip()]
-    known = {each.name for each in (*OPERATORS, *AT_ONCE, *KEYS, *STATEFUL, *LATENCY)}
+    known = {each.name for each in (*OPERATORS, *AT_ONCE, *KEYS, *STATEFUL, *FURTHER, *LATENCY)}
     if unknown := set(names) - known:
         raise ValueError(f"{WORKLOADS}: unknown {sorted(unknown)}; known are {sorted(known)}")
     rounds = os.environ.get("HEADWATER_BENCH_ROUNDS")

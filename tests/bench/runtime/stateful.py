@@ -16,6 +16,9 @@ _STREAMS = (
 _STREAM_AND_TABLE = _STREAMS.replace(
     "- stream: {topic: %(other)s,", "- table: {topic: %(other)s, materialized: t,"
 )
+_STREAM_AND_GLOBAL_TABLE = _STREAM_AND_TABLE.replace(
+    "- table: {topic: %(other)s", "- globalTable: {topic: %(table)s"
+)
 _TABLES = _STREAM_AND_TABLE.replace("- stream:", "- table:")
 _JOINED = "value: \"concat(left, '+', right)\", serdes: {value: string}"
 _BOTH = "from: left%(n)s, with: right%(n)s"
@@ -61,6 +64,9 @@ _STEPS: Mapping[str, str] = {
         f"{_STREAMS}- join: {{{_BOTH}, {_JOINED}, window: {{difference: 1s, grace: 1m}}}}\n{_OUT}"
     ),
     "stream-table join": f"{_STREAM_AND_TABLE}- join: {{{_BOTH}, {_JOINED}}}\n{_OUT}",
+    "stream-global table join": (
+        f"{_STREAM_AND_GLOBAL_TABLE}- join: {{{_BOTH}, key: key, {_JOINED}}}\n{_OUT}"
+    ),
     "table-table join": (
         f"{_TABLES.replace('materialized: t', 'materialized: right')}"
         f"- join: {{{_BOTH}, {_JOINED}}}\n- toStream:\n{_OUT}"
@@ -85,7 +91,13 @@ _STEPS: Mapping[str, str] = {
 
 def steps_of(operator: str, chain: Chain, number: int) -> str:
     """Return the steps of a chain as YAML."""
-    named = {"source": chain.source, "other": chain.other, "sink": chain.sink, "n": number}
+    named = {
+        "source": chain.source,
+        "other": chain.other,
+        "table": chain.global_table,
+        "sink": chain.sink,
+        "n": number,
+    }
     text = _STEPS[operator]
     for name, value in named.items():
         text = text.replace(f"%({name})s", str(value))

@@ -78,7 +78,7 @@ class KafkaStreamsPeer:
             **job.workload.config,
         }
         progress = Committed(self._servers, job, self.failure)
-        chains = [(*chain.sources, chain.sink) for chain in job.chains]
+        chains = [chain.topics for chain in job.chains]
         try:
             with self.application(job.workload.operator, chains, config, job.workload.subtopologies):
                 yield progress

@@ -9,9 +9,10 @@ import attrs
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
-from tests.bench.runtime.workloads import PARTITIONS, Chain, Job, Keys, Workload
+from tests.bench.runtime.workloads import PARTITIONS, WITH_GLOBAL_TABLE, Chain, Job, Keys, Workload
 
 _AT_ONCE = 50_000
+_ROWS_OF_GLOBAL_TABLE = 1_000
 _SECONDS = 60
 
 
@@ -61,7 +62,12 @@ class Topics:
                 if workload.sources_per_chain > 1
                 else None
             )
-            chains.append(Chain(source, f"{id_}-out-{number}", other))
+            table = (
+                self._source(workload.keys, _ROWS_OF_GLOBAL_TABLE, number, f"{id_}-table", "table")
+                if workload.operator in WITH_GLOBAL_TABLE
+                else None
+            )
+            chains.append(Chain(source, f"{id_}-out-{number}", other, table))
             self.create(chains[-1].sink)
         return Job(id_, workload, tuple(chains), self._partitions)
 
@@ -77,7 +83,7 @@ class Topics:
             self.create(topic)
             begin = self.created.begins.setdefault((keys, records), int(time.time() * 1000) - records)
             # A row of a table is older than the record that is joined with it, however long writing takes.
-            fill(self.servers, topic, records, keys, begin - (what == "other"))
+            fill(self.servers, topic, records, keys, begin - (what != "in"))
             self.created.filled[filled] = topic
         return self.created.filled[filled]
 

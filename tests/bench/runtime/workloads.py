@@ -20,13 +20,15 @@ _SPREAD = 2_654_435_761
 Operator = Literal[
     "map", "count", "reduce", "tumbling", "hopping", "sliding", "session", "stream-stream join",
     "stream-table join", "table-table join", "foreign-key join", "suppress", "eight operators",
-    "aggregate to JSON", "processor with a store",
+    "aggregate to JSON", "processor with a store", "stream-global table join",
 ]  # fmt: skip
 """What a chain does; `stateful.py` has the steps of all but `map` and `count`."""
 TWO_SOURCES: frozenset[str] = frozenset(
     {"stream-stream join", "stream-table join", "table-table join", "foreign-key join", "eight operators"}
 )
 """The operators that read a second topic, with as many records as the first one."""
+WITH_GLOBAL_TABLE: frozenset[str] = frozenset({"stream-global table join"})
+"""The operators that read a second topic into each instance before they start; its records do not count."""
 
 
 class Keys(Enum):
@@ -106,10 +108,19 @@ class Chain:
     sink: str
     other: str | None = None
     """The second source, of operators in `TWO_SOURCES`."""
+    global_table: str | None = None
+    """The topic of a global table, of operators in `WITH_GLOBAL_TABLE`. No offset of it is committed."""
 
     @property
     def sources(self) -> tuple[str, ...]:
+        """Return the sources whose offsets are committed."""
         return (self.source,) if self.other is None else (self.source, self.other)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Return all topics, as `Peer.java` expects them."""
+        tables = () if self.global_table is None else (self.global_table,)
+        return (*self.sources, *tables, self.sink)
 
 
 @attrs.frozen
