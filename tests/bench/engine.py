@@ -44,6 +44,7 @@ class Counter(Processor):
         self.context.forward(record.with_value(str(total)))
 
 
+_JSON_TOTAL = "{'count': total.get('count', 0) + 1, 'largest': max(total.get('largest', ''), value)}"
 _COUNTED = f"- count: null\n{_OUT}"
 _WINDOWS = {
     "tumbling": "tumbling: {size: 60s, grace: 60s}",
@@ -94,6 +95,11 @@ _KINDS = {
         f"{_GROUPED}- aggregate: {{init: '0', add: total + len(value), "
         f"materialized: {{store: totals, serdes: {{key: string, value: long}}}}}}\n"
         "- toStream: null\n- to: {topic: out, serdes: {key: string, value: long}}\n"
+    ),
+    "aggregate to JSON, update per batch": (
+        f"{_GROUPED}- aggregate: {{init: '{{}}', add: \"{_JSON_TOTAL}\", "
+        f"materialized: {{store: totals, serdes: {{key: string, value: json}}}}}}\n"
+        "- toStream: null\n- to: {topic: out, serdes: {key: string, value: json}}\n"
     ),
     "table": f"{_TABLE}{_OUT}",
     "table, update per batch": f"{_TABLE}{_OUT}",

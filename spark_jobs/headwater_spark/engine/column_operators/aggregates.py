@@ -13,6 +13,7 @@ from headwater_spark.engine.window_columns import Numbers
 
 _INT_64 = 2**63
 _NUMBERS = frozenset((int, float, bool))
+_CONTAINERS = frozenset((dict, list))
 _UNKNOWN = object()
 
 
@@ -44,9 +45,9 @@ class KeyTotals:
         codes = keys.codes[last].tolist()
         for code in codes:
             stored[code] = self._totals.read(keys.different[code])
-        found, longest = self._add(rows, keys, stored)
+        found, room = self._add(rows, keys, stored)
         self._set_updates(rows, keys, last, stored, found)
-        room = max(ENTRY, TIMESTAMP + longest, max(map(len, filter(None, stored)), default=0))
+        room = max(ENTRY, TIMESTAMP + room, max(map(len, filter(None, stored)), default=0))
         self.size = len(codes) * (self._totals.cache.context_bytes + room)
         self.size += sum(len(keys.different[code]) for code in codes) + rows.single_source.header_bytes()
 
@@ -57,11 +58,11 @@ class KeyTotals:
     def _add(
         self, rows: Rows, keys: NumberedBytes, stored: Sequence[bytes | None]
     ) -> tuple[Sequence[Value], int]:
-        """Return the total of each different key, and the most bytes of a total."""
-        functions, first = self._totals.functions, self._totals.first
+        """Return the total of each different key, and at least the bytes that any total has needed."""
+        functions, first, size_of = self._totals.functions, self._totals.first, self._totals.size_of
         add_again, add = functions.add_again, functions.add
         totals: list[Value] = [_UNKNOWN] * len(keys.different)
-        longest = self._totals.characters
+        characters, room = self._totals.characters, NUMBER
         for code, key, value in zip(keys.codes.tolist(), rows.keys, rows.values, strict=True):
             total = totals[code]
             if total is _UNKNOWN:
@@ -69,17 +70,17 @@ class KeyTotals:
             else:
                 total = add_again(key, value, total)
             totals[code] = total
-            if type(total) is not str:
-                if not _is_number(total):
-                    raise NotInColumnsError
-            elif len(total) > longest:
-                longest = len(total)
-                if not self._totals.per_character:
-                    raise NotInColumnsError
-        return (
-            totals,
-            longest * self._totals.per_character + 2 if longest > self._totals.characters else NUMBER,
-        )
+            kind = type(total)
+            if kind is str:
+                if len(total) > characters:
+                    if not self._totals.per_character:
+                        raise NotInColumnsError
+                    characters, room = len(total), max(room, size_of(total))
+            elif kind in _CONTAINERS:
+                room = max(room, size_of(total))
+            elif not _is_number(total):
+                raise NotInColumnsError
+        return totals, room
 
     def _set_updates(
         self,

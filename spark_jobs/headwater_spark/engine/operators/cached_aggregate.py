@@ -9,19 +9,14 @@ store.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from math import isfinite
 from typing import Final
-
-import attrs
 
 from headwater.model.behaviors import AggregationKind, StreamAggregate
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, CountPerKey
 from headwater_spark.engine.operators.aggregation import AddToWindow, Functions, functions_of
 from headwater_spark.engine.operators.interface import OperatorContext, Process
-from headwater_spark.engine.program_interface import Serde
+from headwater_spark.engine.operators.stored_totals import INT_64, StoredTotals
 from headwater_spark.engine.records import Context, Headers, InputRecord, Value, Windowed
-from headwater_spark.engine.serdes.formats import JSON
-from headwater_spark.engine.serdes.plain import PLAIN, reads_as_written
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
@@ -33,9 +28,6 @@ _HEADERS: Final = 6
 NUMBER: Final = 32
 """The most bytes of a number of 64 bits, in any format; each total has room for as many."""
 ENTRY: Final = TIMESTAMP + NUMBER
-_INT_64: Final = 2**63
-_JSON_SCALARS: Final = frozenset((type(None), int, float, bool))
-_WIDEST = "\U0001f600"
 
 TimestampedStore = TimestampedKeyValueBytes | TimestampedWindowBytes
 Pending = tuple[Value, Value, int, int, Headers, InputRecord]
@@ -124,7 +116,8 @@ class Totals:
         characters: The number of characters for which each total has room.
         per_character: The most bytes of a character of a total; 0 = totals are not texts.
         are_whole_numbers: Whether whole numbers are read as such; a `double` is read with a fraction.
-        functions: The functions of the aggregation.
+        functions: The functions of the aggregation; their results are totals as the store returns them.
+        size_of: At least the bytes of a total, as written.
     """
 
     def __init__(
@@ -141,52 +134,23 @@ class Totals:
         self._sends_old = behavior.sends_old
         self._forward = context.forward
         self._current = context.task.current
+        self._stored = StoredTotals(typed.value_serde)
         self._serialize = typed.value_serde.serialize
         self._deserialize = typed.value_serde.deserialize
         self.read = typed.below.read_old
         self.serialize_key = typed.key_serde.serialize
         self.key_serde = typed.key_serde
         self.pending: dict[bytes, Pending] = {}
-        self.functions = self._functions_of_stored_totals(functions, typed.value_serde)
+        self.functions = self._stored.reading_functions(functions)
         self._init = functions.init
-        self._last_read: tuple[Value, int] = (None, 0)
-        """The last total that was written and read again, and its bytes."""
         self._room: dict[bytes, int] = {}
         """Key → the bytes of a total for which there is room, if more than for a number."""
-        self.per_character = _bytes_per_character(self._serialize)
-        self.are_whole_numbers = _reads_whole_numbers(typed.value_serde)
+        self.per_character = self._stored.per_character
+        self.are_whole_numbers = self._stored.are_whole_numbers
+        self.size_of = self._stored.size_of
         self.characters = (NUMBER - 2) // self.per_character if self.per_character else -1
         self.cache.uncounted.append(self)
         self._cached.flush_with(self._flush)
-
-    def _functions_of_stored_totals(self, functions: Functions, serde: Serde) -> Functions:
-        """Return functions whose results are totals as the store returns them.
-
-        In Kafka Streams the cache has bytes: each record reads what the record before it has written.
-        """
-        if reads_as_written(serde):
-            return functions
-        read_again = self._read_again
-        scalars = _JSON_SCALARS if serde is JSON else frozenset((type(None),))
-        has_texts = serde is JSON or serde is PLAIN["string"]
-
-        def as_stored(function: Callable[[Value, Value, Value], Value]) -> Callable[..., Value]:
-            def compute(key: Value, value: Value, total: Value) -> Value:
-                new = function(key, value, total)
-                kind = type(new)
-                if kind is str:  # not ASCII: it may have halves of surrogate pairs
-                    return new if has_texts and new.isascii() else read_again(new)
-                return new if kind in scalars and (kind is not float or isfinite(new)) else read_again(new)
-
-            return compute
-
-        return attrs.evolve(functions, add=as_stored(functions.add), add_again=as_stored(functions.add_again))
-
-    def _read_again(self, total: Value) -> Value:
-        written = self._serialize(total)
-        again = self._deserialize(written)
-        self._last_read = again, len(written)
-        return again
 
     def start_function(self) -> Callable[[bytes, int], tuple[Value, int] | None]:
         """Return a function of (key, timestamp): it starts a total, and returns it and its timestamp.
@@ -260,14 +224,9 @@ class Totals:
         """Reserve more for a large total, and as much again: it may grow with each record."""
         if total is None or type(total) in (bool, float):
             return
-        if type(total) is int and -_INT_64 <= total < _INT_64:
+        if type(total) is int and -INT_64 <= total < INT_64:
             return
-        if type(total) is str and self.per_character:
-            size = len(total) * self.per_character + 2
-        else:
-            last, size = self._last_read
-            if last is not total:
-                size = len(self._serialize(total))
+        size = self.size_of(total)
         room = self._room.get(key, NUMBER)
         if size <= room:
             return
@@ -338,22 +297,6 @@ class Totals:
             put(key_bytes, written, (timestamp, headers, record))
             old = deserialize(stored[TIMESTAMP:]) if stored is not None and sends_old else None
             forward(key, (total, old, True), timestamp if total is None else time, headers)
-
-
-def _bytes_per_character(serialize: Callable[[Value], bytes]) -> int:
-    """Return the most bytes of a character in UTF-8 or JSON; 0 for other formats."""
-    try:
-        widest = serialize(_WIDEST)
-    except Exception:  # noqa: BLE001 - formats of numbers raise anything
-        return 0
-    return {_WIDEST.encode(): 4, b'"\\uD83D\\uDE00"': 12}.get(widest, 0)
-
-
-def _reads_whole_numbers(serde: Serde) -> bool:
-    try:
-        return type(serde.deserialize(serde.serialize(1))) is int
-    except Exception:  # noqa: BLE001 - other formats raise anything
-        return False
 
 
 def add_to_cached_windows(
