@@ -145,12 +145,14 @@ def test_changes_that_an_observed_application_cannot_follow_are_reported(
 
 
 def test_file_names_are_portable_and_unique() -> None:
-    assert file_names(["a", "A", "a-2", ".hidden", ".."]) == {
+    assert file_names(["a", "A", "a-2", ".hidden", "..", "Pulumi.a", "headwater-policies"]) == {
         "a": "a.yaml",
         "A": "A-2.yaml",
         "a-2": "a-2-2.yaml",
         ".hidden": "application.hidden.yaml",
         "..": "application...yaml",
+        "Pulumi.a": "application-Pulumi.a.yaml",
+        "headwater-policies": "application-headwater-policies.yaml",
     }
 
 

@@ -116,7 +116,7 @@ def _emptied(trial: Trial, name: str) -> Trial:
     return trial
 
 
-def _delete_and_restore(trial: Trial) -> None:
+def restore_changelog(trial: Trial) -> None:
     """Copy the records, delete the topic, let the run create it, write the copies."""
     trial.delete(CHANGELOG)
     old = next(id_ for id_ in trial.filled if id_ not in {t.topic_id for t in trial.cluster.topics.values()})
@@ -343,14 +343,14 @@ COUNTS = (
     Advice(
         says="To keep the state, copy the records of each partition that is expected. Then,",
         make=lambda: _by_hand(set_up(), CHANGELOG),
-        follow=_delete_and_restore,
+        follow=restore_changelog,
     ),
     Advice(
         says="set `setup.reinitialize: true` for one `pulumi up`, which creates it",
         make=lambda: _by_hand(manual(), CHANGELOG),
         follow=steps(
             lambda t: t.switch(reinitialize=True),
-            _delete_and_restore,
+            restore_changelog,
             lambda t: t.settings().pop("setup"),
         ),
     ),

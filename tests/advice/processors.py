@@ -3,6 +3,7 @@
 from typing import Any
 
 from headwater.model.offset_metadata import MoveMark, MovePhase
+from tests.advice.counts import restore_changelog
 from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, REPARTITION, begin, changed, set_up
 
@@ -41,6 +42,13 @@ def _declared(before: int, after: int | None, *, source: int = 4, **config: str)
     trial.fill(CHANGELOG)
     trial.cluster.change("orders-in", partitions=source)
     return _declare(trial, after)
+
+
+def _expanded_elsewhere(*, source: int) -> Trial:
+    """Return an application with 4 processors whose changelog topic another client has expanded."""
+    trial = _declared(4, 4, source=source, **AUTOSCALING)
+    trial.cluster.change(CHANGELOG, partitions=8)
+    return trial
 
 
 def _first(processors: int) -> Trial:
@@ -191,6 +199,18 @@ PROCESSORS = (
         says="Declare `processors: 8`.",
         make=lambda: _expanding(4),
         follow=steps(lambda t: _declare(t, 8), _complete),
+    ),
+    Advice(
+        says="To keep the state, copy the records of each partition that is expected. Then,",
+        make=lambda: _expanded_elsewhere(source=4),
+        follow=restore_changelog,
+    ),
+    Advice(
+        says="If another client has added the partitions, such as an agent without `processors` in its "
+        "document, the application does not start with 8. Then keep `processors: 4`. To keep the state, copy "
+        "the records of each partition that is expected. Then,",
+        make=lambda: _expanded_elsewhere(source=8),
+        follow=restore_changelog,
     ),
     Advice(
         says="Re-create it with 4 partitions",

@@ -186,6 +186,7 @@ topology:
   - groupByKey:
   - count: {materialized: {store: c, logging: false}}
 """
+WITH_STORE = "topology: [{stream: a}, {process: {name: p, stores: [{name: s, STORE}]}}]"
 OWN_REPARTITION = (
     "  - selectKey:\n  - groupByKey: {name: g}",
     "  - selectKey:\n  - repartition: {name: g, partitions: 5}\n  - groupByKey:",
@@ -432,6 +433,32 @@ CORRECTIONS = (
         says="or remove `processors`",
         before=WITH_PROCESSORS,
         after=edited(WITH_PROCESSORS, ("processors: 2, ", "")),
+    ),
+    *(
+        Correction(
+            code=ProblemCode.CONFIG_HAS_NO_EFFECT,
+            says=says,
+            before=WITH_STORE.replace("STORE", before),
+            after=WITH_STORE.replace("STORE", after),
+        )
+        for says, before, after in (
+            ("Remove `retention`", "kind: keyValue, retention: 1h", "kind: keyValue"),
+            (
+                "or set `kind` to session, timestampedWindow, versionedKeyValue or window",
+                "retention: 1h",
+                "kind: versionedKeyValue, retention: 1h",
+            ),
+            (
+                "Remove `windowSize`",
+                "kind: session, retention: 1h, windowSize: 1m",
+                "kind: session, retention: 1h",
+            ),
+            (
+                "or set `kind` to timestampedWindow or window",
+                "kind: session, retention: 1h, retainDuplicates: true",
+                "kind: window, retention: 1h, windowSize: 1m, retainDuplicates: true",
+            ),
+        )
     ),
     Correction(
         code=ProblemCode.UNUSED_STORE,

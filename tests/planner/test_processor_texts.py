@@ -68,6 +68,17 @@ def kept(after: int) -> tuple[Problem, ...]:
     return cluster.plan(application(processors=after, sources={"orders-in": 4}, config=GROWING)).problems
 
 
+def expanded_elsewhere(partitions: int) -> tuple[Problem, ...]:
+    """Return the problems after another client has expanded the changelog topic of 4 processors to 8."""
+    was, now = (
+        application(config=GROWING, sources={"orders-in": count}, processors=4) for count in (4, partitions)
+    )
+    cluster = SimulatedCluster.set_up(was)
+    cluster.up(now)
+    cluster.change("orders-counts-changelog", partitions=8)
+    return cluster.plan(now).problems
+
+
 def expanding(after: int) -> tuple[Problem, ...]:
     """Return the problems while an expansion from 4 to 8 processors copies."""
     was, now = (
@@ -89,6 +100,8 @@ TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "more_processors_than_partitions_at_first": lambda: first(8, orders=4),
     "processors_of_unequal_inputs": lambda: first(4, orders=4, prices=2, steps=0),
     "fewer_processors": lambda: later(4, 2),
+    "changelogs_that_another_client_has_expanded": lambda: expanded_elsewhere(4),
+    "changelogs_that_another_client_may_have_expanded": lambda: expanded_elsewhere(8),
     "an_expansion_that_is_not_declared": lambda: expanding(4),
     "an_expansion_that_is_declared": lambda: expanding(8),
     "fewer_processors_than_are_committed": lambda: kept(1),

@@ -50,6 +50,33 @@ def test_a_file_that_is_selected_several_times_is_read_once(folder: Path) -> Non
     ]
 
 
+OTHER_FILES = {
+    "Pulumi.yaml": "name: orders\nruntime: {name: python}\n",
+    "Pulumi.local.yaml": "config: {headwater:documents: topologies}\n",
+    "Pulumi.team-a.production.yml": "config: {}\n",
+    "headwater-policies.yaml": "policies: [topicPartitions: {max: 3}]\n",
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILES)
+def test_settings_of_a_stack_and_policies_are_no_documents(name: str, folder: Path) -> None:
+    """Followed: the folder is named, which skips the file."""
+    (folder / "sub" / name).write_text(OTHER_FILES[name])
+    (problem,) = load_documents([folder / "sub" / name]).problems
+    assert problem.code is ProblemCode.UNREADABLE_DOCUMENT
+    assert problem.summary.startswith(f"`{name}` cannot be used. It has ")
+    assert problem.fix == (
+        "Name the files of the documents, or their folder: in a folder, this file is skipped."
+    )
+    assert ids(folder / "sub") == ["c", "d"]
+
+
+def test_a_document_with_the_name_of_another_file_is_read_if_it_is_named(folder: Path) -> None:
+    file = folder / "Pulumi.orders.yaml"
+    file.write_text("application: {id: orders}\ntopology: [{stream: {topic: t}}]\n")
+    assert ids(file) == ["orders"]
+
+
 def test_an_existing_file_is_not_interpreted_as_a_pattern(folder: Path) -> None:
     (folder / "[x].yaml").write_text("application: {id: x}\ntopology: [{stream: {topic: t}}]\n")
 

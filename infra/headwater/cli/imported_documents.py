@@ -18,6 +18,7 @@ from headwater.planner.adoption import FoundApplication
 from headwater.planner.evidence.names import is_created_by_streams
 from headwater.planner.phrases import counted, listed
 from headwater.report.markdown import printable
+from headwater.spec.files import is_skipped
 from headwater.spec.scalars import plain_scalar
 from headwater.spec.yaml_text import DocumentDumper, document_yaml
 
@@ -195,12 +196,13 @@ def observed_document(
 def file_names(ids: Iterable[str]) -> Mapping[str, str]:
     """Return application id → file name, without duplicates on case-insensitive file systems.
 
-    A name never begins with a dot, because hidden files are not read as documents.
+    No name is skipped where documents are read from their folder, as the names of hidden files are.
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
     for id_ in ids:
-        stem = f"application{id_}" if id_.startswith(".") else id_
+        prefix = "application" if id_.startswith(".") else "application-"
+        stem = f"{prefix}{id_}" if is_skipped(f"{id_}.yaml") else id_
         number = 1
         while (name := f"{stem}.yaml" if number == 1 else f"{stem}-{number}.yaml").casefold() in taken:
             number += 1

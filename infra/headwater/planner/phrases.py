@@ -136,9 +136,34 @@ def quote_value(value: str) -> str:
     return value if _PLAIN_VALUE.fullmatch(value) else json.dumps(value, ensure_ascii=False)
 
 
+_GROUPS = "kafka-consumer-groups.sh --bootstrap-server BROKER"
+
+
+def leave_streams_group(id_: str) -> str:
+    """Return how a version with another topology continues at the offsets of a streams group.
+
+    Brokers convert an empty group to the other protocol since Kafka 4.2, with its offsets (KAFKA-19570).
+    """
+    return (
+        "Set `group.protocol: classic` for the new version: in a streams group, brokers refuse another "
+        f"topology (KAFKA-20170). Brokers of Kafka 4.2 or later keep the committed offsets of {id_} for it, "
+        f"and a later start can use `streams` again. With brokers of Kafka 4.1, {move_group_offsets(id_)}. "
+        "There, keep `classic`: offsets of a streams group cannot be set before its first start."
+    )
+
+
+def move_group_offsets(id_: str) -> str:
+    """Return how a classic group gets the offsets of a streams group on brokers that do not convert it."""
+    return (
+        f"save the offsets by `{_GROUPS} --group {id_} --all-topics --reset-offsets --to-current --dry-run "
+        f"--export > offsets.csv`, delete the group by {delete_streams_group(id_)}, and set the offsets by "
+        f"`{_GROUPS} --group {id_} --reset-offsets --from-file offsets.csv --execute`"
+    )
+
+
 def delete_streams_group(id_: str) -> str:
     """Return the command that deletes a streams group without members, and which command not to use."""
     return (
-        f"`kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group {id_}` (not "
+        f"`{_GROUPS} --delete --group {id_}` (not "
         "`kafka-streams-groups.sh`: in Kafka 4.1 it deletes the internal topics with the group)"
     )

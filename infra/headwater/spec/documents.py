@@ -13,7 +13,7 @@ from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec.build_document import build_document
 from headwater.spec.document_checks import config_problems, handle_problems
 from headwater.spec.exported import exported_application_problems, with_exported_application
-from headwater.spec.files import find_files, read_regular_file
+from headwater.spec.files import file_of_another_kind, find_files, read_regular_file
 from headwater.spec.locations import NO_POSITION, RawDocument
 from headwater.spec.schema_problems import schema_problems
 from headwater.spec.topic_configs import topic_config_problems
@@ -45,6 +45,10 @@ def load_documents(paths: Sequence[Path]) -> Documents:
             found.append(text)
         else:
             documents, faults = _raw_documents(text, str(file))
+            other = file_of_another_kind(file)
+            if other is not None and all(each.section("application") is None for each in documents):
+                found.append(other)
+                continue
             raws += documents
             found += faults
     return _check_documents(raws, found)

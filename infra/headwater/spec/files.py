@@ -3,6 +3,7 @@
 import codecs
 import glob
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,6 +16,8 @@ from headwater.spec.locations import MAX_BYTES
 
 POLICIES = "headwater-policies"
 """The file of policies, without its suffix. It may be in a folder of documents and is not one of them."""
+_PULUMI = re.compile(r"Pulumi(\..+)?\.(yaml|yml|json)")
+"""The names of Pulumi's files: the project, and the settings of a stack."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
@@ -224,8 +227,7 @@ def _files_below(folder: str | Path) -> Iterator[Path | Problem]:
     for root, folders, names in os.walk(folder, onerror=faults.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            is_another = name.endswith(".schema.json") or Path(name).stem == POLICIES
-            if Path(name).suffix in _SUFFIXES and not name.startswith(".") and not is_another:
+            if Path(name).suffix in _SUFFIXES and not is_skipped(name):
                 yield Path(root, name)
     for fault in faults:
         yield _unreadable_file(
@@ -238,6 +240,37 @@ def _files_below(folder: str | Path) -> Iterator[Path | Problem]:
             found=str(fault.strerror),
             fix="Make it readable, or name another folder.",
         )
+
+
+def is_skipped(name: str) -> bool:
+    """Return whether a file of this name is no document where a folder is named."""
+    return name.startswith(".") or name.endswith(".schema.json") or _purpose_of(Path(name)) is not None
+
+
+def file_of_another_kind(file: Path) -> Problem | None:
+    """Return the problem of a named file that has no document, if its name says what it has instead."""
+    purpose = _purpose_of(file)
+    if purpose is None:
+        return None
+    return _unreadable_file(
+        file,
+        f"It has {purpose}.",
+        kind=DOCUMENT,
+        code=ProblemCode.UNREADABLE_DOCUMENT,
+        at=Location(str(file)),
+        expected="a topology document",
+        found=purpose,
+        fix="Name the files of the documents, or their folder: in a folder, this file is skipped.",
+    )
+
+
+def _purpose_of(file: Path) -> str | None:
+    """Return what a file has that is no document; None: its name does not say."""
+    if file.stem == POLICIES:
+        return "policies (`--policies`)"
+    if _PULUMI.fullmatch(file.name) is None:
+        return None
+    return "the settings of a Pulumi project" if file.stem == "Pulumi" else "the settings of a Pulumi stack"
 
 
 def _nothing_found(path: Path) -> Problem:

@@ -183,6 +183,11 @@ def _describe_remedy(status: "ProcessorStatus") -> str:
     declared = status.declared
     present = {part.processors for part in status.parts if part.processors is not None}
     if len(present) == 1 and declared < (count := present.pop()):
+        if any(min(part.inputs.values(), default=count) < count for part in status.parts):
+            return (
+                f"{declared} processors are declared. The changelog topics have {count} partitions, more "
+                "than an input: another client may have expanded them. `headwater plan` says what to do."
+            )
         return (
             f"{declared} processors are declared. Declare `processors: {count}`, as the state has, and run "
             "`pulumi up`. Or stop the application, and run `headwater processors move --offline`."

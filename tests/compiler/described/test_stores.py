@@ -4,7 +4,7 @@ import pytest
 
 from headwater.describe import read_description
 from headwater.model.nodes import ChangelogKind
-from headwater.model.problems import Severity
+from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import (
     DescribedTopology,
     StoreDetail,
@@ -102,3 +102,19 @@ def test_only_a_source_table_has_its_topic_as_changelog(source: str, node: str, 
     own = {"seen": StoreDetail("keyValue", has_own_changelog=True)}
     application = compile_described(DescribedTopology(nodes, AT, stores=own), {"in": 3}, config)
     assert counts(application) == {"seen-changelog": 3}
+
+
+@pytest.mark.parametrize("followed", [StoreDetail("keyValue"), StoreDetail("windowed", 3_600_000)])
+def test_a_retention_without_its_kind_is_reported(followed: StoreDetail) -> None:
+    nodes, _ = read_description(MIMIC.format(source="in", node="KTABLE-SOURCE-0000000002"))
+
+    def problems_of(detail: StoreDetail) -> list[Problem]:
+        described = DescribedTopology(nodes, AT, stores={"seen": detail})
+        found = compile_described(described, {"in": 3}).problems
+        return [each for each in found if each.code is ProblemCode.CONFIG_HAS_NO_EFFECT]
+
+    for kind in (None, "keyValue"):
+        [problem] = problems_of(StoreDetail(kind, 3_600_000))
+        assert "The `retention` of store seen has no effect." in problem.summary
+        assert "set its `kind`: windowed, or versionedKeyValue" in problem.fix
+    assert problems_of(followed) == []

@@ -12,7 +12,7 @@ from headwater.compiler.cluster_profiles import with_profile
 from headwater.compiler.streams_config import LIBRARY_SUPPLIER
 from headwater.model.cluster_profiles import PROFILES
 from headwater.model.problems import ProblemCode, ProblemsError, errors
-from headwater.model.topology import Setup, TopologyDocument
+from headwater.model.topology import Protocol, Setup, TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import report_no_progress
 from headwater_spark.driver.processor_move.moves import Committed
@@ -206,6 +206,17 @@ def test_forgotten_offsets_are_reported_although_no_topic_has_to_be_expanded() -
     app.cluster.offsets.clear()
     [problem] = forgotten_offsets(DOCUMENT, app.counts, app.cluster)
     assert "app has state, but no committed offsets" in problem.summary
+    assert "classic" not in problem.fix
+
+
+def test_offsets_that_are_set_again_make_a_classic_group() -> None:
+    """Brokers of Kafka 4.1 then refuse a streams group (`tests/streams_groups/test_kept_offsets`)."""
+    app = application(inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    app.cluster.offsets.clear()
+    streams = attrs.evolve(DOCUMENT.application, protocol=Protocol.STREAMS)
+    [problem] = forgotten_offsets(attrs.evolve(DOCUMENT, application=streams), app.counts, app.cluster)
+    assert "With brokers of Kafka 4.1, start it with `group.protocol: classic`" in problem.fix
 
 
 def test_state_without_offsets_is_refused() -> None:

@@ -69,6 +69,7 @@ def complete_topology(
         problems=(
             *described.nodes.problems,
             *_missing_details(findings, described.at),
+            *_unused_retentions(findings, described.at),
             *_unread_topics(structure, described.at),
             *_unknown_names(described, structure, internal),
             *unknown,
@@ -88,6 +89,27 @@ def _missing_details(findings: Iterable[StoreFinding], at: Location) -> Iterator
     for finding in findings:
         for detail in finding.missing:
             yield _missing_kind(finding, at) if detail == "kind" else _missing_retention(finding, at)
+
+
+def _unused_retentions(findings: Iterable[StoreFinding], at: Location) -> Iterator[Problem]:
+    """Warn of a retention of a store without windows and history, such as one whose kind was forgotten."""
+    for finding in findings:
+        if finding.detail is None or finding.detail.retention_ms is None:
+            continue
+        if finding.effective_kind is ChangelogKind.KEY_VALUE:
+            kind = finding.detail.kind
+            yield Problem(
+                code=ProblemCode.CONFIG_HAS_NO_EFFECT,
+                summary=f"The `retention` of store {finding.name} has no effect.",
+                node=finding.name,
+                expected="a windowed or versioned store",
+                found=f"kind {kind}" if kind else "a key-value store, because no other kind is given",
+                why="The changelog of a key-value store is compacted, and has no retention.",
+                fix=f"Remove `retention` of `describe.stores.{finding.name}`, or set its `kind`: windowed, "
+                "or versionedKeyValue.",
+                location=at,
+                severity=Severity.WARNING,
+            )
 
 
 def _missing_kind(finding: StoreFinding, at: Location) -> Problem:

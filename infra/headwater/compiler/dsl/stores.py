@@ -6,13 +6,13 @@ from types import MappingProxyType
 import attrs
 
 from headwater.compiler.dsl.formats import size_of, with_serdes
-from headwater.compiler.dsl.messages import ARGUMENT, topology_error
+from headwater.compiler.dsl.messages import ARGUMENT, lint_problem, topology_error
 from headwater.compiler.streams_config import LONGEST_MS
 from headwater.compiler.version_differences import JOIN_STORES_WITH_HEADERS, LOGGED_HEADERS
 from headwater.model.durations import duration_text
 from headwater.model.formats import RecordFormat, StoreSettings
 from headwater.model.nodes import ChangelogKind
-from headwater.model.problems import Location, Problem
+from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.model.windows import JoinWindow, SessionWindow, SlidingWindow, UnlimitedWindow, Window
@@ -242,6 +242,39 @@ def supplier_problems(supplier: StoreSupplier, at: Location | None) -> Iterator[
                 f"at most the retention, {duration_text(retention)}",
                 duration_text(size),
                 at,
+            )
+    yield from _options_without_effect(supplier, at)
+
+
+_KINDS_WITH = {
+    "retention": WINDOW_KINDS | SESSION_KINDS | {StoreKind.VERSIONED_KEY_VALUE},
+    "windowSize": WINDOW_KINDS,
+    "retainDuplicates": WINDOW_KINDS,
+}
+"""Option → the kinds of stores whose factory has it."""
+
+
+def _options_without_effect(supplier: StoreSupplier, at: Location | None) -> Iterator[Problem]:
+    """Warn of the options that the factory of `Stores` for this kind does not have."""
+    given = {
+        "retention": supplier.retention_ms is not None,
+        "windowSize": supplier.window_size_ms is not None,
+        "retainDuplicates": supplier.retain_duplicates,
+    }
+    for option, kinds in _KINDS_WITH.items():
+        if given[option] and supplier.kind not in kinds:
+            names = sorted(kind.value for kind in kinds)
+            named = f"{', '.join(names[:-1])} or {names[-1]}"
+            yield lint_problem(
+                ProblemCode.CONFIG_HAS_NO_EFFECT,
+                f"The `{option}` of store {supplier.name} has no effect.",
+                node=supplier.name,
+                expected=f"a store of kind {named}",
+                found=f"a store of kind {supplier.kind.value}",
+                why="A store of this kind has no such option in Kafka Streams"
+                + (": it keeps every key." if option == "retention" else "."),
+                at=at,
+                fix=f"Remove `{option}`, or set `kind` to {named}.",
             )
 
 

@@ -22,8 +22,9 @@ from headwater.planner.run import other_subscription
 
 _FIX = (
     "Find out which of them is right. If the application was deployed with another topology, change the "
-    "document in the same way. Otherwise deploy the application with the topology of the document, under a "
-    "new application id: a streams group keeps the topology of its first members (KAFKA-20170)."
+    "document in the same way. Otherwise deploy the application with the topology of the document. A streams "
+    "group keeps the topology of its first members (KAFKA-20170): docs/changing-topologies.md says how the "
+    "application keeps its offsets. Under a new application id, it begins without state and offsets."
 )
 _WHY = (
     "Headwater plans the internal topics of the document. What runs needs others, or has tasks with other "

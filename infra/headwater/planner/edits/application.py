@@ -10,7 +10,7 @@ from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.names import copied_store
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
-from headwater.planner.phrases import counted, delete_streams_group, listed
+from headwater.planner.phrases import counted, leave_streams_group, listed, move_group_offsets
 from headwater.planner.upgrade.changes import NO_DOWNGRADES
 from headwater.planner.upgrade.data import data_notes, sent_topology
 from headwater.planner.upgrade.notes import unseen_differences, upgrade_notes
@@ -63,14 +63,27 @@ def new_group_is_needed(sides: Sides) -> bool:
     return sides.before.id == sides.after.id and not is_same
 
 
-def new_group_step(id_: str) -> str:
-    """Return how to replace the group of a stopped application by a new one, and to keep its offsets."""
-    return (
-        f"Record the committed offsets of {id_}, and delete the group by {delete_streams_group(id_)}: with "
-        "`group.protocol: streams` brokers refuse another topology in an existing group (KAFKA-20170). "
-        "Set the recorded offsets of the new group before it starts; otherwise it reads the source topics "
-        "again from their offset reset, and records are processed twice."
-    )
+def group_steps(
+    id_: str, before: Protocol | None, after: Protocol, *, needs_new_group: bool
+) -> Iterator[str]:
+    """Yield how the stopped application keeps its offsets in a group with another topology or protocol.
+
+    `before` None: the protocol before the edit is not known.
+    """
+    if needs_new_group:
+        yield leave_streams_group(id_)
+    elif before is Protocol.STREAMS and after is Protocol.CLASSIC:
+        yield (
+            f"Brokers of Kafka 4.2 or later keep the committed offsets of {id_} for the classic group. With "
+            f"brokers of Kafka 4.1, {move_group_offsets(id_)}."
+        )
+    elif before is Protocol.CLASSIC and after is Protocol.STREAMS:
+        yield (
+            f"Wait until the group has no members: `kafka-consumer-groups.sh --bootstrap-server BROKER "
+            f"--describe --group {id_} --members`. Brokers of Kafka 4.2 or later then keep its committed "
+            "offsets for the streams group. Brokers of Kafka 4.1 refuse the streams group while there is a "
+            "classic one: keep `group.protocol: classic` with them."
+        )
 
 
 def edit_remarks(sides: Sides, topics: Sequence[TopicEdit], *, needs_new_group: bool) -> Iterator[str]:
@@ -213,8 +226,9 @@ def edit_steps(
         )
     if why or needs_new_group:
         yield "Stop all instances."
-    if needs_new_group:
-        yield new_group_step(sides.before.id)
+    if sides.before.id == sides.after.id:
+        protocols = sides.before.application.protocol, sides.after.application.protocol
+        yield from group_steps(sides.before.id, *protocols, needs_new_group=needs_new_group)
     has_acls = sides.after.application.acls is not None
     if needs_topics and (is_manual or has_acls):
         is_renumbered = find_renumberings(

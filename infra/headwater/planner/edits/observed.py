@@ -11,9 +11,9 @@ from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.problems import Severity, errors
 from headwater.model.records import SetupRecord
-from headwater.model.topology import Lifecycle, Protocol
+from headwater.model.topology import Application, Lifecycle, Protocol
 from headwater.model.versions import KafkaStreamsVersion
-from headwater.planner.edits.application import application_obstacle, new_group_step, version_remarks
+from headwater.planner.edits.application import application_obstacle, group_steps, version_remarks
 from headwater.planner.edits.matching import Sides
 from headwater.planner.edits.recorded import (
     UNKNOWN_TOPOLOGY,
@@ -101,7 +101,7 @@ def _edit_of_names(
         obstacle=why,
         needs_new_group=needs_new_group,
         remarks=(*remarks, _NO_FORMAT),
-        steps=tuple(_restart_steps(application.id, needs_new_group=needs_new_group)) if why else (),
+        steps=tuple(_restart_steps(former, application, needs_new_group=needs_new_group)) if why else (),
         location=application.at,
     )
 
@@ -128,10 +128,10 @@ def _compare_names(
     ]
 
 
-def _restart_steps(id_: str, *, needs_new_group: bool) -> Iterator[str]:
+def _restart_steps(former: _Former, after: Application, *, needs_new_group: bool) -> Iterator[str]:
     yield "Stop all instances."
-    if needs_new_group:
-        yield new_group_step(id_)
+    if former.id == after.id:
+        yield from group_steps(after.id, former.protocol, after.protocol, needs_new_group=needs_new_group)
     yield "Delete their local state, and start the new version."
 
 

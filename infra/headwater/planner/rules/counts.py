@@ -21,6 +21,7 @@ from headwater.planner.processors import (
     processors_to_expand,
 )
 from headwater.planner.rules import count_messages as messages
+from headwater.planner.rules import processor_messages
 from headwater.planner.run import ActiveApplication
 
 
@@ -135,7 +136,7 @@ def _misplaced_keys(application: CountedApplication) -> Iterator[Problem]:
     if application.config.static_partitioner == LINEAR_HASH:
         others = (each for each in found if linear is not None and not _is_same(each, linear))
         if (other := next(others, None)) is not None:
-            yield messages.other_initial(application, other, linear or 0)
+            yield processor_messages.other_initial(application, other, linear or 0)
         return
     misplaced = [processors for processors in found if processors.misplaced]
     if not misplaced:
@@ -176,7 +177,7 @@ def processors_at_first_setup(application: ActiveApplication) -> Iterator[Proble
         is_later = processors.declared in known_numbers(application) or not application.caller.knows_setup
         keeps_keys = not processors.too_narrow and (is_static or not processors.misplaced)
         if processors.live is None and counts != {processors.declared} and not (is_later and keeps_keys):
-            yield messages.first_setup(application, processors, counts)
+            yield processor_messages.first_setup(application, processors, counts)
 
 
 def processors_and_partitions(application: CountedApplication) -> Iterator[Problem]:
@@ -188,16 +189,16 @@ def processors_and_partitions(application: CountedApplication) -> Iterator[Probl
     """
     target, declared = expansion_target(application), application.compiled.application.processors
     if target is not None and declared is not None and declared < target:
-        yield messages.being_expanded(application, target, declared)
+        yield processor_messages.being_expanded(application, target, declared)
         return
     present = processors_to_expand(application)
     if present is not None:
-        yield messages.expanded_later(application, present)
+        yield processor_messages.expanded_later(application, present)
         return
     for topic in application.internal:
         have = processors_in(application, topic)
         if have is not None and have != topic.partitions and has_own_count(application, topic):
-            yield messages.changed_count(application, topic, have)
+            yield processor_messages.changed_count(application, topic, have)
     for processors in declared_processors(application):
         if processors.live == processors.declared and processors.too_narrow:
-            yield messages.too_narrow(application, processors)
+            yield processor_messages.too_narrow(application, processors)

@@ -14,7 +14,7 @@ from headwater.model.nodes import ChangelogKind
 from headwater.model.problems import Severity
 from headwater.model.topology import Protocol
 from headwater.model.versions import KafkaStreamsVersion
-from headwater.planner.phrases import counted, delete_streams_group, listed
+from headwater.planner.phrases import counted, leave_streams_group, listed
 from headwater.planner.upgrade.changes import Change, ChangeKind, DataNote
 from headwater.planner.upgrade.topology import Versions
 
@@ -83,8 +83,7 @@ def group_refusals(versions: Versions) -> Iterator[Change]:
         why="A streams group keeps the topology of its first members, with the settings of its internal "
         "topics. Instances of the new version stop with an exception, also if no other instance is running.",
         first="Run the new version under a new application id, which begins without state and offsets. Or "
-        f"stop all instances and delete the group: {delete_streams_group(application.id)}. That deletes its "
-        "committed offsets: note them before, and set them again before the first start.",
+        f"stop all instances. {leave_streams_group(application.id)}",
         location=application.at,
     )
 

@@ -135,6 +135,8 @@ def _other_processor(
         expected=f"the number of processors with which processor {processor} reads the partition",
         found=f"`processors: {declared}`",
         why="The state of the partition's keys is with the processor that has processed it.",
-        fix="Declare the number of processors that the state has (`headwater processors status` shows it), "
-        "and start the application again.",
+        fix="If another client has expanded the changelog topics, such as an agent without `processors` in "
+        "its document, run `headwater plan`: it says how to restore them. Otherwise declare the number of "
+        "processors that the state has (`headwater processors status` shows it), and start the application "
+        "again.",
     )

@@ -136,7 +136,7 @@ def forgotten_offsets(
         first < end for first, end in entries.values()
     ):
         return []
-    return [input_problems.no_offsets(document.application.id)]
+    return [input_problems.no_offsets(document.application.id, document.application.protocol)]
 
 
 def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem]:
@@ -150,7 +150,7 @@ def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem
         any(first < end for first, end in cluster.bounds(each).values())
         for each in (reshard.changelog_partitions, read)
     ):
-        return [input_problems.no_offsets(reshard.application)]
+        return [input_problems.no_offsets(reshard.application, reshard.protocol)]
     return UnprocessedRecords(reshard, cluster, committed).problems()
 
 

@@ -3,7 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.model.topology import Protocol
 from headwater_spark.driver.reshard.problems import INCOMPLETE, UNCHANGED, WRONG
+
+_CLASSIC = (
+    "This creates a classic group. Brokers of Kafka 4.2 or later convert it when the application starts. "
+    "With brokers of Kafka 4.1, start it with `group.protocol: classic`. "
+)
 
 
 def other_partitioner(application: str, what: str, at: Location | None) -> Problem:
@@ -149,7 +155,7 @@ def missing_offset(application: str, topic: str, partition: int) -> Problem:
     )
 
 
-def no_offsets(application: str) -> Problem:
+def no_offsets(application: str, protocol: Protocol) -> Problem:
     return Problem(
         code=ProblemCode.UNPROCESSED_RECORDS,
         application=application,
@@ -160,8 +166,8 @@ def no_offsets(application: str) -> Problem:
         "by default. The application would process its input again, in addition to its state. " + UNCHANGED,
         fix="If you know up to where the application has processed its input, commit these offsets: "
         "`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-offset OFFSET --execute "
-        f"--group {application} --topic TOPIC:PARTITION`. Otherwise reset the application: "
-        "`kafka-streams-application-reset.sh`.",
+        f"--group {application} --topic TOPIC:PARTITION`. {_CLASSIC if protocol is Protocol.STREAMS else ''}"
+        "Otherwise reset the application: `kafka-streams-application-reset.sh`.",
     )
 
 

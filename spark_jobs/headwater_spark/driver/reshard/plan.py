@@ -8,7 +8,7 @@ from headwater.compiler import StreamsConfig
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from headwater.model.nodes import StateStore
 from headwater.model.problems import Problem
-from headwater.model.topology import TopologyDocument
+from headwater.model.topology import Protocol, TopologyDocument
 from headwater_spark.driver.processor_move.moves import MovedPart
 from headwater_spark.driver.reshard import input_problems, problems
 from headwater_spark.driver.reshard.input_changes import InputChange
@@ -48,6 +48,8 @@ class Reshard:
     transfers: tuple[Transfer, ...]
     inputs: tuple[InputChange, ...]
     sources: Mapping[str, int]
+    protocol: Protocol = Protocol.CLASSIC
+    """The group protocol of the application."""
 
     @property
     def producer_name(self) -> str:
@@ -146,7 +148,8 @@ def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tu
         for topic, count in planner.source_counts().items()
         if count > request.present.get(topic, count)
     }
-    reshard = Reshard(request.document.application.id, transfers, tuple(inputs), sources)
+    application = request.document.application
+    reshard = Reshard(application.id, transfers, tuple(inputs), sources, application.protocol)
     return reshard, (*found, *wrong)
 
 

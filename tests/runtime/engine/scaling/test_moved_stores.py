@@ -121,7 +121,8 @@ topology:
 @pytest.mark.parametrize("operator", ["process", "processValues", "transformValues"])
 def test_stores_that_are_keyed_by_record_can_move(operator: str, kind: str, suffix: bytes) -> None:
     is_of_table = operator == "transformValues"  # which ignores stores of suppliers
-    timed = "" if "imestampedKey" in kind or kind == "keyValue" else ", retention: 1h, windowSize: 1s"
+    timed = "" if kind in ("keyValue", "timestampedKeyValue") else ", retention: 1h"
+    timed += ", windowSize: 1s" if kind in ("window", "timestampedWindow") else ""
     store = f"{{name: seen, kind: {kind}{timed}, keyed: record}}"
     program = f"""
   - {"table" if is_of_table else "stream"}: {{topic: in, {TEXTS}}}
