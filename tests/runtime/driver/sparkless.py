@@ -194,12 +194,13 @@ class Sparkless:
         """Check the entries of all stores, process more records and check the results."""
         if self.has_windows:
             self._check_entries(processors)
-        self.produce(17)
+        self.produce(27)
         self.process(processors)
         self._check_entries(processors)
-        self.produce(10)
-        self.process(processors)
         self.check_results(40)
+
+    def check_partitions_can_be_added(self, processors: int) -> None:
+        """Double the input partitions after `check_moved`, process more records and check the results."""
         self.expand(2 * self.topics.partitions(f"orders-{self.id}"))
         self.produce(3)
         self.process(processors)

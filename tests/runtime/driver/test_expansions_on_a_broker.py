@@ -115,19 +115,21 @@ def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start
     phases = set(MovePhase) if app.has_windows else {MovePhase.CATCH_UP, MovePhase.COPY}
     assert set(killed) - {None} == phases, killed
     app.check_moved(4)
+    if application != "joining":
+        app.check_partitions_can_be_added(4)
 
 
 def test_an_expansion_that_copies_is_completed_offline_with_the_number_that_was_requested(
     app: Sparkless,
 ) -> None:
-    """As the reason of a long wait says: the document may still declare the number before the request."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    process = context.Process(
-        target=_expand_and_die, args=(app.text(2), app.servers, _SHORTLY_BEFORE_THE_CUT)
-    )
-    process.start()
-    process.join(_TIMEOUT_SECONDS)
+    """The application stops while the cut waits for a batch.
+
+    As the reason of a long wait says: the document may still declare the number before the request.
+    """
+    client = ExpandingClient.of(app.text(2), app.connection, busy=_ENDLESS)
+    with client.expanding(4):
+        assert until(lambda: client.expansion.status.phase is ExpansionPhase.CUT, _TIMEOUT_SECONDS)
+    _check_shown(app)
     move = processor_status(app.document(2), app.connection).move
     assert move is not None
     assert (move.phase, move.after) == (MovePhase.CATCH_UP, 4)
@@ -162,6 +164,7 @@ def test_entries_that_moved_are_deleted_after_the_expansion(
     move_state(app.document(2), app.connection, lambda *_: None)
     assert sum(map(len, app.entries("counts"))) == len({*before[0], *before[1]})
     app.check_moved(2)
+    app.check_partitions_can_be_added(2)
 
 
 def test_one_processor_is_added_by_two_expansions(app: Sparkless) -> None:
@@ -224,30 +227,23 @@ def test_an_expansion_is_repeated_when_requests_fail(app: Sparkless, monkeypatch
     app.check_moved(4)
 
 
-def test_an_expansion_waits_until_older_records_are_processed(app: Sparkless) -> None:
-    """They are in the partitions of their keys at the earlier count."""
-    app.produce(1)
-    app.expand(8)
-    client = ExpandingClient.of(app.text(2), app.connection)
-    client.expand(4)
-    assert client.expansion.status.processors == 2
-    [problem] = client.expansion.status.problems
-    assert "was written with another partition count" in problem.summary
-    assert "Then request the expansion again." in problem.fix
-    app.process(2)
-    client = ExpandingClient.of(app.text(2), app.connection)
-    client.expand(4)
-    assert client.expansion.status.processors == 4
-    assert not client.expansion.status.problems
-
-
 def test_declared_processors_are_added_after_the_start(
     app: Sparkless, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While that is refused, the application runs with those that it has, and tries again."""
+    """While that is refused, the application runs with those that it has, and tries again.
+
+    It is refused, as a requested number is, until older records are processed: they are in the partitions of
+    their keys at the earlier count.
+    """
     monkeypatch.setattr(expansion_status, "_DECLARED_RETRY_SECONDS", 0.05)
     app.produce(1)
     app.expand(8)
+    requested = ExpandingClient.of(app.text(2), app.connection)
+    requested.expand(4)
+    assert requested.expansion.status.processors == 2
+    [problem] = requested.expansion.status.problems
+    assert "was written with another partition count" in problem.summary
+    assert "Then request the expansion again." in problem.fix
     client = ExpandingClient.of(app.text(4), app.connection)
     expansion = client.expansion
     assert expansion.status == ProcessorsStatus(2, 4, ExpansionPhase.CHECK)
@@ -260,24 +256,10 @@ def test_declared_processors_are_added_after_the_start(
     assert (expansion.status.processors, expansion.status.problems) == (4, ())
 
 
-def test_the_cut_waits_for_a_batch_that_takes_long(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansion, "_BATCH_SECONDS", 0.0)
-    monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
-    client = ExpandingClient.of(app.text(2), app.connection, busy=_ENDLESS)
-    with client.expanding(4):
-        assert until(lambda: _Waits(client).has_reason("waits for a batch of sub-topology"), _TIMEOUT_SECONDS)
-        for query in client.queries.values():
-            query.busy = 0
-        assert until(lambda: client.expansion.status.target is None, _TIMEOUT_SECONDS)
-    assert client.expansion.status.processors == 4
-    assert not client.expansion.status.problems
-    app.check_moved(4)
-
-
-def test_partitions_that_are_added_while_the_cut_waits_belong_to_the_new_processors(
+def test_partitions_that_are_added_while_the_cut_waits_for_a_batch_belong_to_the_new_processors(
     app: Sparkless, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The application finds and processes them meanwhile, with the old processors."""
+    """The batch takes long; the application finds and processes them meanwhile, with the old processors."""
     monkeypatch.setattr(expansion, "_BATCH_SECONDS", 0.0)
     monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
     client = ExpandingClient.of(app.text(2), app.connection, busy=_ENDLESS)
@@ -293,7 +275,7 @@ def test_partitions_that_are_added_while_the_cut_waits_belong_to_the_new_process
         assert until(lambda: client.expansion.status.target is None, _TIMEOUT_SECONDS)
     assert client.expansion.status.processors == 4
     assert not client.expansion.status.problems
-    app.process(4)
+    app.check_moved(4)
 
 
 def test_nothing_is_announced_while_records_are_partitioned_for_fewer_partitions(
@@ -336,16 +318,6 @@ class _Waits:
             self.found = problem.found
             return text in problem.summary
         return False
-
-
-def test_an_application_stops_while_the_cut_waits_for_a_batch(app: Sparkless) -> None:
-    client = ExpandingClient.of(app.text(2), app.connection, busy=1_000_000)
-    with client.expanding(4):
-        assert until(lambda: client.expansion.status.phase is ExpansionPhase.CUT, _TIMEOUT_SECONDS)
-    _check_shown(app)
-    continued = ExpandingClient.of(app.text(2), app.connection)
-    continued.expand(4)
-    app.check_moved(4)
 
 
 def _check_shown(app: Sparkless) -> None:

@@ -19,6 +19,7 @@ from headwater_spark.driver.processor_move.entry_copy import MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.engine.records import Commits, OutputRecord
 from headwater_spark.stream_threads import ExpansionPhase
+from headwater_spark.worker import clients
 from tests.runtime.driver.expanding_client import ExpandingClient
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
@@ -26,6 +27,8 @@ from tests.runtime.spark.kafka_topics import Topics
 pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(900)]
 
 _FAILURE_SECONDS = 150.0
+_REQUEST_SECONDS = 5.0
+"""How long a request waits during an outage."""
 _COMPLETE_SECONDS = 300.0
 _CATCH_UP, _CUT = ExpansionPhase.CATCH_UP, ExpansionPhase.CUT
 
@@ -107,7 +110,13 @@ def test_an_expansion_is_completed_when_its_broker_answers_again(
 ) -> None:
     monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.5)
     with own_broker() as broker:
-        fault = _Fault(lambda: outage.stop(broker), *at)
+        patient = clients.REQUEST_SECONDS
+
+        def stop() -> None:
+            monkeypatch.setattr(clients, "REQUEST_SECONDS", _REQUEST_SECONDS)
+            outage.stop(broker)
+
+        fault = _Fault(stop, *at)
         monkeypatch.setattr(state_move, "KafkaMoveCluster", _faulty(fault))
         servers = broker.bootstrap_servers
         app = Sparkless(servers, "app", tmp_path, Topics(servers)).with_added_partitions()
@@ -123,6 +132,7 @@ def test_an_expansion_is_completed_when_its_broker_answers_again(
                 assert "Kafka" in status.problems[0].summary, status
             finally:
                 outage.end(broker)
+                monkeypatch.setattr(clients, "REQUEST_SECONDS", patient)
             assert until(lambda: client.expansion.status.target is None, _COMPLETE_SECONDS), client
         status = client.expansion.status
         assert (status.processors, status.problems) == (4, ()), status

@@ -54,7 +54,8 @@ def test_results_are_those_of_a_run_without_a_move(name: str, *, keep: bool) -> 
     "keep",
     [
         pytest.param(False, id="restored"),
-        pytest.param(True, id="with local state", marks=pytest.mark.slow),
+        # 2 → 3 with local state: `test_results_are_the_same_with_fewer_processors`
+        pytest.param(True, id="with local state", marks=pytest.mark.soak),
     ],
 )
 @pytest.mark.parametrize("name", TOPOLOGIES)
@@ -74,7 +75,8 @@ def test_results_are_the_same_with_numbers_between_doublings(name: str, *, keep:
 @pytest.mark.parametrize(
     "keep",
     [
-        pytest.param(False, id="restored", marks=pytest.mark.slow),
+        # 2 → 3 restored: the test before
+        pytest.param(False, id="restored", marks=pytest.mark.soak),
         pytest.param(True, id="with local state"),
     ],
 )

@@ -61,6 +61,7 @@ def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless, distanc
         killed.append(phase)
     assert set(killed) >= {MovePhase.COPY, MovePhase.CLEAR}, killed
     app.check_moved(4)
+    app.check_partitions_can_be_added(4)
 
 
 def test_a_transaction_that_was_committed_a_moment_ago_is_awaited(
@@ -155,6 +156,7 @@ def test_processors_are_removed_and_added_again(app: Sparkless) -> None:
         result = move_state(app.document(after), app.connection, report_no_progress)
         assert (result.before, result.after, len(app.entries("counts"))) == (before, after, 4)
     app.check_moved(4)
+    app.check_partitions_can_be_added(4)
 
 
 def test_processors_are_added_one_by_one(app: Sparkless) -> None:

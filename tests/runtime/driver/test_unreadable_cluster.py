@@ -148,10 +148,8 @@ def test_progress_is_observed_while_an_expansion_changes_the_layout(monkeypatch:
 
 @pytest.mark.broker
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("outage", ["paused", "killed"])
-def test_an_outage_of_a_real_broker_is_noticed_and_its_end_too(
-    own_broker: Callable[[], Broker], outage: str
-) -> None:
+def test_outages_of_a_real_broker_are_noticed_and_their_ends_too(own_broker: Callable[[], Broker]) -> None:
+    """It is paused, and killed later."""
     text = "application: {id: app}\ntopology: [{stream: in}, {to: out}]\n"
     with own_broker() as broker, capture_logs() as logs:
         Topics(broker.bootstrap_servers).create({"in": 1, "out": 1})
@@ -161,12 +159,13 @@ def test_an_outage_of_a_real_broker_is_noticed_and_its_end_too(
         watch = ClusterWatch(topics=topics)
         with _running(watch):
             assert not until(lambda: watch.problem, 2.0)
-            broker.pause() if outage == "paused" else broker.kill()
-            assert until(lambda: watch.problem, _SECONDS)
-            broker.resume() if outage == "paused" else broker.start()
-            assert until(lambda: not watch.problem, _SECONDS)
-            assert not until(lambda: watch.problem, 2.0)
-    assert [line["event"] for line in logs if line["event"].startswith("cluster")] == _EVENTS
+            for begin, end in ((broker.pause, broker.resume), (broker.kill, broker.start)):
+                begin()
+                assert until(lambda: watch.problem, _SECONDS)
+                end()
+                assert until(lambda: not watch.problem, _SECONDS)
+                assert not until(lambda: watch.problem, 2.0)
+    assert [line["event"] for line in logs if line["event"].startswith("cluster")] == _EVENTS * 2
 
 
 @contextmanager

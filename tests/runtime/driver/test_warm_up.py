@@ -72,9 +72,17 @@ def _restored_by_added(app: Sparkless) -> int:
 
 
 def test_added_processors_restore_nothing_after_the_cut_if_nothing_was_written(app: Sparkless) -> None:
-    jobs = _jobs(app)
-    _expand(app, jobs)
+    """The status counts what is restored before the cut."""
+    seen: list[ProcessorsStatus] = []
+    jobs = _jobs(app, lambda _: seen.append(client.expansion.status))
+    client = ExpandingClient.of(app.text(2), app.connection, jobs=jobs)
+    client.expand(4)
+    assert client.expansion.status.processors == 4
     assert jobs.restored > 0
+    assert {status.phase for status in seen} == {ExpansionPhase.CATCH_UP}
+    remaining = [status.remaining for status in seen]
+    assert remaining == sorted(remaining, reverse=True)
+    assert remaining[0] > remaining[-1]
     assert _restored_by_added(app) == 0
     app.check_moved(4)
 
@@ -92,6 +100,7 @@ def test_added_processors_restore_the_rest_after_the_cut(app: Sparkless) -> None
     _expand(app, jobs)
     assert 0 < _restored_by_added(app) < jobs.restored
     app.check_moved(4)
+    app.check_partitions_can_be_added(4)
 
 
 def _die(number: int) -> None:
@@ -154,36 +163,21 @@ def test_local_state_that_is_removed_meanwhile_is_restored_again(app: Sparkless)
 
 
 def test_an_expansion_succeeds_if_local_state_cannot_be_written(app: Sparkless) -> None:
-    """The other states are restored; the task restores its state when the folder can be written."""
+    """The other states are restored; the task restores its state when the folder can be written.
+
+    Another process has the local state of a second task.
+    """
     blocked = app.folder / "state" / "0_2"
     blocked.write_text("not a folder")
     jobs = _jobs(app)
+    lease = Lease.try_acquire(jobs.state_folder, f"{app.id}-0-3", "")
+    assert lease is not None
     with capture_logs() as logs:
         _expand(app, jobs)
     reasons = {log["reason"] for log in logs if log["log_level"] == "warning"}
     assert any(f"{app.id}-0-2: StateNotWrittenError" in reason for reason in reasons), logs
+    assert any("another process has the local state" in log.get("reason", "") for log in logs), logs
     blocked.unlink()
-    app.check_moved(4)
-    assert jobs.restored > 0
-
-
-def test_an_expansion_succeeds_while_another_process_has_the_local_state(app: Sparkless) -> None:
-    jobs = _jobs(app)
-    lease = Lease.try_acquire(jobs.state_folder, f"{app.id}-1-3", "")
-    assert lease is not None
-    with capture_logs() as logs:
-        _expand(app, jobs)
-    assert any("another process has the local state" in log.get("reason", "") for log in logs)
     lease.release()
     app.check_moved(4)
-
-
-def test_the_status_counts_what_is_restored(app: Sparkless) -> None:
-    seen: list[ProcessorsStatus] = []
-    jobs = _jobs(app, lambda _: seen.append(client.expansion.status))
-    client = ExpandingClient.of(app.text(2), app.connection, jobs=jobs)
-    client.expand(4)
-    assert {status.phase for status in seen} == {ExpansionPhase.CATCH_UP}
-    remaining = [status.remaining for status in seen]
-    assert remaining == sorted(remaining, reverse=True)
-    assert remaining[0] > remaining[-1]
+    assert jobs.restored > 0

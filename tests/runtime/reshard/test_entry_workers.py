@@ -272,7 +272,7 @@ def test_processes_that_cannot_start_close_the_others(start: Start, monkeypatch:
     assert not started[0].is_alive()
 
 
-@pytest.mark.parametrize("number", [20_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [20_000, pytest.param(200_000, marks=pytest.mark.soak)])
 def test_many_keys_with_dates_and_sequences_are_moved_by_one_process(number: int) -> None:
     """`test_structured_keys_have_different_hashes` compares the hashes of more keys."""
     keys = [b"202611%02d%08d" % (1 + at % 28, at // 28) for at in range(number)]

@@ -357,8 +357,6 @@ def test_the_command_moves_entries_as_the_class_places_them(
         return done.exit_code, " ".join(done.output.split())
 
     for name, text in (
-        ("Broken$Outside", "returned 2 for a key and 2 partitions"),
-        ("Broken$ReadsValue", "NullPointer"),
         ("Broken$NamesConfigs", "ConfigException"),
         ("Broken$LeavesItToKafka", "belongs to partition"),
         ("Missing", "class com.acme.Missing is not on the class path"),

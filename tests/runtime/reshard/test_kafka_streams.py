@@ -29,7 +29,7 @@ from tests.runtime.spark.kafka_topics import Topics
 pytestmark = [pytest.mark.broker, pytest.mark.oracle, pytest.mark.timeout(600)]
 
 _COUNTS = {"orders": 2, "payments": 2, "customers": 3, "contracts": 2}
-_NEW_COUNTS = {"orders": 5, "payments": 5, "customers": 4, "contracts": 6}
+_NEW_COUNTS = {"orders": 3, "payments": 3, "customers": 4, "contracts": 3}
 
 
 def test_each_kind_of_store_is_as_if_it_had_the_new_count_from_the_start(
@@ -38,7 +38,7 @@ def test_each_kind_of_store_is_as_if_it_had_the_new_count_from_the_start(
     """The document is exported from code: it does not say what the stores keep."""
     servers = kafka.bootstrap_servers
     compared = Compared(servers, Topics(servers), unique, all_stores(), _COUNTS, _NEW_COUNTS)
-    series = batches(_COUNTS, keys=60, size=150, seed=38)
+    series = batches(_COUNTS, keys=40, size=90, seed=38)
     first, second = next(series), next(series)
     compared.process(first)
 

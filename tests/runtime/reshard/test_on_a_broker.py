@@ -72,7 +72,7 @@ def test_a_reshard_that_is_killed_at_each_step_is_completed(app: StoppedApplicat
     before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
     assert len(before["kept"]) == len(KEYS) - len(KEYS[::7])
     assert waiting
-    killed = next(each for each in range(100) if not app.reshard_killed_after(2 * each))
+    killed = next(each for each in range(100) if not app.reshard_killed_after(3 * each))
     assert killed > 2
     app.check(before, waiting)
 
@@ -116,7 +116,7 @@ def _run(app: StoppedApplication, *words: str) -> tuple[int, str]:
 def test_a_signal_that_interrupts_a_reshard_says_how_to_complete_it(
     number: signal.Signals, kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
-    servers, keys = kafka.bootstrap_servers, tuple(b"key %d" % each for each in range(20_000))
+    servers, keys = kafka.bootstrap_servers, tuple(b"key %d" % each for each in range(12_000))
     app = StoppedApplication(servers, Topics(servers), unique("signaled"), keys=keys)
     app.create()
     before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()

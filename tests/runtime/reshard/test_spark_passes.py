@@ -171,7 +171,14 @@ def test_a_share_is_executed_again(fate: Fate, method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "operations", [1, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 3, 4)), 5]
+    "operations",
+    # 3 is the last one before the commit.
+    [
+        1,
+        pytest.param(3, marks=pytest.mark.slow),
+        5,
+        *(pytest.param(n, marks=pytest.mark.soak) for n in (2, 4)),
+    ],
 )
 def test_a_task_that_continues_later_cannot_write(operations: int) -> None:
     """It is paused before or after it has opened its producer, while Spark and the driver repeat it."""
@@ -197,7 +204,7 @@ def test_a_task_that_continues_later_cannot_write(operations: int) -> None:
     assert app.live() == expected
 
 
-@pytest.mark.parametrize("operations", [1, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 3))])
+@pytest.mark.parametrize("operations", [1, *(pytest.param(each, marks=pytest.mark.soak) for each in (2, 3))])
 def test_a_task_that_continues_in_a_later_pass_cannot_write(operations: int) -> None:
     """The round that began when the copy was repeated is still the present one."""
     app, topic = _application(), "app-totals-changelog"

@@ -12,7 +12,7 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver import application_parts
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.states import ClientState
-from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster
+from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -68,23 +68,6 @@ def test_internal_topics_are_set_up_and_read_repartition_records_are_purged(
     assert running.application.state is ClientState.NOT_RUNNING
 
 
-def test_a_closed_application_and_its_clients_are_freed(cluster: Cluster) -> None:
-    """Spark's JVM keeps the functions of stopped queries for long."""
-    with cluster.application(MAP, VALUE="string") as running:
-        running.application.start()
-        running.feed(b"1")
-        running.application.wait_until_idle()
-        application = weakref.ref(running.application)
-    del running
-
-    def is_freed() -> bool:
-        gc.collect()
-        return application() is None
-
-    # A thread of Spark's listener may return from its last call a moment later.
-    assert until(is_freed, TIMEOUT_SECONDS)
-
-
 def test_manual_setup_refuses_to_start_without_the_internal_topics(cluster: Cluster) -> None:
     with cluster.application(COUNT, {"internal.topics.setup": "manual"}) as running:
         with pytest.raises(ProblemsError) as refused:
@@ -96,14 +79,31 @@ def test_manual_setup_refuses_to_start_without_the_internal_topics(cluster: Clus
         }
 
 
-def test_new_partitions_of_a_source_are_read_from_their_beginning(cluster: Cluster) -> None:
+def test_new_partitions_are_read_from_their_beginning_and_a_closed_application_is_freed(
+    cluster: Cluster,
+) -> None:
+    """With its clients, though Spark's JVM keeps the functions of stopped queries for long."""
     with cluster.application(MAP, {"auto.offset.reset": "latest"}, VALUE="string") as running:
         running.application.start()
         running.feed(b"1")
         running.application.wait_until_idle()
         cluster.topics.expand(running.source, 3)
         running.feed(b"2", partition=2)
-        assert until(lambda: sorted(map(str, running.values())) == ["b'<1>'", "b'<2>'"], TIMEOUT_SECONDS)
+        _await_values(running, b"<1>", b"<2>")
+        application = weakref.ref(running.application)
+    del running
+
+    def is_freed() -> bool:
+        gc.collect()
+        return application() is None
+
+    # A thread of Spark's listener may return from its last call a moment later.
+    assert until(is_freed, TIMEOUT_SECONDS)
+
+
+def _await_values(running: RunningApplication, *expected: bytes) -> None:
+    """Wait until the sink has these values, in any order."""
+    assert until(lambda: sorted(running.values(), key=str) == list(expected), TIMEOUT_SECONDS)
 
 
 def test_record_that_cannot_be_read_stops_the_application_or_is_dropped(cluster: Cluster) -> None:
@@ -127,18 +127,20 @@ def test_record_that_cannot_be_read_stops_the_application_or_is_dropped(cluster:
         assert (part["recordsRead"], part["recordsDropped"]) == (3, 1)
 
 
-def test_record_that_the_broker_refuses_stops_the_application_or_is_dropped(cluster: Cluster) -> None:
-    """The retries end at once: a query that fails for the record is not restarted."""
-    topology = """
+_REFUSED = """
   - stream: {topic: IN, serdes: {key: string, value: string}, timestamp: "bigint(value)"}
   - selectKey: {key: value}
   - repartition: {as: again, partitions: 1}
   - to: {topic: OUT, serdes: {value: string}}
 """
-    values = [b"1700000000000", b"7258118400000", b"1700000000001"]
-    with cluster.application(topology, {"processing.guarantee": "exactly_once_v2"}) as running:
+_REFUSED_VALUES = [b"1700000000000", b"7258118400000", b"1700000000001"]
+
+
+def test_record_that_the_broker_refuses_stops_the_application(cluster: Cluster) -> None:
+    """The retries end at once: a query that fails for the record is not restarted."""
+    with cluster.application(_REFUSED, {"processing.guarantee": "exactly_once_v2"}) as running:
         running.application.start()
-        running.feed(*values)
+        running.feed(*_REFUSED_VALUES)
         assert running.application.wait(TIMEOUT_SECONDS)
         (problem,) = running.application.problems
         assert f"record of {running.source}, partition 0, offset 1: cannot be written" in (
@@ -147,12 +149,16 @@ def test_record_that_the_broker_refuses_stops_the_application_or_is_dropped(clus
         assert "2200-01-01" in (problem.found or "")
         assert "set production.exception.handler to AlwaysContinue" in problem.fix
         assert all(query.restarts == 0 for query in running.application.queries.values())
+
+
+@pytest.mark.soak  # without Spark: `runtime/worker/test_refused_records`
+def test_record_that_the_broker_refuses_is_dropped_with_a_handler(cluster: Cluster) -> None:
     handler = {"production.exception.handler": "AlwaysContinueProductionExceptionHandler"}
-    with cluster.application(topology, {"processing.guarantee": "exactly_once_v2", **handler}) as running:
+    with cluster.application(_REFUSED, {"processing.guarantee": "exactly_once_v2", **handler}) as running:
         running.application.start()
-        running.feed(*values)
+        running.feed(*_REFUSED_VALUES)
         running.application.wait_until_idle()
-        assert running.values() == [values[0], values[2]]
+        assert running.values() == [_REFUSED_VALUES[0], _REFUSED_VALUES[2]]
         first, _ = running.application.subtopology_status()
         assert first["recordsDropped"] == 1
 

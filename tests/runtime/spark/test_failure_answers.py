@@ -78,7 +78,8 @@ _RUNS = 4
 def test_results_are_exact_after_answers_to_kills(clients: Clients, answer: str) -> None:
     """In every second run, the driver is killed while it handles the failure.
 
-    In `make test`, `test_stream_threads` has each answer, `test_expansion_kills` kills workers.
+    In `make test`, `test_stream_threads` and `runtime/driver/test_uncaught_exceptions` have each answer, and
+    `test_expansion_kills` kills workers.
     """
     draw = random.Random(_RUNS)  # noqa: S311
     application = clients.client("client", answer)

@@ -65,8 +65,16 @@ def test_grouped_rows_are_the_same(cluster: Cluster) -> None:
     assert "Exchange" not in plan
 
 
-@pytest.mark.parametrize("packed", [True, False], ids=["packed", "rows"])
-@pytest.mark.parametrize("records_at_once", [1_000, 10], ids=["batches of Spark", "steps"])
+@pytest.mark.parametrize(
+    ("records_at_once", "packed"),
+    [
+        pytest.param(1_000, False, id="batches of Spark, rows"),
+        pytest.param(10, True, id="steps, packed"),
+        # `spark_internals/test_packing` groups packed records; the test above, rows that are read as steps.
+        pytest.param(1_000, True, id="batches of Spark, packed", marks=pytest.mark.soak),
+        pytest.param(10, False, id="steps, rows", marks=pytest.mark.soak),
+    ],
+)
 def test_batches_of_several_topics_are_grouped(
     cluster: Cluster,
     monkeypatch: pytest.MonkeyPatch,

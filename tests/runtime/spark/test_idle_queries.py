@@ -103,7 +103,11 @@ def _modes(running: RunningApplication) -> set[WatchMode]:
     return {watch.mode for watch in running.application._parts.input_watch._watches.values()}
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(
+    "guarantee",
+    # At least once, `test_added_partition_is_read_while_the_query_waits` needs signals, too.
+    [pytest.param("at_least_once", marks=pytest.mark.soak), "exactly_once_v2"],
+)
 def test_record_after_a_long_idle_time_is_processed_at_once(
     cluster: Cluster, guarantee: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

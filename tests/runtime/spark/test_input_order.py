@@ -31,8 +31,8 @@ _JOIN_BY_VALUE = _JOIN.replace(
 
 def test_large_stream_is_joined_with_the_older_rows_of_a_small_table(cluster: Cluster) -> None:
     """Each record finds its row, though a batch of Spark has about 21 rows and 579 records of the stream."""
-    rows = [(b"k%d" % each, b"row", _START_MS + each) for each in range(220)]
-    events = [(b"k%d" % (each % 220), b"%d" % each, _START_MS + 1000 + each) for each in range(6_000)]
+    rows = [(b"k%d" % each, b"row", _START_MS + each) for each in range(110)]
+    events = [(b"k%d" % (each % 110), b"%d" % each, _START_MS + 1000 + each) for each in range(3_000)]
     table = cluster.unique("rows")
     cluster.topics.create({table: 1})
     with cluster.application(_JOIN, ROWS=table, records_at_once=600) as running:
@@ -40,7 +40,7 @@ def test_large_stream_is_joined_with_the_older_rows_of_a_small_table(cluster: Cl
         cluster.topics.put(running.source, events)
         running.application.start()
         running.application.wait_until_idle()
-        assert running.values() == [b"%d+row" % each for each in range(6_000)]
+        assert running.values() == [b"%d+row" % each for each in range(3_000)]
         assert until(lambda: _lag(running) == 0, TIMEOUT_SECONDS)
 
 
@@ -49,7 +49,7 @@ def test_large_stream_is_joined_with_the_older_rows_of_a_small_table(cluster: Cl
 )
 def test_repartition_topic_of_several_writers_waits_for_older_rows(cluster: Cluster, guarantee: str) -> None:
     """Each record is joined once, with the last of ten versions of its row."""
-    partitions, events = 2, 600
+    partitions, events = 2, 400
     table = cluster.unique("rows")
     cluster.topics.create({table: partitions})
     with cluster.application(
@@ -148,7 +148,7 @@ def test_order_is_kept_if_the_checkpoint_is_not_on_this_machine(
 
 def test_application_that_is_stopped_in_the_middle_continues(cluster: Cluster) -> None:
     """Exactly once: what was held back is read again, and nothing else."""
-    table, number = cluster.unique("rows"), 2000
+    table, number = cluster.unique("rows"), 1200
     cluster.topics.create({table: 1})
     config = {"processing.guarantee": "exactly_once_v2"}
     with cluster.application(_JOIN, config, ROWS=table, records_at_once=50) as running:

@@ -102,12 +102,20 @@ def test_sigterm_while_spark_starts_ends_process_and_jvm(application: Applicatio
         assert until(lambda: all_ended(started), _END_SECONDS)
 
 
-def test_spark_submit_runs_it_on_executors_and_its_driver_ends_on_sigterm_while_its_jvm_hangs(
-    application: Application,
+@pytest.mark.parametrize(
+    "master",
+    [
+        "local[1]",
+        # In `make test`, `runtime/hosts/test_hosts` has executors.
+        pytest.param("local-cluster[1,1,1024]", marks=pytest.mark.soak),
+    ],
+)
+def test_spark_submit_runs_it_and_its_driver_ends_on_sigterm_while_its_jvm_hangs(
+    application: Application, master: str
 ) -> None:
     """If its JVM dies, the driver ends as an agent does (below)."""
     application.put(120)
-    command = [*application.spark_submit(master="local-cluster[1,1,1024]"), "--stop-timeout-ms", "3000"]
+    command = [*application.spark_submit(master=master), "--stop-timeout-ms", "3000"]
     with application.process(command, "one") as submit:
         expected = dict.fromkeys((b"0", b"1", b"2"), 40)
         until(lambda: submit.poll() is not None or _counts(application) == expected, _START_SECONDS)

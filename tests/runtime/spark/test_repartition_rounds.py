@@ -26,7 +26,10 @@ _COUNT_BY_HOUR = """
 """
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(
+    "guarantee",
+    ["at_least_once", pytest.param("exactly_once_v2", marks=pytest.mark.soak)],  # it is in `test_input_order`
+)
 def test_backlog_of_one_task_does_not_make_records_of_others_late(cluster: Cluster, guarantee: str) -> None:
     """Three partitions with the same twenty hours: no record is late, as in Kafka Streams."""
     times = range(_START_MS, _START_MS + 20 * _HOUR_MS, _HOUR_MS // 10)

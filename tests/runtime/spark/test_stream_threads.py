@@ -157,7 +157,7 @@ def test_record_cache_is_divided_again_after_each_change(cluster: Cluster) -> No
     config = {"num.stream.threads": "1", "statestore.cache.max.bytes": "1500"}
     with cluster.application(COUNT_BY_KEY, config) as running:
         running.application.start()
-        assert [_updates(running, threads) for threads in (1, 2, 1)] == [10, 20, 10]
+        assert [_updates(running, threads) for threads in (2, 1)] == [20, 10]
 
 
 def _updates(running: RunningApplication, threads: int) -> int:
@@ -219,9 +219,8 @@ def test_threads_are_added_and_removed_within_two_batches(cluster: Cluster) -> N
             running.feed(*[b"1"] * 2_000, partition=partition)
         running.application.start()
         assert until(lambda: len(batches) > 0, TIMEOUT_SECONDS)
-        for _ in range(2):
-            assert 1 <= batches_until_added(running.application, batches) <= 2
-            assert batches_until_removed(running.application, batches) <= 2
+        assert 1 <= batches_until_added(running.application, batches) <= 2
+        assert batches_until_removed(running.application, batches) <= 2
         assert all(len(each) <= 2 for each in batches)
         assert any(len(each) == 2 for each in batches), "both threads take part"
 
@@ -285,6 +284,7 @@ def test_failed_threads_are_shut_down_until_the_last_one_fails(cluster: Cluster,
         assert problem.code is ProblemCode.QUERY_FAILED
 
 
+@pytest.mark.soak  # without Spark: `runtime/driver/test_uncaught_exceptions`
 def test_client_shuts_down_at_the_first_failure(cluster: Cluster, tmp_path: Path) -> None:
     with _failing(cluster, "shutdown-client", tmp_path / "fail") as running:
         assert running.application.wait(TIMEOUT_SECONDS)

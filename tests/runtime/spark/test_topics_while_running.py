@@ -85,7 +85,12 @@ def _set(name: str, key: str, value: str) -> Damage:
 @pytest.mark.parametrize(
     ("damage", "name", "code"),
     [
-        (_deleted("counts-changelog"), "counts-changelog", ProblemCode.MISSING_INTERNAL_TOPICS),
+        pytest.param(  # in `make test`, `test_as_programs` deletes it
+            _deleted("counts-changelog"),
+            "counts-changelog",
+            ProblemCode.MISSING_INTERNAL_TOPICS,
+            marks=pytest.mark.soak,
+        ),
         pytest.param(
             _deleted("counts-repartition"),
             "counts-repartition",
@@ -213,6 +218,7 @@ def test_settings_that_endanger_data_are_reconfigured(cluster: Cluster) -> None:
     assert running.application.state is ClientState.NOT_RUNNING
 
 
+@pytest.mark.soak  # without Spark: `runtime/driver/test_topic_check`
 def test_settings_are_reconfigured_before_the_start(cluster: Cluster) -> None:
     with cluster.application(COUNT, set_up=_SETTINGS) as running:
         cluster.topics.configure_and_wait(running.topic("counts-changelog"), {"cleanup.policy": "delete"})

@@ -7,13 +7,20 @@ import pytest
 from headwater.kafka import Connection
 from headwater.toolchain.broker import local
 from headwater_spark.driver.input.sources import KafkaSource
+from headwater_spark.spark_internals import packing
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark_internals.packed_rows import TwoTopics, plain_records, send_records
+from tests.runtime.spark_internals.packed_rows import RECORDS_AT_ONCE, TwoTopics, plain_records, send_records
+
+
+@pytest.fixture
+def short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pack fewer records in a row: then few records are several rows."""
+    monkeypatch.setattr(packing, "_RECORDS_AT_ONCE", RECORDS_AT_ONCE)
 
 
 @pytest.fixture
 def topics(kafka: local.LocalBroker) -> Topics:
-    return Topics(kafka.bootstrap_servers)
+    return Topics(kafka.bootstrap_servers, keeps_producer=True)
 
 
 @pytest.fixture

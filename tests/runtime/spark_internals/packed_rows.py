@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from headwater_spark.driver.input.sources import KafkaSource
-from headwater_spark.spark_internals import packing
 from headwater_spark.spark_internals.packing import Evaluation, RecordPacking
 from headwater_spark.spark_internals.python_tasks import map_in_arrow, prepare_arrow_function
 from headwater_spark.worker.task_input import COLUMNS
@@ -17,6 +16,8 @@ from headwater_spark.worker.task_rows import FIELDS, SCHEMA, unpack_records
 from tests.runtime.spark.kafka_topics import Topics
 
 NOW = 1_700_000_000_000
+RECORDS_AT_ONCE = 800
+"""The most records of a row with the fixture `short_rows`."""
 RECORD_SCHEMA = (
     "task int, topic string, partition int, offset bigint, time bigint, key binary, value binary, "
     "headers array<struct<key:string,value:binary>>"
@@ -40,8 +41,8 @@ def plain_records(count: int) -> Sequence[Record]:
 
 CASES: dict[str, Sequence[Record]] = {
     "one record": plain_records(1),
-    "more records than a row": plain_records(packing._RECORDS_AT_ONCE * 2 + 1),
-    "exactly the records of a row": plain_records(packing._RECORDS_AT_ONCE),
+    "more records than a row": plain_records(RECORDS_AT_ONCE * 2 + 1),
+    "exactly the records of a row": plain_records(RECORDS_AT_ONCE),
     "nulls": [(None if at % 3 == 0 else b"k", None if at % 5 < 2 else b"", NOW, ()) for at in range(1_000)],
     "only nulls": [(None, None, NOW, ())] * 17,
     "headers": [
@@ -50,13 +51,14 @@ CASES: dict[str, Sequence[Record]] = {
     ],
     "empty headers": [(b"k", b"v", NOW, [("", b"")]), (b"k", b"v", NOW, ())],
     "headers in the second row": [
-        *plain_records(packing._RECORDS_AT_ONCE),
+        *plain_records(RECORDS_AT_ONCE),
         (b"k", b"v", NOW, [("name", b"value")]),
         (b"k", b"v", NOW, ()),
     ],
     "times": [(b"k", b"v", time, ()) for time in (0, 1, NOW)],
-    "large records": [(b"k" * size, b"v" * size, NOW, ()) for size in (450_000, 1, 200_000) * 8],
+    "large records": [(b"k" * size, b"v" * size, NOW, ()) for size in (450_000, 1, 200_000) * 4],
 }
+"""Each case has a partition of one topic, and so a Spark task of its own."""
 
 
 def unpack_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -89,3 +91,16 @@ def read_rows(rows: DataFrame) -> Rows:
 
 def send_records(topics: Topics, topic: str, records: Sequence[Record], partition: int = 0) -> None:
     topics.send((topic, partition, key, value, time, tuple(headers)) for key, value, time, headers in records)
+
+
+def send_cases(topics: Topics, topic: str) -> Mapping[tuple[str, int], tuple[int, int]]:
+    """Create a topic with the records of `CASES`, one partition for each; return what has to be read."""
+    topics.create({topic: len(CASES)})
+    for partition, records in enumerate(CASES.values()):
+        send_records(topics, topic, records, partition)
+    return {(topic, partition): (0, len(records)) for partition, records in enumerate(CASES.values())}
+
+
+def rows_by_case(rows: Rows) -> Mapping[str, Rows]:
+    """Return name → rows of each of `CASES`."""
+    return {name: [row for row in rows if row[2] == partition] for partition, name in enumerate(CASES)}

@@ -23,12 +23,13 @@ from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark_internals.packed_rows import (
     CASES,
     NOW,
-    Record,
     Rows,
     TwoTopics,
     plain_records,
     read_packed,
     read_rows,
+    rows_by_case,
+    send_cases,
     send_records,
 )
 
@@ -52,18 +53,17 @@ def _evaluate_map(rows: DataFrame) -> DataFrame:
     return evaluate_program(rows, program)
 
 
-@pytest.mark.usefixtures("generated_code")
-@pytest.mark.parametrize("records", CASES.values(), ids=CASES)
+@pytest.mark.usefixtures("generated_code", "short_rows")
 def test_packed_records_that_spark_evaluates_are_the_same(
-    spark: SparkSession, topics: Topics, source: KafkaSource, records: Sequence[Record]
+    spark: SparkSession, topics: Topics, source: KafkaSource
 ) -> None:
     (topic,) = source.topics
-    topics.create({topic: 1})
-    send_records(topics, topic, records)
-    rows = _evaluate_map(read_ranges(spark, source, {(topic, 0): (0, len(records))}))
-    found = read_packed(rows, evaluation=Evaluation(ROW_SCHEMA, _evaluate_map))
-    assert found == read_rows(rows)
-    assert [row[3] for row in found] == [each for each in range(len(records)) if each % 3 != 1]
+    rows = _evaluate_map(read_ranges(spark, source, send_cases(topics, topic)))
+    found = rows_by_case(read_packed(rows, evaluation=Evaluation(ROW_SCHEMA, _evaluate_map)))
+    expected = rows_by_case(read_rows(rows))
+    for name, records in CASES.items():
+        assert found[name] == expected[name], name
+        assert [row[3] for row in found[name]] == [each for each in range(len(records)) if each % 3 != 1]
 
 
 @pytest.mark.usefixtures("generated_code")

@@ -1,7 +1,7 @@
 """Packed records are the records that Spark's connector returns row by row, on a real broker."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -25,12 +25,13 @@ from tests.runtime.spark_internals.packed_rows import (
     CASES,
     NOW,
     RECORD_SCHEMA,
-    Record,
     Rows,
     TwoTopics,
     plain_records,
     read_packed,
     read_rows,
+    rows_by_case,
+    send_cases,
     send_records,
     unpack_batches,
 )
@@ -41,16 +42,15 @@ _SECONDS = 120.0
 _MIB = 1024 * 1024
 
 
-@pytest.mark.parametrize("records", CASES.values(), ids=CASES)
-def test_packed_records_are_the_same(
-    spark: SparkSession, topics: Topics, source: KafkaSource, records: Sequence[Record]
-) -> None:
+@pytest.mark.usefixtures("short_rows")
+def test_packed_records_are_the_same(spark: SparkSession, topics: Topics, source: KafkaSource) -> None:
     (topic,) = source.topics
-    topics.create({topic: 1})
-    send_records(topics, topic, records)
-    found = read_packed(read_ranges(spark, source, {(topic, 0): (0, len(records))}))
-    assert found == read_rows(read_ranges(spark, source, {(topic, 0): (0, len(records))}))
-    assert [row[3] for row in found] == list(range(len(records)))
+    ranges = send_cases(topics, topic)
+    found = rows_by_case(read_packed(read_ranges(spark, source, ranges)))
+    expected = rows_by_case(read_rows(read_ranges(spark, source, ranges)))
+    for name, records in CASES.items():
+        assert found[name] == expected[name], name
+        assert [row[3] for row in found[name]] == list(range(len(records))), name
 
 
 def test_records_of_several_mebibytes_are_the_same(
@@ -90,15 +90,9 @@ def test_times_of_the_broker_are_the_same(spark: SparkSession, topics: Topics, s
     assert read_packed(read_ranges(spark, source, {(topic, 0): (0, 100)})) == rows
 
 
-@pytest.mark.parametrize("exactly_once", [True, False])
 def test_offsets_with_gaps_of_transactions_are_the_same(
-    spark: SparkSession,
-    kafka: local.LocalBroker,
-    topics: Topics,
-    source: KafkaSource,
-    exactly_once: bool,  # noqa: FBT001 - a parameter of pytest
+    spark: SparkSession, kafka: local.LocalBroker, topics: Topics, source: KafkaSource
 ) -> None:
-
     (topic,) = source.topics
     topics.create({topic: 1})
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": topic})
@@ -111,12 +105,11 @@ def test_offsets_with_gaps_of_transactions_are_the_same(
         (producer.abort_transaction if number % 2 else producer.commit_transaction)(_SECONDS)
     assert until(lambda: topics.is_settled(topic), _SECONDS)
     end = topics.written(topic)
-    source = attrs.evolve(source, exactly_once=exactly_once)
-    found = read_packed(read_ranges(spark, source, {(topic, 0): (0, end)}))
-    assert found == read_rows(read_ranges(spark, source, {(topic, 0): (0, end)}))
-    assert {bytes_of(row[5]) for row in found} == (
-        {b"0", b"2", b"4"} if exactly_once else {b"%d" % number for number in range(6)}
-    )
+    for exactly_once, keys in ((True, {b"0", b"2", b"4"}), (False, {b"%d" % each for each in range(6)})):
+        read = attrs.evolve(source, exactly_once=exactly_once)
+        found = read_packed(read_ranges(spark, read, {(topic, 0): (0, end)}))
+        assert found == read_rows(read_ranges(spark, read, {(topic, 0): (0, end)}))
+        assert {bytes_of(row[5]) for row in found} == keys
 
 
 def test_offsets_with_gaps_of_compaction_are_the_same(

@@ -159,15 +159,12 @@ def test_the_active_one_of_several_masters_ends_only_an_application_of_the_same_
         monkeypatch.setattr(
             standalone_master, "standalone_application", lambda _: f"{url} app-20261126093056-9999"
         )
-        own_name = str(spark.sparkContext.appName)
-        with _driver(f"spark://127.0.0.1:{port}", "another name") as application:
-            refused = f"spark://127.0.0.1:{port}"
-            with capture_logs() as logs, monkeypatch.context() as one_master:
-                one_master.setattr(
-                    standalone_master, "standalone_application", lambda _: f"{refused} {_LOST}"
-                )
-                assert not end_application(spark, f"{refused} {application}", Event())
+        name, active = str(spark.sparkContext.appName), f"spark://127.0.0.1:{port}"
+        with _driver(active, name) as application:
+            with capture_logs() as logs, monkeypatch.context() as another:
+                another.setattr(spark.sparkContext, "appName", "another name")
+                another.setattr(standalone_master, "standalone_application", lambda _: f"{active} {_LOST}")
+                assert not end_application(spark, f"{active} {application}", Event())
             (line,) = logs
-            assert "the application has another name: another name" in json.dumps(line)
-        with _driver(f"spark://127.0.0.1:{port}", own_name) as application:
+            assert f"the application has another name: {name}" in json.dumps(line)
             assert end_application(spark, f"{url} {application}", Event())
