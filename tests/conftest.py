@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,17 +17,23 @@ from uuid import uuid4
 import pytest
 import trustme
 from hypothesis import settings
+from rich.console import Console
 
 from headwater.toolchain import (
     KafkaDistribution,
     PulumiToolchain,
+    ToolchainError,
     ensure_kafka,
     ensure_pulumi,
     spark_java_options,
 )
 from headwater.toolchain.broker import Broker, Settings, local
 from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress
+from headwater.toolchain.preparation import prepare_parts
 from headwater.toolchain.sessions import Guard
+from headwater.toolchain.spark import ensure_spark_classes
 from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
 from tests.bytecode import compile_part
@@ -50,6 +56,7 @@ for folder in sys.argv[1], os.environ["{JAVA_FILES}"]:
 _IN_MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - brokers sync many small files
 _GUARD = pytest.StashKey[Guard]()
 _RECORDS = "records_durations"
+_SPARK_OPTIONS = "SPARK_SUBMIT_OPTS"
 _GROUP_OF_BROKERS = pytest.StashKey[ControlGroup]()
 # Each has an open socket, and a client logs its failures for as long as it lives.
 _ENDED_THREADS, _END_SECONDS = ("leadership-close", "task-owner"), 90
@@ -251,7 +258,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Every start of Spark reads this, also in subprocesses.
     plans = () if os.environ.get("HEADWATER_GENERATED_CODE") else _INTERPRETED
     options = (*_QUICK_JVM, *plans, *spark_java_options())
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
+    os.environ.setdefault(_SPARK_OPTIONS, " ".join(options))
     # The JVM that prints the command line of the driver's.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_JAVA))
     os.environ.setdefault("MAVEN_OPTS", QUICK_MAVEN)
@@ -262,10 +269,35 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(DurationRecorder(_join_group(config)))
         return
     if records_durations(config):
-        config.pluginmanager.register(DurationRecorder())
+        config.pluginmanager.register(DurationRecorder(find_brokers=_group_of_brokers))
+        threading.Thread(target=_prepare_spark, daemon=True).start()
     _folder_of_run().mkdir(parents=True, exist_ok=True)
     config.stash[_GUARD] = Guard(sys.executable, "-c", _END_RUN)
     config.stash[_GUARD].watch(str(_folder_of_run()))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Wait for Spark's archived classes outside of the time limit of the test."""
+    if _is_worker() and item.get_closest_marker("spark") and item.config.workerinput[_RECORDS]:  # type: ignore[attr-defined]
+        _use_spark_classes()
+    return (yield)
+
+
+def _prepare_spark() -> None:
+    """Record Spark's classes in a new checkout, while workers collect the tests and run the first ones."""
+    with suppress(ToolchainError):  # the tests of Spark fail with the reason
+        prepare_parts(("spark",))
+
+
+@cache
+def _use_spark_classes() -> None:
+    """Let later starts of Spark read the archived classes, once they are recorded."""
+    with suppress(ToolchainError):
+        ensure_spark_classes(Cache(), Progress(Console(quiet=True)))
+    present = os.environ[_SPARK_OPTIONS].split()
+    missing = (option for option in spark_java_options() if option not in present)
+    os.environ[_SPARK_OPTIONS] = " ".join((*present, *missing))
 
 
 def pytest_collection_finish() -> None:
@@ -307,12 +339,16 @@ def _join_group(config: pytest.Config) -> ControlGroup | None:
     """Make this worker a member of a group of its own; None without permission."""
     run = _folder_of_run().name
     # Once this process is a member, groups would be created below the group of this worker.
-    brokers = ControlGroup.create(run, "brokers")
+    brokers = _group_of_brokers()
     group = ControlGroup.create(run, os.environ["PYTEST_XDIST_WORKER"])
     if brokers is None or group is None or not group.add(os.getpid()):
         return None
     config.stash[_GROUP_OF_BROKERS] = brokers
     return group
+
+
+def _group_of_brokers() -> ControlGroup | None:
+    return ControlGroup.create(_folder_of_run().name, "brokers")
 
 
 def _is_worker() -> bool:

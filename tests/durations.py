@@ -7,8 +7,10 @@ includes the time of all processes that its tests start (`processor_time`), exce
 
 import json
 import os
-from collections.abc import Generator, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -21,7 +23,7 @@ RECORDED = ROOT / "build" / "durations.json"
 SPARK_SESSION = "Spark session"
 ALL_VERSIONS = "versions of Kafka Streams"
 SECURED_CLUSTER = "secured cluster"
-_PROCESSOR, _SHARES = "processor_seconds", "shares"
+_PROCESSOR, _SHARES, _COLLECTION = "processor_seconds", "shares", "collection_seconds"
 
 
 @attrs.frozen(kw_only=True)
@@ -80,17 +82,40 @@ def records_durations(config: pytest.Config) -> bool:
 class DurationRecorder:
     """A plugin of pytest: workers measure, the process that distributes the tests adds up and writes.
 
-    `group` is the control group of the worker.
+    `group` is the control group of a worker, `find_brokers` finds the control group of the shared brokers.
     """
 
-    def __init__(self, group: ControlGroup | None = None) -> None:
+    def __init__(
+        self,
+        group: ControlGroup | None = None,
+        find_brokers: Callable[[], ControlGroup | None] = lambda: None,
+    ) -> None:
+        self._find_brokers = find_brokers
+        self._collection = 0.0
         self._modules: dict[str, ModuleDuration] = {}
         self._setups: dict[str, list[float]] = {}
         self._group = group
         self._spent = used_seconds(group)
 
-    def pytest_collection_finish(self) -> None:
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._spent = used_seconds(self._group)
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[_COLLECTION] = self._spent
+
+    def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController, untyped
+        self._collection += getattr(node, "workeroutput", {}).get(_COLLECTION, 0.0)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print what needed the CPU time of the run: tests, or what surrounds them."""
+        brokers = self._find_brokers()
+        spent = {
+            "tests": sum(each.processor_seconds for each in self._modules.values()),
+            "collection": self._collection,
+            "distribution": time.process_time(),
+            **({} if brokers is None else {"shared brokers": used_seconds(brokers)}),
+        }
+        parts = ", ".join(f"{what} {seconds:.0f} s" for what, seconds in spent.items())
+        terminalreporter.write_line(f"CPU time: {parts}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -117,6 +117,22 @@ def test_a_run_records_what_its_modules_took(monkeypatch: pytest.MonkeyPatch, tm
     }
 
 
+def test_a_run_prints_what_needed_its_processor_time() -> None:
+    recorder = DurationRecorder()
+    for worker in ({"collection_seconds": 15.0}, {"collection_seconds": 16.0}, {}):
+        recorder.pytest_testnodedown(SimpleNamespace(workeroutput=worker))
+    recorder.pytest_testnodedown(SimpleNamespace())  # it has crashed
+    report: Any = SimpleNamespace(
+        nodeid="tests/test_a.py::one", duration=9, when="call", user_properties=[("processor_seconds", 7.0)]
+    )
+    recorder.pytest_runtest_logreport(report)
+    lines: list[str] = []
+    terminal: Any = SimpleNamespace(write_line=lines.append)
+    recorder.pytest_terminal_summary(terminal)
+    (line,) = lines
+    assert line.startswith("CPU time: tests 7 s, collection 31 s, distribution "), line
+
+
 @pytest.mark.parametrize(
     ("distribution", "is_recorded"), [("loadscope", True), ("loadfile", False), ("no", False)]
 )
