@@ -1,7 +1,8 @@
 """An application whose topics get more partitions, and the results that it must have (KIP-287)."""
 
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from tests.runtime.spark.kafka_topics import Topics
 
 TIMEOUT_SECONDS = 240.0
 _EPOCH_MS = 1_700_000_000_000
+_ORDER_SECONDS = 0.5
+"""Each batch takes CPU time, with few records, too."""
 KEYS = 16
 SOURCES, SINKS = ("orders", "customers"), ("counted", "joined", "regions")
 DOCUMENT = """
@@ -100,12 +103,13 @@ class Growing:
         finally:
             client.close()
 
-    def move(self, processors: int) -> None:
-        """Move the state while no client runs."""
+    def move(self, processors: int) -> int:
+        """Move the state while no client runs; return the number of processors before."""
         text = DOCUMENT.replace("APP", self.id).replace("processors: 2", f"processors: {processors}")
         document = load_text(text, "growing.yaml").documents[0]
         result = move_state(document, Connection(bootstrap_servers=(self.servers,)), lambda *_: None)
         assert result.after == processors
+        return result.before
 
     def name_customers(self, word: str) -> None:
         self.put("customers", [(f"k{each}", f"{word} {each}") for each in range(KEYS)])
@@ -183,6 +187,30 @@ class Growing:
                 sink,
                 {key: each for key, each in different.items() if each[0] != each[1]},
             )
+
+
+@attrs.define
+class SteadyOrders:
+    """Orders of all keys at a steady rate."""
+
+    growing: Growing
+    _written_at: float = 0.0
+
+    def write(self) -> None:
+        """Write orders, unless that was done just now."""
+        if time.monotonic() - self._written_at >= _ORDER_SECONDS:
+            self.growing.order(1)
+            self._written_at = time.monotonic()
+
+    def write_until(self, client: StreamsApplication, is_reached: Callable[[], bool]) -> None:
+        """Write orders until `is_reached`; fail if the client ends before."""
+
+        def is_done() -> bool:
+            self.write()
+            return client.state.is_final or is_reached()
+
+        assert until(is_done, TIMEOUT_SECONDS), (client.state, client.processors())
+        assert not client.state.is_final, client.problems
 
 
 def _counts(totals: Mapping[str, int]) -> Mapping[str, Sequence[str]]:

@@ -1,12 +1,20 @@
 """`headwater run` as processes: exit codes, standard error, the table on a terminal."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.spec import load_documents
 from headwater.toolchain.broker import local
 from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.run_settings import RunSettings
 from tests.cli.screen import lines_on_screen, output_on_terminal
 from tests.listening_sockets import is_loopback, listening_addresses
 from tests.runtime.spark.kafka_topics import Topics
@@ -15,7 +23,6 @@ from tests.runtime.spark.programs import Application
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _TIMEOUT_SECONDS = 540.0
-_STATES = ("new=RUNNING", "waiting: another client is active")
 
 
 @pytest.fixture
@@ -26,33 +33,49 @@ def application(
     return Application(Topics(servers), servers, ",".join(spark_jars), tmp_path, unique("app"))
 
 
-def test_each_client_stops_with_the_same_problem(application: Application) -> None:
-    """One of the clients is active, and the other one waits until it ends."""
+def test_each_client_stops_with_the_same_problem(application: Application, spark: SparkSession) -> None:
+    """One of the clients is active, a process. The other one, in the test's process, waits until it ends."""
     application.prepare("manual")
-    names = ("one", "other")
-    with (
-        application.process([*application.headwater_run(), "--web-ui"], "one") as one,
-        application.process(application.headwater_run(), "other") as other,
-    ):
-        for name, process in (("one", one), ("other", other)):
-            assert until(
-                lambda name=name, process=process: (  # type: ignore[misc]
-                    any(state in application.log(name) for state in _STATES) or process.poll() is not None
-                ),
-                _TIMEOUT_SECONDS,
-            )
-            addresses = listening_addresses(process.pid)
-            assert addresses
-            assert all(map(is_loopback, addresses)), addresses
-        logs = [application.log(name) for name in names]
-        assert sorted(state for log in logs for state in _STATES if state in log) == sorted(_STATES)
-        lost = f"{application.id}-counts-changelog"
-        application.topics.delete(lost)
-        assert (one.wait(_TIMEOUT_SECONDS), other.wait(_TIMEOUT_SECONDS)) == (1, 1)
-    for name in names:
-        _, _, report = application.log(name).rpartition(f"\n{application.id}\n")
-        assert f"error[MissingInternalTopics] Internal topic {lost} " in " ".join(report.split())
-        assert "Traceback" not in application.log(name)
+    command = [*application.headwater_run(), "--web-ui"]
+    with application.process(command, "one") as one, ThreadPoolExecutor(1) as threads:
+        assert until(
+            lambda: "new=RUNNING" in application.log("one") or one.poll() is not None, _TIMEOUT_SECONDS
+        )
+        addresses = listening_addresses(one.pid)
+        assert addresses, application.log("one")
+        assert all(map(is_loopback, addresses)), addresses
+        other = _client(application, spark)
+        starting = threads.submit(other.start)
+        try:
+            assert until(lambda: "waiting until this client ends" in other.starting, _TIMEOUT_SECONDS)
+            lost = f"{application.id}-counts-changelog"
+            application.topics.delete(lost)
+            assert one.wait(_TIMEOUT_SECONDS) == 1
+            with pytest.raises(ProblemsError) as raised:
+                starting.result(_TIMEOUT_SECONDS)
+        finally:
+            other.close()
+    _, _, report = application.log("one").rpartition(f"\n{application.id}\n")
+    missing = f"Internal topic {lost} "
+    assert f"error[MissingInternalTopics] {missing}" in " ".join(report.split())
+    assert "Traceback" not in application.log("one")
+    assert {problem.code for problem in raised.value.problems} == {ProblemCode.MISSING_INTERNAL_TOPICS}
+    assert all(missing in problem.summary for problem in raised.value.problems)
+
+
+def _client(application: Application, spark: SparkSession) -> StreamsApplication:
+    """Return a client in the process of the test, with its own checkpoint and state."""
+    [document] = load_documents([application.folder / "document.yaml"]).documents
+    return StreamsApplication(
+        spark,
+        document,
+        check_runnable(document).programs,
+        RunSettings(
+            connection=Connection(bootstrap_servers=(application.servers,)),
+            checkpoint=str(application.folder / "other" / "checkpoint"),
+            state_folder=application.folder / "other" / "state",
+        ),
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,11 @@ _TIMEOUT_SECONDS = 300.0
 _FOLLOW_UP_MS = 30_000
 """More than the expansions of all source topics take on a busy machine: they are one expansion."""
 _SESSION_TIMEOUT_MS = 30_000
-_ROUND_SECONDS = 2.0
-"""More rounds show the same, and take CPU time: each has records for every partition."""
+_ROUND_SECONDS, _LATER_ROUND_SECONDS = 2.0, 6.0
+"""More rounds show the same, and take CPU time: each has records for every partition.
+
+The later ones are written while the application reads the partitions that were added last.
+"""
 _SOURCES = ("orders", "customers", "purchases", "clicks", "albums")
 _SINKS = ("joined", "counted", "enriched", "summed")
 _OLD = {**dict.fromkeys((*_SOURCES, *_SINKS), 2), "albums": 3}
@@ -141,14 +144,14 @@ class ExpandingApplication:
         assert until(lambda: len(self.produced.entries) >= expected, _TIMEOUT_SECONDS)
 
     @contextmanager
-    def flow(self, tenants: int, albums: int) -> Iterator[None]:
-        """Produce round after round while the block runs."""
+    def flow(self, first: int, seconds: float) -> Iterator[None]:
+        """Produce round after round of the first two tenants while the block runs; `first` is a number."""
         stop = Event()
 
         def produce() -> None:
-            number = 100
-            while not stop.wait(_ROUND_SECONDS):
-                self.produced.put(round_of(number, tenants, albums))
+            number = first
+            while not stop.wait(seconds):
+                self.produced.put(round_of(number, 2, 3))
                 number += 1
 
         with ThreadPoolExecutor(1) as threads:
@@ -252,13 +255,14 @@ def test_application_is_expanded_with_its_topics_while_records_flow(
     application.await_processed()
     application.check_results()
     await_parallelism(application, agent, {part: 3 if part == "3" else 2 for part in _PARALLELISM})
-    with application.flow(2, 3):
+    with application.flow(100, _ROUND_SECONDS):
         for topic in (*_SINKS, *_SOURCES):  # downstream first
             application.topics.expand(application.produced.name(topic), _NEW[topic])
             application.await_rounds(
                 2 if topic == "orders" else 0
             )  # they are joined with customers, which are expanded later
         application.await_rounds(1)
+    with application.flow(200, _LATER_ROUND_SECONDS):
         await_parallelism(application, agent, _PARALLELISM)
         # The parallelism of a sub-topology is that of its largest topic: others may still grow.
         assert until(lambda: application.internal() == _INTERNAL, _TIMEOUT_SECONDS), application.internal()

@@ -25,38 +25,81 @@ _MANY = 2_500
 """More records than a worker forwards to the owner of a task."""
 _PARTS = ("", "metadata", "offsets", "commits", "sources", "offsets/0")
 """Parts of a checkpoint."""
+_BATCHES = (5, _MANY, 5, 5)
+"""Records that are counted after each part of the local state was deleted."""
 
 
 @pytest.mark.parametrize(
-    ("guarantee", "parts"),
+    ("guarantee", "parts", "batches"),
     [
-        pytest.param(_AT_LEAST_ONCE, ("commits", "offsets/0"), id=f"{_AT_LEAST_ONCE}-few"),
-        pytest.param(_EXACTLY_ONCE, ("", "offsets"), id=f"{_EXACTLY_ONCE}-few"),
-        pytest.param(_AT_LEAST_ONCE, _PARTS, id=f"{_AT_LEAST_ONCE}-all", marks=pytest.mark.soak),
-        pytest.param(_EXACTLY_ONCE, _PARTS, id=f"{_EXACTLY_ONCE}-all", marks=pytest.mark.soak),
+        pytest.param(_AT_LEAST_ONCE, ("commits", "offsets/0"), (5,), id=f"{_AT_LEAST_ONCE}-few"),
+        pytest.param(_EXACTLY_ONCE, ("", "offsets"), (5, _MANY), id=f"{_EXACTLY_ONCE}-few"),
+        pytest.param(_AT_LEAST_ONCE, _PARTS, _BATCHES, id=f"{_AT_LEAST_ONCE}-all", marks=pytest.mark.soak),
+        pytest.param(_EXACTLY_ONCE, _PARTS, _BATCHES, id=f"{_EXACTLY_ONCE}-all", marks=pytest.mark.soak),
     ],
 )
-def test_a_checkpoint_can_be_deleted_while_the_application_runs(
-    cluster: Cluster, guarantee: str, parts: Sequence[str]
+def test_checkpoint_and_local_state_can_be_deleted_while_the_application_runs(
+    cluster: Cluster, guarantee: str, parts: Sequence[str], batches: Sequence[int]
 ) -> None:
-    """Spark's warnings and ours of lost data appear for real losses only."""
-    with cluster.application(COUNT, {"processing.guarantee": guarantee}) as running, capture_logs() as log:
-        running.application.start()
-        expected = feed_and_check(running, 2, 0)
-        for part in parts:
-            running.application.wait_until_idle()  # else Spark may write to the folder that is deleted
-            assert delete(cluster.folder / "checkpoint" / running.id, part)
-            expected = feed_and_check(running, 2, expected)
-            running.application.wait_until_idle()  # else a batch that is not committed is repeated
-            running.restart()
-            expected = feed_and_check(running, 2, expected)
-        assert not [line for line in log if _LOSS in line["event"]]
+    """Each part of the checkpoint, then the local state, as after the loss of a disk."""
+    with cluster.application(COUNT, {"processing.guarantee": guarantee}, partitions=2) as running:
+        with capture_logs() as log:
+            running.application.start()
+            expected = feed_and_check(running, 2, 0)
+            for part in parts:
+                expected = _delete_from_checkpoint(running, part, expected)
+        assert not [line for line in log if _LOSS in line["event"]], "warnings of real losses only"
+        expected = feed_and_check(running, 10, expected)
+        for records in batches:
+            for part in ("", f"{running.id}/1_0", f"{running.id}/1_1"):
+                expected = _delete_local_state(running, part, records, expected)
+        restored = sum(part["recordsRestored"] for part in running.application.subtopology_status())
+        assert restored > 0
+        assert until(lambda: running.application.state is ClientState.RUNNING, TIMEOUT_SECONDS)
 
 
-def test_records_that_are_deleted_before_they_are_processed_are_reported(cluster: Cluster) -> None:
-    with cluster.application(COUNT) as running:
+def _delete_from_checkpoint(running: RunningApplication, part: str, before: int) -> int:
+    """Delete a part of the checkpoint, and restart; each record is counted once. Return the count."""
+    running.application.wait_until_idle()  # else Spark may write to the folder that is deleted
+    assert delete(running.cluster.folder / "checkpoint" / running.id, part)
+    expected = feed_and_check(running, 2, before)
+    running.application.wait_until_idle()  # else a batch that is not committed is repeated
+    running.restart()
+    return feed_and_check(running, 2, expected)
+
+
+def _delete_local_state(running: RunningApplication, part: str, records: int, before: int) -> int:
+    """Delete a part of the local state: the results are those of an undisturbed run. Return the count.
+
+    A task whose state is deleted while it is open fails, after it has sent records. With at least once they
+    may be counted again; if the lease is deleted, too, the task is opened again before it sends any.
+    """
+    is_exact = running.document.application.config["processing.guarantee"] == _EXACTLY_ONCE
+    if not is_exact:  # else a batch that is not committed is repeated
+        running.application.wait_until_idle()
+    shutil.rmtree(running.cluster.folder / "state" / part, ignore_errors=True)
+    if is_exact or not part:
+        return feed_and_check(running, records, before)
+    return feed_and_check_least(running, records, before)
+
+
+def test_forgotten_offsets_are_read_from_the_checkpoint_and_deleted_records_are_reported(
+    cluster: Cluster,
+) -> None:
+    """Brokers forget the offsets of an idle partition; the records would be processed again.
+
+    Later records are deleted before they are processed.
+    """
+    with cluster.application(MAP, VALUE="string") as running:
         running.application.start()
-        feed_and_check(running, 3, 0)
+        running.feed(b"1", b"2")
+        running.application.wait_until_idle()
+        running.application.close()
+        cluster.topics.delete_group(running.id)
+        running.feed(b"3")
+        running.restart()
+        expected = [b"<1>", b"<2>", b"<3>"]
+        assert until(lambda: running.values() == expected, TIMEOUT_SECONDS), running.values()
         running.application.wait_until_idle()
         running.application.close()
         running.feed(*[b"a"] * 5)
@@ -66,21 +109,8 @@ def test_records_that_are_deleted_before_they_are_processed_are_reported(cluster
         (line,) = [line for line in log if _LOSS in line["event"]]
         assert (line["topic"], line["partition"], line["first"], line["last"]) == (running.source, 0, 3, 5)
         assert line["log_level"] == "warning"
-        assert until(lambda: counts(running) == [1, 2, 3, 4, 5], TIMEOUT_SECONDS), counts(running)
-
-
-def test_offsets_that_the_brokers_have_forgotten_are_read_from_the_checkpoint(cluster: Cluster) -> None:
-    """They forget the offsets of an idle partition; the records would be processed again."""
-    with cluster.application(MAP, VALUE="string") as running:
-        running.application.start()
-        running.feed(b"1", b"2")
-        running.application.wait_until_idle()
-        running.application.close()
-        cluster.topics.delete_group(running.id)
-        running.feed(b"3")
-        running.application = cluster.create(running.document)
-        running.application.start()
-        assert until(lambda: running.values() == [b"<1>", b"<2>", b"<3>"], TIMEOUT_SECONDS), running.values()
+        expected += [b"<a>", b"<a>"]
+        assert until(lambda: running.values() == expected, TIMEOUT_SECONDS), running.values()
 
 
 @pytest.mark.parametrize("guarantee", [pytest.param(_AT_LEAST_ONCE, marks=pytest.mark.soak), _EXACTLY_ONCE])
@@ -113,40 +143,6 @@ def test_offsets_of_idle_partitions_are_renewed_while_the_application_runs(
         [line] = [line for line in log if line["event"].startswith(_MISSING)]
         assert line["subtopology"] == "1"
         assert len(line["tasks"]) == 1, "the records of the other task are still to be counted"
-
-
-@pytest.mark.parametrize(
-    ("guarantee", "batches"),
-    [
-        pytest.param(_AT_LEAST_ONCE, (5,), id=f"{_AT_LEAST_ONCE}-few"),
-        pytest.param(_EXACTLY_ONCE, (5, _MANY), id=f"{_EXACTLY_ONCE}-few"),
-        pytest.param(_AT_LEAST_ONCE, (5, _MANY, 5, 5), id=f"{_AT_LEAST_ONCE}-all", marks=pytest.mark.soak),
-        pytest.param(_EXACTLY_ONCE, (5, _MANY, 5, 5), id=f"{_EXACTLY_ONCE}-all", marks=pytest.mark.soak),
-    ],
-)
-def test_local_state_that_is_deleted_while_the_application_runs_is_restored(
-    cluster: Cluster, guarantee: str, batches: Sequence[int]
-) -> None:
-    """As after the loss of a disk, several times: the results are those of an undisturbed run.
-
-    A task whose state is deleted while it is open fails, after it has sent records. With at least once they
-    may be counted again; if the lease is deleted, too, the task is opened again before it sends any.
-    """
-    with cluster.application(COUNT, {"processing.guarantee": guarantee}, partitions=2) as running:
-        running.application.start()
-        expected = feed_and_check(running, 10, 0)
-        for records in batches:
-            for part in ("", f"{running.id}/1_0", f"{running.id}/1_1"):
-                if guarantee == _AT_LEAST_ONCE:  # else a batch that is not committed is repeated
-                    running.application.wait_until_idle()
-                shutil.rmtree(cluster.folder / "state" / part, ignore_errors=True)
-                if guarantee == _EXACTLY_ONCE or not part:
-                    expected = feed_and_check(running, records, expected)
-                else:
-                    expected = feed_and_check_least(running, records, expected)
-        restored = sum(part["recordsRestored"] for part in running.application.subtopology_status())
-        assert restored > 0
-        assert until(lambda: running.application.state is ClientState.RUNNING, TIMEOUT_SECONDS)
 
 
 def feed_and_check(running: RunningApplication, records: int, before: int) -> int:

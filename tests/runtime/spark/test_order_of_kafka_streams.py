@@ -19,7 +19,7 @@ from tests.runtime.spark.random_runs import Conditions, Json, Runner
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.oracle, pytest.mark.timeout(900)]
 
 _START_MS = 1_700_000_000_000
-_ROWS, _EVENTS, _KEYS = 120, 900, 20
+_ROWS, _EVENTS, _KEYS = 60, 450, 20
 _RECORDS_AT_ONCE = 200
 _SECONDS = 240.0
 _UNCACHED = {

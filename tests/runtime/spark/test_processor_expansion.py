@@ -4,6 +4,7 @@ The results must equal the results of a run without added processors.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -15,9 +16,17 @@ from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.queries.specs import QueryBatches
+from headwater_spark.partitioners import linear_partition
 from headwater_spark.stream_threads import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.messages import BatchResult
-from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing
+from tests.runtime.spark.growing import (
+    DOCUMENT,
+    KEYS,
+    TIMEOUT_SECONDS,
+    Growing,
+    SteadyOrders,
+    new_growing,
+)
 from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -38,8 +47,16 @@ _PRICED_DOCUMENT = (
 
 
 @pytest.fixture
-def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Growing:
-    return new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path)
+def create(
+    spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]
+) -> Callable[[int], Growing]:
+    """Return a function that creates an application with a number of processors and partitions."""
+    return partial(new_growing, spark, kafka.bootstrap_servers, unique("app"), tmp_path)
+
+
+@pytest.fixture
+def growing(create: Callable[[int], Growing]) -> Growing:
+    return create(2)
 
 
 def _process_doubled_partitions(growing: Growing, client: StreamsApplication) -> None:
@@ -59,12 +76,7 @@ def _double_partitions(growing: Growing, client: StreamsApplication) -> None:
 
 
 def _order_until_expanded(growing: Growing, client: StreamsApplication, processors: int) -> None:
-    def is_expanded() -> bool:
-        growing.order(1)
-        return client.state.is_final or client.processors().processors == processors
-
-    assert until(is_expanded, TIMEOUT_SECONDS), client.processors()
-    assert not client.state.is_final, client.problems
+    SteadyOrders(growing).write_until(client, lambda: client.processors().processors == processors)
 
 
 def test_processors_are_added_while_the_application_runs(growing: Growing) -> None:
@@ -110,43 +122,6 @@ class _Results:
         mine = [result for name, result in self.found if name == "0" and result.partition in tasks]
         assert {result.partition for result in mine if result.read} == set(tasks)
         return sum(result.restored for result in mine)
-
-
-def test_an_expansion_is_refused_without_partitions_and_then_restores_state_before_the_cut(
-    growing: Growing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is refused changes nothing.
-
-    Nothing is written while processors are added: none restores anything in its first batch.
-    """
-    results = _Results.of(monkeypatch)
-    with growing.run() as client:
-        with pytest.raises(ProblemsError, match="cannot have 1 instead of 2 processors"):
-            client.expand_processors(1)
-        client.expand_processors(2)
-        assert client.processors() == ProcessorsStatus(2)
-        client.expand_processors(4)  # there are 2 partitions
-        assert until(lambda: bool(client.processors().problems), TIMEOUT_SECONDS)
-        [problem] = client.processors().problems
-        assert problem.code is ProblemCode.PROCESSOR_COUNT
-        assert "fewer partitions than 4 processors" in problem.summary
-        assert client.processors().target is None
-        growing.name_customers("named")
-        client.wait_until_idle()
-        growing.order(2)
-        growing.await_results(client)
-        assert growing.topics.partitions(f"{growing.id}-counts-changelog") == 2
-        _double_partitions(growing, client)
-        client.expand_processors(4)
-        assert until(lambda: client.processors().processors == 4, TIMEOUT_SECONDS), client.processors()
-        results.found.clear()
-        growing.order(1)
-        growing.await_results(client)
-        assert results.restored((0, 1, 2, 3)) == 0
-        growing.name_customers("renamed")
-        client.wait_until_idle()
-        growing.order(3)
-        growing.await_results(client)
 
 
 @pytest.mark.soak  # without Spark: `runtime/driver/test_warm_up`
@@ -255,30 +230,38 @@ def test_declared_processors_are_added_after_a_restart(growing: Growing) -> None
 
 @pytest.mark.parametrize("counts", [(2, 3, 5), pytest.param((10, 15, 18), marks=pytest.mark.soak)])
 def test_the_example_of_the_kip_runs(
-    spark: SparkSession,
-    kafka: LocalBroker,
-    tmp_path: Path,
-    unique: Callable[[str], str],
-    counts: tuple[int, int, int],
+    create: Callable[[int], Growing], monkeypatch: pytest.MonkeyPatch, counts: tuple[int, int, int]
 ) -> None:
-    """KIP-287: 10 partitions and processors, 15 partitions, 15 processors, 18 partitions; or fewer."""
+    """KIP-287: 10 partitions and processors, 15 partitions, 15 processors, 18 partitions; or fewer.
+
+    An expansion is refused before there are partitions, and changes nothing. Nothing is written while
+    processors are added: they restore their state before the cut, and none restores anything in its first
+    batch.
+    """
     first, more, most = counts
-    growing = new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path, first)
+    results, growing = _Results.of(monkeypatch), create(first)
     initial = f"static.partitioner.initial.partitions: {first}"
     linear_hash = f"static.partitioner.class: linear-hash\n    {initial}"
     document = DOCUMENT.replace("processors: 2", f"processors: {first}")
     with growing.run(document.replace("statestore", f"{linear_hash}\n    statestore")) as client:
+        _check_refusals(client, first, more)
         growing.name_customers("named")
         client.wait_until_idle()
         growing.order(3)
         growing.await_results(client)
+        assert growing.topics.partitions(f"{growing.id}-counts-changelog") == first
         growing.expand(more)
         growing.expand_repartition_topic(more)
         growing.order(3)
         growing.await_results(client)
         client.expand_processors(more)
-        _order_until_expanded(growing, client, more)
+        assert until(lambda: client.processors().processors == more, TIMEOUT_SECONDS), client.processors()
+        results.found.clear()
+        growing.order(1)
         growing.await_results(client)
+        tasks = {linear_partition(f"k{each}".encode(), first, more) for each in range(KEYS)}
+        assert max(tasks) >= first, "added processors"
+        assert results.restored(tasks) == 0
         growing.expand(most)
         growing.expand_repartition_topic(most)
         growing.name_customers("renamed")
@@ -288,3 +271,17 @@ def test_the_example_of_the_kip_runs(
         assert {part["parallelism"] for part in client.subtopology_status()} == {more}
     for store in ("counts", "customers", "regions"):
         assert growing.topics.partitions(f"{growing.id}-{store}-changelog") == more
+
+
+def _check_refusals(client: StreamsApplication, processors: int, more: int) -> None:
+    """Request fewer processors, as many, and more than there are partitions."""
+    with pytest.raises(ProblemsError, match=f"cannot have 1 instead of {processors} processors"):
+        client.expand_processors(1)
+    client.expand_processors(processors)
+    assert client.processors() == ProcessorsStatus(processors)
+    client.expand_processors(more)
+    assert until(lambda: bool(client.processors().problems), TIMEOUT_SECONDS)
+    [problem] = client.processors().problems
+    assert problem.code is ProblemCode.PROCESSOR_COUNT
+    assert f"fewer partitions than {more} processors" in problem.summary
+    assert client.processors().target is None

@@ -11,16 +11,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
-from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
-from headwater_spark.driver.processor_move.state_move import move_state
 from headwater_spark.partitioners import linear_partition
 from tests.runtime.spark.growing import DOCUMENT, KEYS, SOURCES, TIMEOUT_SECONDS, Growing, new_growing
-from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits
 
 pytestmark = [
     pytest.mark.broker,
@@ -72,10 +68,10 @@ def test_records_of_a_key_keep_their_order_across_an_expansion(growing: Growing)
         growing.name_customers("named")
         growing.order(1)
         growing.await_results(client)
-    growing.order(15)
+    growing.order(6)
     growing.expand(4, SOURCES)
     growing.go_back()
-    growing.order(15)
+    growing.order(6)
     with growing.run(records_at_once=40) as client:
         growing.await_results(client)
     assert growing.written("joined") == growing.joined
@@ -118,11 +114,11 @@ def _order_and_find_added(growing: Growing, client: StreamsApplication) -> bool:
 def test_processors_are_added_while_the_application_is_stopped(growing: Growing) -> None:
     """The results are those of a run that did not scale; the first processors find their local state.
 
-    Also those of users' processors with stores and punctuations.
+    Users' processors with stores and punctuations: `test_processor_expansion`, and without Spark
+    `runtime/driver/test_moved_state`.
     """
-    more = VISITS_DOCUMENT.replace("processors: 2", "processors: 4")
-    create_visits(growing)
-    with growing.run(VISITS_DOCUMENT) as client:
+    more = DOCUMENT.replace("processors: 2", "processors: 4")
+    with growing.run() as client:
         growing.name_customers("named")
         client.wait_until_idle()
         growing.order(10)
@@ -131,10 +127,7 @@ def test_processors_are_added_while_the_application_is_stopped(growing: Growing)
         growing.expand_repartition_topic(4)
         growing.order(10)
         growing.await_results(client)
-        await_visits(growing, client)
-    [document] = load_text(more.replace("APP", growing.id), "growing.yaml").documents
-    result = move_state(document, Connection(bootstrap_servers=(growing.servers,)), lambda *_: None)
-    assert (result.before, result.after) == (2, 4)
+    assert growing.move(4) == 2
     with growing.run(more) as client:
         growing.order(10)
         growing.await_results(client)
@@ -142,7 +135,6 @@ def test_processors_are_added_while_the_application_is_stopped(growing: Growing)
         client.wait_until_idle()
         growing.order(10)
         growing.await_results(client)
-        await_visits(growing, client)
     assert {part["parallelism"] for part in client.subtopology_status()} == {4}
 
 

@@ -5,7 +5,6 @@ The clients have no permission to notice each other: otherwise the second one wa
 Every record is processed once, by the processor that has the state of its key.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,17 +24,21 @@ from headwater_spark.driver.states import ClientState
 from headwater_spark.engine.records import Offsets
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from tests.runtime.spark.applications import do_not_notice_each_other
-from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing, new_growing
+from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing, SteadyOrders, new_growing
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
-_ORDER_SECONDS = 0.1
 _HELD = "1"
 """The sub-topology behind the repartition topic."""
 
 
 @pytest.fixture
 def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Growing:
-    growing = new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path)
+    return new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path)
+
+
+@contextmanager
+def _running(growing: Growing) -> Iterator[StreamsApplication]:
+    """Run a client that has processed orders with 2 processors and 4 partitions."""
     with growing.run() as client:
         growing.name_customers("named")
         client.wait_until_idle()
@@ -45,21 +48,7 @@ def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Cal
         growing.expand_repartition_topic(4)
         growing.order(5)
         growing.await_results(client)
-    return growing
-
-
-@attrs.define
-class _Orders:
-    """Orders of all keys at a steady rate."""
-
-    growing: Growing
-    _written_at: float = 0.0
-
-    def write(self) -> None:
-        """Write orders, unless that was done just now."""
-        if time.monotonic() - self._written_at >= _ORDER_SECONDS:
-            self.growing.order(1)
-            self._written_at = time.monotonic()
+        yield client
 
 
 @attrs.define(eq=False)
@@ -118,31 +107,20 @@ def test_a_stale_client_commits_nothing_after_processors_were_added(
 ) -> None:
     """Its topic check is too late. One of its batches begins before the cut, and is processed after it."""
     do_not_notice_each_other(monkeypatch)
-    with growing.run() as client:
+    with _running(growing) as client:
         stale = growing.another_client(
             "stale", check_interval_seconds=3600, restarts=RestartPolicy(max_failures=6)
         )
-        batches = _StaleBatches.of(stale, monkeypatch)
-
-        orders = _Orders(growing)
-
-        def order_until(is_reached: Callable[[], bool]) -> None:
-            def orders_until() -> bool:
-                orders.write()
-                return client.state.is_final or is_reached()
-
-            assert until(orders_until, TIMEOUT_SECONDS), (client.processors(), stale.state, stale.problems)
-            assert not client.state.is_final, client.problems
-
+        batches, orders = _StaleBatches.of(stale, monkeypatch), SteadyOrders(growing)
         stale.start()
         try:
-            order_until(lambda: any(result.read for result in batches.results))
+            orders.write_until(client, lambda: any(result.read for result in batches.results))
             with batches.hold():
-                order_until(lambda: bool(batches.held))
+                orders.write_until(client, lambda: bool(batches.held))
                 client.expand_processors(4)
-                order_until(lambda: client.processors().processors == 4)
+                orders.write_until(client, lambda: client.processors().processors == 4)
                 assert not stale.state.is_final, stale.problems
-            order_until(lambda: stale.state.is_final)
+            orders.write_until(client, lambda: stale.state.is_final)
         finally:
             stale.close()
         assert batches.held == {_HELD}
@@ -162,20 +140,16 @@ def test_a_client_that_checks_its_topics_stops_while_another_one_adds_processors
     growing: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     do_not_notice_each_other(monkeypatch)
-    with growing.run() as client:
+    with _running(growing) as client:
         other = growing.another_client("other")
         other.start()
         try:
             assert until(lambda: other.state is ClientState.RUNNING, TIMEOUT_SECONDS), other.problems
             growing.order(3)
             client.expand_processors(4)
-            orders = _Orders(growing)
-
-            def has_stopped() -> bool:
-                orders.write()
-                return client.processors().processors == 4 and other.state.is_final
-
-            assert until(has_stopped, TIMEOUT_SECONDS), (client.processors(), other.state, other.problems)
+            SteadyOrders(growing).write_until(
+                client, lambda: client.processors().processors == 4 and other.state.is_final
+            )
         finally:
             other.close()
         assert {problem.code for problem in other.problems} == {ProblemCode.PROCESSOR_COUNT}
