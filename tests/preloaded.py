@@ -20,10 +20,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 import attrs
 
@@ -224,7 +226,32 @@ def _import() -> None:
     gc.set_threshold(50_000)
 
 
+def _exit_after(run: Callable[[], None]) -> NoReturn:
+    """Run a program and end this process as Python does, but without deleting all modules and their objects.
+
+    They are in memory of the server, which would be copied for that.
+    """
+    code = 0
+    try:
+        run()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            sys.stderr.write(f"{ended.code}\n")
+    except BaseException:  # noqa: BLE001 - the process ends
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as Python does at its end
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = 120  # as Python
+    os._exit(code)
+
+
 if __name__ == "__main__":
     _import()
     if (_program := _serve(sys.argv[1])) is not None:
-        _program.run()
+        _exit_after(_program.run)

@@ -126,7 +126,7 @@ class RealMirror:
 
     def lose(self, stack: str) -> None:
         self.stacks[stack].succeed("stack", "rm", "--yes", "--force", "--preserve-config")
-        self.stacks[stack].succeed("stack", "init", STACK)
+        self.stacks[stack].initialize()
 
     def drop(self, stack: str, urn: str) -> None:
         for found in (str(resource["urn"]) for resource in self.stacks[stack].state()):
@@ -247,11 +247,11 @@ def create_stacks(folder: Path, toolchain: PulumiToolchain, cluster: Cluster) ->
     found = {}
     for name in STACKS:
         settings = {"bootstrapServers": cluster.bootstrap_servers}
-        stack = Stack.create(folder / name, toolchain, settings, is_preloaded=True)
+        stack = Stack.create(folder / name, toolchain, settings, is_preloaded=True, has_passphrase=False)
         (stack.folder / "Pulumi.yaml").write_text(f"name: {_project(name)}\nruntime: python\n")
         shutil.rmtree(stack.folder / "state")
         (stack.folder / "state").mkdir()
-        stack.succeed("stack", "init", STACK)
+        stack.initialize()
         found[name] = stack
     return found
 

@@ -3,7 +3,7 @@
 import re
 import shlex
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.kafka import Connection
 from headwater.kafka.acl_bindings import acl_binding, acl_of, filter_for
-from headwater.model.acls import Acl, Operation, Permission, ResourceKind
+from headwater.model.acls import CLUSTER_NAME, Acl, Operation, Pattern, Permission, ResourceKind
 from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import Broker, SaslUser
@@ -38,6 +38,11 @@ _OPERATIONS = {operation.upper(): operation for operation in Operation} | {
 }
 _OF_EVERY_TEST = ("kafka-cluster", OWNERSHIP_TOPIC)
 _KINDS = {"TransactionalId": ResourceKind.TRANSACTIONAL_ID}
+_OPTIONS = {
+    "--topic": ResourceKind.TOPIC,
+    "--group": ResourceKind.GROUP,
+    "--transactional-id": ResourceKind.TRANSACTIONAL_ID,
+}
 
 
 @attrs.frozen
@@ -104,14 +109,22 @@ class SecuredCluster:
                 future.result()
         assert until(lambda: self.acls(principal) == expected, _SECONDS)
 
-    def grant(self, fix: str, principal: str, distribution: KafkaDistribution) -> None:
-        """Run the first command of a fix that grants something, as an administrator would."""
-        found = re.search(r"kafka-acls\.sh --bootstrap-server BROKER (--add [^`]+)", fix)
+    def grant(self, fix: str, principal: str, distribution: KafkaDistribution | None = None) -> None:
+        """Run the first command of a fix that grants something, as an administrator would.
+
+        Without `distribution`, add the ACLs that the command would add: the tool takes a second.
+        """
+        found = re.search(r"kafka-acls\.sh --bootstrap-server BROKER --add [^`]+", fix)
         assert found is not None, fix
-        words = shlex.split(found[1].replace("User:NAME", principal))
-        subprocess.run(
-            broker_tool_command(distribution, "acls", self.broker.bootstrap_servers, words), check=True
-        )
+        command = found[0].replace("User:NAME", principal)
+        if distribution is None:
+            for future in self._admin.create_acls([acl_binding(acl) for acl in granted(command)]).values():
+                future.result()
+        else:
+            words = shlex.split(command)[3:]
+            subprocess.run(
+                broker_tool_command(distribution, "acls", self.broker.bootstrap_servers, words), check=True
+            )
 
     def produce(self, topic: str, count: int = 20) -> None:
         producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
@@ -153,6 +166,29 @@ class SecuredCluster:
         partitions = [TopicPartition(topic, number) for number in range(self.topics()[topic])]
         requested = self._admin.list_offsets(dict.fromkeys(partitions, spec))
         return sum(future.result().offset for future in requested.values())
+
+
+def granted(script: str) -> Iterator[Acl]:
+    """Yield the ACLs that the commands of a script grant, according to the options of `kafka-acls.sh`."""
+    for line in script.splitlines():
+        command, *words = shlex.split(line, comments=True) or [""]
+        if command == "kafka-acls.sh":
+            yield from _acls(words)
+
+
+def _acls(words: Sequence[str]) -> Iterator[Acl]:
+    values: dict[str, list[str]] = {}
+    rest = iter(words)
+    for option in rest:
+        values.setdefault(option, []).extend([] if option in ("--add", "--cluster") else [next(rest)])
+    assert "--add" in values
+    pattern = Pattern.PREFIXED if "--resource-pattern-type" in values else Pattern.LITERAL
+    resources = [(kind, name) for option, kind in _OPTIONS.items() for name in values.get(option, ())]
+    for kind, name in resources or [(ResourceKind.CLUSTER, CLUSTER_NAME)]:
+        for principal in values["--allow-principal"]:
+            for host in values.get("--allow-host", ["*"]):
+                for operation in values["--operation"]:
+                    yield Acl(principal, host, Permission(kind, name, Operation(operation), pattern))
 
 
 def _exact_filter(acl: Acl) -> AclBindingFilter:

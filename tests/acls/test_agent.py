@@ -124,7 +124,8 @@ def test_a_missing_permission_is_named_and_its_command_lets_the_expansion_contin
         counts = cluster.topics()
         assert counts[expandable.repartition] == 2
         assert counts[expandable.changelog] == (4 if resource == "repartition" else 2)
-        cluster.grant(problem.fix, _PRINCIPAL, kafka_distribution)
+        tool = kafka_distribution if resource == "changelog" else None
+        cluster.grant(problem.fix, _PRINCIPAL, tool)
         assert until(lambda: {cluster.topics()[topic] for topic in expandable.internal} == {4}, _SECONDS)
         assert until(lambda: _denied(agent, id_) is None, _SECONDS)
     ended = [event for event in agent.events if isinstance(event, AttemptEnded)]

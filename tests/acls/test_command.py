@@ -1,17 +1,16 @@
 """`headwater acls` on the command line."""
 
 import json
-import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from headwater.cli.console import ExitCode
 from headwater.compiler import compile_documents
-from headwater.model.acls import CLUSTER_NAME, Acl, Operation, Pattern, Permission, ResourceKind
 from headwater.planner.acls import Purpose, acls_of, application_needs, headwater_needs
 from headwater.spec import load_documents
+from tests.acls.secured_cluster import granted
 from tests.cli.conftest import EXAMPLES, Headwater, headwater
 
 __all__ = ["headwater"]
@@ -20,8 +19,6 @@ Golden = Callable[[Path, str], None]
 _GOLDEN = Path(__file__).parent / "golden"
 _EXAMPLE = EXAMPLES / "features" / "acls.yaml"
 _DOCUMENTS = [EXAMPLES / f"{name}.yaml" for name in ("fulfilment", "order-enrichment", "revenue-by-category")]
-_KINDS = {"--topic": ResourceKind.TOPIC, "--group": ResourceKind.GROUP}
-_KINDS |= {"--transactional-id": ResourceKind.TRANSACTIONAL_ID}
 
 
 @pytest.mark.parametrize("form", ["text", "json", "commands"])
@@ -36,30 +33,6 @@ def test_the_permissions_of_headwater(headwater: Headwater, golden: Golden, purp
     done = headwater("acls", *_DOCUMENTS, "--self", "--for", purpose.value, "--principal", "User:headwater")
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     golden(_GOLDEN / f"headwater-{purpose}.text", done.stdout)
-
-
-def granted(script: str) -> Iterator[Acl]:
-    """Yield the ACLs that the commands of a script grant, according to the options of `kafka-acls.sh`."""
-    for line in script.splitlines():
-        command, *words = shlex.split(line, comments=True) or [""]
-        if command == "kafka-acls.sh":
-            yield from _acls(words)
-
-
-def _acls(words: Sequence[str]) -> Iterator[Acl]:
-    values: dict[str, list[str]] = {}
-    rest = iter(words)
-    for option in rest:
-        values.setdefault(option, []).extend([] if option in ("--add", "--cluster") else [next(rest)])
-    assert "--add" in values
-    pattern = Pattern.PREFIXED if "--resource-pattern-type" in values else Pattern.LITERAL
-    [(kind, name)] = [(kind, values[option][0]) for option, kind in _KINDS.items() if option in values] or [
-        (ResourceKind.CLUSTER, CLUSTER_NAME)
-    ]
-    for principal in values["--allow-principal"]:
-        for host in values.get("--allow-host", ["*"]):
-            for operation in values["--operation"]:
-                yield Acl(principal, host, Permission(kind, name, Operation(operation), pattern))
 
 
 def test_the_commands_grant_what_the_plan_grants(headwater: Headwater) -> None:

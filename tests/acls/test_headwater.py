@@ -249,18 +249,25 @@ def test_a_plan_without_one_of_the_permissions_is_refused(
     assert all(names_permission(problem, missing) for problem in problems), problems
 
 
+def _client_properties(cluster: SecuredCluster, folder: Path, password: str) -> Path:
+    """Write the settings of a client that connects as Headwater's user."""
+    connection, file = cluster.connection(HEADWATER), folder / "client.properties"
+    file.write_text(
+        f"bootstrap.servers={','.join(connection.bootstrap_servers)}\n"
+        f"security.protocol={connection.protocol}\nsasl.mechanism={connection.mechanism}\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="{HEADWATER.name}" password="{password}";\n'
+    )
+    return file
+
+
 @pytest.mark.parametrize("command", ["plan", "drift"])
 def test_plan_and_drift_need_only_the_permissions_to_read(
     cluster: SecuredCluster, documents: Path, headwater: Headwater, command: str
 ) -> None:
     connection = cluster.connection(HEADWATER)
-    (documents / "client.properties").write_text(
-        f"bootstrap.servers={','.join(connection.bootstrap_servers)}\n"
-        f"security.protocol={connection.protocol}\nsasl.mechanism={connection.mechanism}\n"
-        "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
-        f'username="{HEADWATER.name}" password="{HEADWATER.password}";\n'
-    )
-    arguments = (command, documents / "stock.yaml", "--command-config", documents / "client.properties")
+    config = _client_properties(cluster, documents, HEADWATER.password)
+    arguments = (command, documents / "stock.yaml", "--command-config", config)
     cluster.set_acls(PRINCIPAL, needs(Purpose.PLAN))
     log = cluster.log_length
     done = headwater(*arguments)
@@ -278,6 +285,21 @@ def test_plan_and_drift_need_only_the_permissions_to_read(
         refused = headwater(*arguments)
         assert refused.returncode == ExitCode.PROBLEMS
         assert f"Grant the user {each.operation} on topic {ID}-" in " ".join(refused.stderr.split())
+
+
+def test_no_format_of_drift_shows_the_password(
+    cluster: SecuredCluster, documents: Path, headwater: Headwater
+) -> None:
+    cluster.set_acls(PRINCIPAL, needs(Purpose.PLAN))
+    for password, code, forms in (
+        (HEADWATER.password, ExitCode.DRIFT, ("text", "json", "markdown", "html", "junit")),
+        (f"{HEADWATER.password}-mistyped", ExitCode.PROBLEMS, ("text", "json")),
+    ):
+        config = _client_properties(cluster, documents, password)
+        for form in forms:
+            done = headwater("drift", documents / "stock.yaml", "--command-config", config, "--format", form)
+            assert done.returncode == code, done.stderr
+            assert HEADWATER.password not in done.stdout + done.stderr
 
 
 def test_an_expansion_of_processors_is_estimated_with_the_permissions_of_a_plan(

@@ -17,7 +17,7 @@ _DOCUMENT = {
 _INVALID = {"bootstrap.servers": "127.0.0.1:1", "processing.guarantee": "never"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def process() -> Iterator[StreamsProcess]:
     process = StreamsProcess()
     yield process

@@ -1,6 +1,10 @@
-"""Plans for a real cluster whose policy refuses topics as Amazon MSK Serverless does."""
+"""Plans, and topics of Headwater's own records, on a real cluster with a policy.
+
+It refuses topics as Amazon MSK Serverless does, and a setting of the records, as Confluent Cloud does.
+"""
 
 import os
+import re
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -13,17 +17,31 @@ import yaml
 from click.testing import CliRunner, Result
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from headwater.agent.leadership import KafkaLeadership
 from headwater.change import admin_client, request_new_topics
+from headwater.change.ownership import configure_topic, write_ownership
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.kafka import Connection, KafkaClusterReader
+from headwater.kafka.reader import SnapshotRequest
 from headwater.model.cluster_profiles import PROFILES
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.model.records import (
+    OWNERSHIP_TOPIC,
+    RECORD_TOPIC_SETTINGS,
+    OwnershipChange,
+    OwnershipRecord,
+    StackIdentity,
+)
 from headwater.operations.observation import observe_cluster
 from headwater.operations.planning import plan_documents
-from headwater.planner import PlanPolicy
+from headwater.planner import PlanPolicy, plan
 from headwater.spec import load_documents
 from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker import launch
 from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.cache import Cache, fingerprint
+from headwater.toolchain.commands import Progress
 from tests.kafka.several_brokers import several_brokers
 from tests.oracle.kafka_streams import VERSION
 from tests.quick_java import QUICK_JAVAC
@@ -35,6 +53,7 @@ __all__ = ["applications_of"]  # a fixture
 
 pytestmark = pytest.mark.broker
 _POLICY = Path(__file__).parent / "TopicPolicy.java"
+_JAR = "policy.jar"
 _SERVERLESS = PROFILES["msk-serverless"]
 _SECONDS = 90
 _STEPS = [
@@ -44,6 +63,11 @@ _STEPS = [
     {"count": {"materialized": "counts"}},
 ]
 _TOPICS = ("app-by-customer-repartition", "app-counts-changelog")
+_RECORD = OwnershipRecord(
+    application_id="orders",
+    stack=StackIdentity("its id", "acme/headwater/production"),
+    topics={"orders-counts-changelog": "topic id"},
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -58,18 +82,20 @@ class _WithPolicy(KafkaDistribution):
 
 
 @pytest.fixture(scope="module")
-def with_policy(
-    kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
-) -> KafkaDistribution:
-    """Compile the policy."""
-    folder = tmp_path_factory.mktemp("policy")
-    classes, policy = folder / "classes", folder / "policy.jar"
-    compile_with_kafka = ("--release", "17", "-cp", kafka_distribution.class_path, "-d", classes)
-    subprocess.run(["javac", *QUICK_JAVAC, *compile_with_kafka, _POLICY], check=True)
-    with zipfile.ZipFile(policy, "w") as archive:
-        for file in classes.iterdir():
-            archive.write(file, file.name)
-    return _WithPolicy(**attrs.asdict(kafka_distribution), policy=policy)
+def with_policy(kafka_distribution: KafkaDistribution) -> KafkaDistribution:
+    """Return Kafka with the policy, which is compiled once on a machine."""
+
+    def compile_policy(folder: Path, _: Progress) -> None:
+        classes = folder / "classes"
+        compile_with_kafka = ("--release", "17", "-cp", kafka_distribution.class_path, "-d", classes)
+        subprocess.run(["javac", *QUICK_JAVAC, *compile_with_kafka, _POLICY], check=True)
+        with zipfile.ZipFile(folder / _JAR, "w") as archive:
+            for file in classes.iterdir():
+                archive.write(file, file.name)
+
+    entry = f"topic-policy-{fingerprint(str(kafka_distribution.jars), _POLICY.read_bytes())}"
+    folder = Cache().ensure(entry, compile_policy, Progress())
+    return _WithPolicy(**attrs.asdict(kafka_distribution), policy=folder / _JAR)
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +106,7 @@ def cluster(with_policy: KafkaDistribution, tmp_path_factory: pytest.TempPathFac
         "alter.config.policy.class.name": "TopicPolicy$Alter",
         "test.policy.settable": ",".join(sorted(_SERVERLESS.settable or ())),
         "test.policy.replicas": str(_SERVERLESS.replication_factor),
+        "test.policy.refused": "compression.type",
     }
     with several_brokers(with_policy, tmp_path_factory.mktemp("brokers"), policy) as brokers:
         servers = brokers[0].bootstrap_servers
@@ -92,8 +119,8 @@ def admin_of(servers: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": servers, "log_level": 0})
 
 
-def create(servers: str, name: str, config: Mapping[str, str]) -> None:
-    admin_of(servers).create_topics([NewTopic(name, 4, 3, config=dict(config))])[name].result()
+def create(servers: str, name: str, config: Mapping[str, str], partitions: int = 4) -> None:
+    admin_of(servers).create_topics([NewTopic(name, partitions, 3, config=dict(config))])[name].result()
     await_topics(servers, {name})
 
 
@@ -250,3 +277,48 @@ def apply(file: Path, servers: str) -> None:
     for future in requested.values():
         future.result()
     await_topics(servers, {action.name for action in planned.actions})
+
+
+def test_the_topic_of_ownership_records_is_created_as_the_problem_says(
+    with_policy: KafkaDistribution, cluster: str
+) -> None:
+    connection = Connection(bootstrap_servers=(cluster,))
+    with pytest.raises(ProblemsError) as refused:
+        write_ownership(connection, OwnershipChange((_RECORD,)))
+    (problem,) = refused.value.problems
+    assert problem.code is ProblemCode.REFUSED_BY_BROKERS
+    assert "compression.type cannot be set on this cluster" in str(problem.found)
+    (command,) = re.findall(r"`(kafka-topics.sh [^`]*)`", problem.fix)
+    words = command.split()
+    assert words[:3] == ["kafka-topics.sh", "--bootstrap-server", "BROKER"]
+    line = launch.broker_tool_command(with_policy, "topics", cluster, words[3:])
+    subprocess.run(line, check=True, capture_output=True)
+    write_ownership(connection, OwnershipChange((_RECORD,)))
+    assert KafkaClusterReader(connection).read_ownership().records == (_RECORD,)
+    (unsafe,) = configure_topic(connection, {"compression.type": RECORD_TOPIC_SETTINGS["compression.type"]})
+    assert unsafe.topic == OWNERSHIP_TOPIC
+    assert unsafe.code is ProblemCode.RECORDS_NOT_SAFE
+    assert unsafe.fix.startswith("Have the policy of the brokers changed, then run `kafka-configs.sh")
+    assert "and set `headwater:ownership: acls`" in unsafe.fix
+    snapshot = KafkaClusterReader(connection).read(SnapshotRequest(with_ownership=True))
+    for configures_records, codes in ((True, [ProblemCode.RECORDS_NOT_SAFE]), (False, [])):
+        limits = PlanPolicy(stack=_RECORD.stack, configures_records=configures_records)
+        planned = plan([], snapshot, {}, limits)
+        assert [each.code for each in planned.problems] == codes
+        assert bool(planned.ownership_settings) is configures_records
+
+
+def test_an_agent_leads_when_its_topic_is_created_as_its_status_says(cluster: str) -> None:
+    connection = Connection(bootstrap_servers=(cluster,))
+    leadership = KafkaLeadership(connection, "headwater-agent-orders", "agent")
+    try:
+        assert until(lambda: leadership.poll() is None and bool(leadership.error), _SECONDS)
+        assert leadership.error == (
+            "POLICY_VIOLATION: compression.type cannot be set on this cluster; create headwater-agent-orders "
+            "with one partition and cleanup.policy=compact"
+        )
+        create(cluster, "headwater-agent-orders", {"cleanup.policy": "compact"}, partitions=1)
+        assert until(lambda: leadership.poll() is not None, _SECONDS)
+        assert leadership.error == ""
+    finally:
+        leadership.close()

@@ -12,14 +12,12 @@ from click.testing import CliRunner, Result
 
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
-from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.local import LocalBroker
 from tests.drift.test_formats import SCHEMA
 from tests.pulumi.cluster import Cluster
 
 _DECLARED = ("cleanup.policy", "segment.bytes", "retention.ms", "message.timestamp.type")
 FORMATS = ("text", "json", "markdown", "html", "junit")
-PASSWORD = "dont-show-me-8f1c"
 _DOCUMENT = """\
 application: {{id: {id}}}
 topology:
@@ -309,26 +307,3 @@ def test_a_state_of_another_stack_is_refused(command: str, tmp_path: Path) -> No
     )
     assert done.exit_code == ExitCode.PROBLEMS
     assert "state.json is of stack shop/production, not of acme/shop/staging." in done.stderr
-
-
-@pytest.mark.broker
-def test_no_format_shows_secrets(
-    own_broker: Callable[..., Broker], unique: Callable[[str], str], tmp_path: Path
-) -> None:
-    with own_broker(Settings(sasl_users=(SaslUser("reader", PASSWORD),))) as broker:
-        shop = make_shop(tmp_path, Cluster(broker.bootstrap_servers), unique)
-        shop.cluster.expand(shop.repartition, 5)
-        config = tmp_path / "client.properties"
-        for password, code in ((PASSWORD, ExitCode.DRIFT), (f"{PASSWORD}-mistyped", ExitCode.PROBLEMS)):
-            config.write_text(
-                f"bootstrap.servers={broker.address('SASL_PLAINTEXT')}\n"
-                "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
-                "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
-                f'username="reader" password="{password}";\n'
-            )
-            for form in FORMATS:
-                done = headwater(
-                    *("drift", str(tmp_path / "app.yaml"), "--command-config", str(config), "--format", form)
-                )
-                assert done.exit_code == code, done.output
-                assert PASSWORD not in done.output

@@ -11,7 +11,7 @@ from tests.oracle.edits.random_edits import random_edit
 from tests.oracle.random_topologies.stores import Choices
 
 _VERSION = "4.3.1"
-_EDITS = 12 * settings().max_examples // 5
+_EDITS = 8 * settings().max_examples // 5
 
 
 def _lost(before: Topologies, after: Topologies) -> set[str]:

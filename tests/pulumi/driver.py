@@ -145,11 +145,14 @@ class Stack:
         return Outcome(process.returncode, output)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start the CLI in a session of its own. A test may kill all processes of the session."""
-        return self._start(*arguments, environment=self._environment())
+        """Start the CLI in a session of its own.
+
+        A test may kill all processes of the session: then a preloaded program is killed, too.
+        """
+        return self._start(*arguments, environment=self.environment_of_run())
 
     def environment_of_run(self) -> dict[str, str]:
-        """Return the variables of a run that nothing interrupts."""
+        """Return the variables of a run, whose program may be preloaded."""
         environment = self._environment()
         if self.is_preloaded:
             environment["PATH"] = f"{folder_of_shims()}:{environment['PATH']}"
@@ -192,6 +195,16 @@ class Stack:
         """Return the resources in the state, read from its file: `stack export` takes half a second."""
         latest = json.loads(self.state_file.read_text(encoding="utf-8"))["checkpoint"]["latest"]
         return list((latest or {}).get("resources") or ())
+
+    def pending_operations(self) -> list[dict[str, Any]]:
+        """Return the pending operations in the state."""
+        latest = json.loads(self.state_file.read_text(encoding="utf-8"))["checkpoint"]["latest"]
+        return list(latest.get("pending_operations") or ())
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the outputs of the stack, which its program exports."""
+        [stack] = [resource for resource in self.state() if resource["type"] == "pulumi:pulumi:Stack"]
+        return dict(stack["outputs"])
 
     def topics(self) -> dict[str, dict[str, Any]]:
         """Return topic name → its resource in the state."""

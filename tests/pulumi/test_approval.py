@@ -23,7 +23,8 @@ def _planned(headwater: Headwater, deployment: Deployment, file: str = "plan.jso
     """Write the plan of the stack from a copy of its records, as a pipeline does before the approval."""
     folder = deployment.stack.folder
     records = folder / "records.json"
-    records.write_text(deployment.stack.succeed("stack", "export"))
+    is_new = not deployment.stack.state()
+    records.write_text('{"deployment": null}' if is_new else deployment.stack.succeed("stack", "export"))
     planned = headwater(
         *("plan", folder / "documents", "--bootstrap-server", deployment.cluster.bootstrap_servers),
         *("--stack", STACK, "--project", folder, "--stack-state", records),
@@ -49,7 +50,7 @@ def test_only_the_approved_plan_is_made(headwater: Headwater, deployment: Deploy
     plan = _planned(headwater, deployment)
     digest = json.loads(plan.read_text())["digest"]
     deployment.cluster.expand(deployment.source, 6)
-    for approved in ("plan.json", digest, "sha256:" + "0" * 64, "", "none.json", "Pulumi.yaml"):
+    for approved in ("plan.json", digest, ""):  # `advice/test_runs` has more values
         deployment.with_environment(HEADWATER_APPROVED_PLAN=approved).refused("PlanNotApproved")
     assert deployment.partitions() == (None, None)
     digest = json.loads(_planned(headwater, deployment).read_text())["digest"]

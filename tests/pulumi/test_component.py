@@ -1,6 +1,5 @@
 """The component in users' Pulumi programs: the examples of the guides, word for word."""
 
-import json
 import re
 import subprocess
 import sys
@@ -36,15 +35,16 @@ def test_the_program_of_the_guide_runs(
     }.items():
         assert written in program
         program = program.replace(written, ours)
-    stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {}, program=program, is_preloaded=True)
+    stack = Stack.create(
+        tmp_path / "stack", pulumi_toolchain, {}, program=program, is_preloaded=True, has_passphrase=False
+    )
     stack.configure({"documents": None})
     cluster.create(source, SOURCE_PARTITIONS)
     deployment = Deployment(stack, cluster, id_, source)
     deployment.declare()
     deployment.up()
     deployment.settles_at(SOURCE_PARTITIONS, SOURCE_PARTITIONS)
-    exported = json.loads(stack.succeed("stack", "output", "--json"))
-    assert exported == {"partitions": dict.fromkeys(deployment.topics, SOURCE_PARTITIONS)}
+    assert stack.outputs() == {"partitions": dict.fromkeys(deployment.topics, SOURCE_PARTITIONS)}
     deployment.is_clean()
     deployment.declare({"replication.factor": 5, "internal.topics.setup": "manual"})
     cluster.delete(deployment.changelog)

@@ -1,4 +1,4 @@
-"""Which credentials the state of a stack contains, and what a pull request can read."""
+"""Stacks that connect with a password or a certificate, and which credentials their state contains."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,6 +45,24 @@ def by_password(broker: Broker) -> dict[str, str]:
     }
 
 
+def connect_by_certificate(deployment: Deployment, broker: Broker, authority: trustme.CA) -> str:
+    """Write the files of a client, and set all but its key; return the key."""
+    leaf, folder = authority.issue_cert("client"), deployment.stack.folder
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    leaf.cert_chain_pems[0].write_to_path(str(folder / "client.pem"))
+    key = pkcs8(leaf.private_key_pem)
+    (folder / "client.key").write_text(key)
+    deployment.stack.configure(
+        {
+            "bootstrapServers": broker.address("SSL"),
+            "securityProtocol": "SSL",
+            "caCert": "ca.pem",
+            "clientCert": "client.pem",
+        }
+    )
+    return key
+
+
 def decrypted_state(deployment: Deployment) -> str:
     return deployment.stack.succeed("stack", "export", "--show-secrets")
 
@@ -80,7 +98,6 @@ def test_the_next_run_removes_a_secret_that_the_state_contains(
     assert "2 to create" not in outcome.text
     assert WRITER.password not in decrypted_state(deployment)
     assert deployment.facts() == before
-    production.is_clean()
 
 
 @pytest.mark.parametrize("is_path", [False, pytest.param(True, marks=pytest.mark.soak)])
@@ -90,19 +107,33 @@ def test_a_client_key_of_the_environment_is_not_in_the_state(
     secured: Broker,
     certificate_authority: trustme.CA,
 ) -> None:
-    leaf, folder = certificate_authority.issue_cert("client"), deployment.stack.folder
-    certificate_authority.cert_pem.write_to_path(str(folder / "ca.pem"))
-    leaf.cert_chain_pems[0].write_to_path(str(folder / "client.pem"))
-    key = pkcs8(leaf.private_key_pem)
-    (folder / "client.key").write_text(key)
-    deployment.stack.configure(
-        {
-            "bootstrapServers": secured.address("SSL"),
-            "securityProtocol": "SSL",
-            "caCert": "ca.pem",
-            "clientCert": "client.pem",
-        }
-    )
+    key = connect_by_certificate(deployment, secured, certificate_authority)
     deployment.with_environment(HEADWATER_CLIENT_KEY="client.key" if is_path else key).up()
     deployment.settles_at(4, 4)
     assert key.splitlines()[1] not in decrypted_state(deployment)
+
+
+def test_a_stack_over_tls_with_a_password(
+    deployment: Deployment, secured: Broker, certificate_authority: trustme.CA
+) -> None:
+    certificate_authority.cert_pem.write_to_path(str(deployment.stack.folder / "ca.pem"))
+    over_tls = {"bootstrapServers": secured.address("SASL_SSL"), "securityProtocol": "SASL_SSL"}
+    deployment.stack.configure({**by_password(secured), **over_tls, "caCert": "ca.pem"})
+    deployment.stack.set_secret("saslPassword", WRITER.password + "-mistyped")
+    deployment.refused("AuthenticationRefused")
+    deployment.stack.set_secret("saslPassword", WRITER.password)
+    deployment.up()
+    deployment.settles_at(4, 4)
+    deployment.is_clean()
+
+
+def test_a_stack_over_tls_with_a_certificate(
+    deployment: Deployment, secured: Broker, certificate_authority: trustme.CA
+) -> None:
+    """The provider and the reader read the key from the file that the secret names."""
+    connect_by_certificate(deployment, secured, certificate_authority)
+    deployment.stack.set_secret("clientKey", "client.key")
+    deployment.up()
+    deployment.settles_at(4, 4)
+    deployment.stack.configure({"caCert": None})
+    deployment.refused("ClusterUnreachable")

@@ -20,6 +20,7 @@ UNSAFE = {"allowUnsafeExpansion": True}
 
 @pytest.mark.every_broker
 def test_the_first_up_creates_and_later_ones_have_nothing_to_do(deployment: Deployment) -> None:
+    """Until settings of the document change: they are changed in the setup record and in the topics."""
     deployment.declare(MANUAL)
     preview = deployment.stack.preview()
     assert preview.succeeded, str(preview)
@@ -29,17 +30,18 @@ def test_the_first_up_creates_and_later_ones_have_nothing_to_do(deployment: Depl
     deployment.settles_at(4, 4)
     assert all(topic["protect"] for topic in deployment.stack.topics().values())
     assert deployment.cluster.config(deployment.changelog)["cleanup.policy"] == "compact"
-    deployment.is_clean()
     deployment.stack.succeed("refresh", "--yes")
     deployment.is_clean()
 
-    deployment.declare({"internal.topics.setup": "automatic"})
+    deployment.declare({"internal.topics.setup": "automatic", "topic.segment.bytes": 1048576})
     preview = deployment.stack.preview("--diff")
     assert preview.succeeded, str(preview)
     assert re.search(r"~ headwater:kafka:Setup: \(update\)", preview.text), str(preview)
     assert re.search(r'internal\.topics\.setup\s*: "manual → automatic"', preview.text), str(preview)
     assert "setting      internal.topics.setup: manual → automatic" in preview.text
+    assert 'segment.bytes: "1048576"' in preview.text, str(preview)
     deployment.up()
+    assert {deployment.cluster.config(name)["segment.bytes"] for name in deployment.topics} == {"1048576"}
     deployment.is_clean()
 
 
@@ -82,17 +84,6 @@ def test_an_expansion_during_an_up_leaves_nothing_to_do(deployment: Deployment) 
     deployment.is_clean()
 
 
-@pytest.mark.every_broker
-def test_a_setting_of_the_document_is_changed_in_the_topic(deployment: Deployment) -> None:
-    deployment.set_up()
-    deployment.declare({"topic.segment.bytes": 1048576})
-    preview = deployment.stack.preview("--diff")
-    assert 'segment.bytes: "1048576"' in preview.text, str(preview)
-    deployment.up()
-    assert {deployment.cluster.config(name)["segment.bytes"] for name in deployment.topics} == {"1048576"}
-    deployment.is_clean()
-
-
 def test_a_topic_that_the_topology_no_longer_has_stays(deployment: Deployment) -> None:
     deployment.set_up()
     deployment.write(
@@ -105,7 +96,6 @@ def test_a_topic_that_the_topology_no_longer_has_stays(deployment: Deployment) -
     )
     deployment.up()
     deployment.settles_at(4, 4)
-    deployment.is_clean()
     deployment.cluster.delete(*deployment.topics)
     deployment.up()
     deployment.up()

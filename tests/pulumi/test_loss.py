@@ -47,7 +47,6 @@ def test_a_deleted_topic_is_created_again_with_a_warning_when_setup_is_automatic
     assert "warning[MissingInternalTopics]" in up.text, str(up)
     deployment.settles_at(4, 4)
     assert deployment.cluster.config(deployment.changelog)["cleanup.policy"] == "compact"
-    deployment.is_clean()
     deployment.cluster.delete(deployment.changelog)
     deployment.stack.succeed("refresh", "--yes")
     up = deployment.up()
@@ -77,7 +76,6 @@ def test_a_setting_changed_by_hand_is_reconfigured_every_time(deployment: Deploy
         up = deployment.up("--diff")
         assert f'{deployment.changelog}: "cleanup.policy delete -> compact"' in up.text, str(up)
         assert deployment.cluster.config(deployment.changelog) == {**right, "max.message.bytes": "2000000"}
-    deployment.is_clean()
 
 
 def test_a_setting_that_loses_data_is_an_error_when_setup_is_manual(deployment: Deployment) -> None:

@@ -76,7 +76,6 @@ def test_up_continues_and_the_next_preview_is_clean(
         "2000000" if config != GROWING else None
     )
     deployment.is_clean()
-    deployment.is_clean("--refresh")
 
 
 def test_a_refresh_clears_the_state_after_a_late_concurrent_expansion(
@@ -92,7 +91,6 @@ def test_a_refresh_clears_the_state_after_a_late_concurrent_expansion(
     assert deployment.changelog not in shown(deployment)
     deployment.up()
     deployment.settles_at(6, 6)
-    deployment.is_clean()
 
 
 def shown(deployment: Deployment) -> dict[str, str]:

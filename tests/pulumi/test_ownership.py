@@ -32,8 +32,6 @@ def test_a_second_stack_is_refused_until_it_takes_over(deployment: Deployment, s
     assert record.is_finished
     assert record.topics == {name: deployment.cluster.topic_id(name) for name in deployment.topics}
     second.declare()
-    preview = second.stack.preview()
-    assert f"error[{REFUSED}]" in preview.text, str(preview)
     second.refused(REFUSED)
     assert ownership_records(deployment) == [record]
 
@@ -43,7 +41,6 @@ def test_a_second_stack_is_refused_until_it_takes_over(deployment: Deployment, s
     (other,) = ownership_records(deployment)
     assert other.stack.id != record.stack.id
     second.declare()
-    second.is_clean()
 
     # The first stack still has the topics in its state, but neither changes nor deletes them.
     deployment.refused(REFUSED)

@@ -252,8 +252,9 @@ def test_the_hook_of_pre_commit_checks_changed_documents(checkout: Path) -> None
         name for name in names if re.search(hook["files"], name) and not re.search(hook["exclude"], name)
     )
     assert matching == ["topologies/shop.yaml", "topologies/wrong.yaml"]
-    environment = {**clean_environment(), "PATH": f"{Path(sys.prefix) / 'bin'}{os.pathsep}/usr/bin:/bin"}
-    for files, expected in ((matching, 1), (matching[:1], 0)):
+    installed, preloaded = Path(sys.prefix) / "bin", folder_of_shims()
+    for folder, files, expected in ((installed, matching, 1), (preloaded, matching[:1], 0)):
+        environment = {**clean_environment(), "PATH": f"{folder}{os.pathsep}/usr/bin:/bin"}
         done = subprocess.run(
             [*hook["entry"].split(), *files], cwd=checkout, env=environment, capture_output=True, check=False
         )
