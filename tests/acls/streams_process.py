@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
-from tests.quick_java import QUICK_JAVA
+from tests.quick_java import QUICK_PROGRAM
 
 _MAIN = "headwater.oracle.Runs"
 _SECONDS = 120.0
@@ -114,7 +114,7 @@ class StreamsProcess:
         java, folder = built_program(self._version)
         class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
         process = subprocess.Popen(
-            [java, "-Xmx384m", *QUICK_JAVA, "-cp", class_path, _MAIN],
+            [java, "-Xmx384m", *QUICK_PROGRAM, "-cp", class_path, _MAIN],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

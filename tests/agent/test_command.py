@@ -16,12 +16,14 @@ from headwater.command_line import RESTART
 from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.live_documents import WRITING_PARTITIONER, texts, unique_documents
 from tests.agent.running import await_counts, make_topics
+from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
 
 pytestmark = pytest.mark.broker
 
 ROOT = Path(__file__).parents[2]
-CLI = (sys.executable, "-m", "headwater.cli", "agent")
+RUN = ("agent", "run")
+CLI = (sys.executable, "-m", "headwater.cli")
 PROGRAM = (sys.executable, str(ROOT / "spark_jobs" / "agent_main.py"))
 SECONDS = 60
 
@@ -44,7 +46,7 @@ class AgentCommand:
         sources = {f"orders-{self.suffix}": orders, f"returns-{self.suffix}": 3}
         await_counts(self.cluster, unique_documents(self.suffix), sources, SECONDS)
 
-    def start(self, *command: str, age_ms: int = 500) -> "subprocess.Popen[str]":
+    def start(self, *command: str | Path, age_ms: int = 500) -> "subprocess.Popen[str]":
         environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -61,6 +63,7 @@ class AgentCommand:
                 "--callback",
                 WRITING_PARTITIONER,
             ],
+            cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -80,7 +83,7 @@ def command(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) ->
 
 def test_once_expands_everything_and_ends(command: AgentCommand) -> None:
     command.expand_orders(5)
-    agent = command.start(*CLI, "run", str(command.folder), "--once", "--follow-up-ms", "300")
+    agent = command.start(headwater(), *RUN, str(command.folder), "--once", "--follow-up-ms", "300")
     output, _ = agent.communicate(timeout=SECONDS)
     assert agent.returncode == 0, output
     command.await_counts(5)
@@ -89,7 +92,7 @@ def test_once_expands_everything_and_ends(command: AgentCommand) -> None:
 
 def test_once_reports_problems_that_block_expansion(command: AgentCommand) -> None:
     command.cluster.expand(command.changelog, 9)
-    agent = command.start(*CLI, "run", str(command.folder), "--once", "--log-format", "json")
+    agent = command.start(headwater(), *RUN, str(command.folder), "--once", "--log-format", "json")
     output, _ = agent.communicate(timeout=SECONDS)
     assert agent.returncode == 1, output
     lines = [json.loads(line) for line in output.splitlines()]
@@ -98,7 +101,7 @@ def test_once_reports_problems_that_block_expansion(command: AgentCommand) -> No
 
 def test_once_fails_if_an_internal_topic_is_missing(command: AgentCommand) -> None:
     command.cluster.delete(command.changelog)
-    agent = command.start(*CLI, "run", str(command.folder), "--once", "--log-format", "json")
+    agent = command.start(headwater(), *RUN, str(command.folder), "--once", "--log-format", "json")
     output, _ = agent.communicate(timeout=2 * SECONDS)
     assert agent.returncode == 1, output
     assert "MissingInternalTopics" in output
@@ -108,7 +111,10 @@ def test_once_fails_if_an_internal_topic_is_missing(command: AgentCommand) -> No
 def test_program_for_spark_submit_runs_with_manifest_until_stopped(command: AgentCommand) -> None:
     manifest = command.folder / "manifest.json"
     subprocess.run(
-        [*CLI, "manifest", str(command.folder), "--bootstrap-server", command.servers, "-o", str(manifest)],
+        [
+            *(headwater(), "agent", "manifest", str(command.folder)),
+            *("--bootstrap-server", command.servers, "-o", str(manifest)),
+        ],
         check=True,
         cwd=ROOT,
     )
@@ -125,7 +131,7 @@ def test_program_for_spark_submit_runs_with_manifest_until_stopped(command: Agen
 
 def test_sighup_reads_cluster_at_once(command: AgentCommand) -> None:
     """Without the signal, the next topic check would be ten minutes later."""
-    agent = command.start(*CLI, "run", str(command.folder), age_ms=600_000)
+    agent = command.start(*CLI, *RUN, str(command.folder), age_ms=600_000)
     assert agent.stdout is not None
     try:
         assert any("leadership gained" in line for line in agent.stdout)

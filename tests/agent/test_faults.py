@@ -40,6 +40,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 AGENT = SaslUser(name="agent", password="grey-stork-0815")
 QUICK = {"group.min.session.timeout.ms": "1000", "offsets.topic.num.partitions": "1"}
+WINDOWS = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "1"}
 
 
 @attrs.frozen
@@ -81,7 +82,7 @@ class RunningApplication:
 
 @pytest.fixture(scope="module")
 def broker_of_module(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
-    with own_broker(Settings(sasl_users=(AGENT,), authorizer=True, overrides=QUICK)) as broker:
+    with own_broker(Settings(sasl_users=(AGENT,), authorizer=True, overrides=QUICK | WINDOWS)) as broker:
         yield broker
 
 
@@ -381,23 +382,6 @@ def test_permission_to_write_the_journal_is_revoked_and_granted_again(
         await_true(lambda: agent.of(JournalAvailable))
 
 
-def test_controller_mutation_quota_delays_expansion(
-    own_broker: Callable[..., Broker], unique: Callable[[str], str]
-) -> None:
-    """The broker mutes the connection to limit the rate: requests time out and take effect later."""
-    one_second_windows = {"controller.quota.window.num": "2", "controller.quota.window.size.seconds": "1"}
-    with own_broker(Settings(overrides=QUICK | one_second_windows)) as broker:
-        application = set_up(broker, unique)
-        with running(impatient(application)) as agent:
-            application.await_steady(agent)
-            broker.limit_topic_changes(1)
-            application.expand_orders(6)
-            await_true(lambda: agent.of(AttemptFailed) or agent.of(ClusterUnreadable), 100)
-            application.await_counts(6, seconds=100)
-            application.await_steady(agent)
-        assert agent.state.failures == 0
-
-
 def test_a_single_run_ends_in_time_if_the_broker_stops_during_the_expansion(
     application: RunningApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -423,3 +407,18 @@ def test_a_single_run_ends_in_time_if_the_broker_stops_during_the_expansion(
     broker.resume()
     # A client that is closing when a later test kills the broker would not end.
     await_true(lambda: "leadership-close" not in [each.name for each in threading.enumerate()])
+
+
+def test_controller_mutation_quota_delays_expansion(application: RunningApplication) -> None:
+    """The broker mutes the connection to limit the rate: requests time out and take effect later.
+
+    The last test of the broker: the quota stays.
+    """
+    with running(impatient(application)) as agent:
+        application.await_steady(agent)
+        application.broker.limit_topic_changes(1)
+        application.expand_orders(6)
+        await_true(lambda: agent.of(AttemptFailed) or agent.of(ClusterUnreadable), 100)
+        application.await_counts(6, seconds=100)
+        application.await_steady(agent)
+    assert agent.state.failures == 0

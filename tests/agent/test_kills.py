@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -22,6 +21,7 @@ from headwater.toolchain.broker import Broker, Settings
 from tests.agent.live_documents import WRITING_PARTITIONER, texts, unique_documents
 from tests.agent.running import await_counts, await_true, make_topics
 from tests.agent.simulation import set_up
+from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
@@ -51,7 +51,7 @@ class Deployment:
 
     @contextmanager
     def agent(self) -> Iterator["subprocess.Popen[bytes]"]:
-        command = [sys.executable, "-m", "headwater.cli", "agent", "run", str(self.folder / "documents")]
+        command = [str(headwater()), "agent", "run", str(self.folder / "documents")]
         command += [
             "--bootstrap-server",
             self.servers,
@@ -91,7 +91,7 @@ def deployment(
 
 
 def test_expansion_completes_after_kills_at_few_random_times(deployment: Deployment) -> None:
-    _kill_at_random(deployment, times=3)
+    _kill_at_random(deployment, times=2)
 
 
 @pytest.mark.soak

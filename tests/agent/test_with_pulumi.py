@@ -15,22 +15,31 @@ from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.running import await_true, running, settings
 from tests.pulumi.cluster import Cluster
-from tests.pulumi.conftest import Deployment, make_deployment
+from tests.pulumi.conftest import Deployment, finished_stacks, make_deployment
+from tests.pulumi.finished_stacks import FinishedStacks
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
+__all__ = ["finished_stacks"]  # a fixture
 
 GROWING = {"partition.autoscaling.enabled": True}
 
 
 @pytest.fixture
-def deployment(
-    tmp_path: Path, pulumi_toolchain: PulumiToolchain, kafka: LocalBroker, unique: Callable[[str], str]
+def new(
+    tmp_path: Path,
+    pulumi_toolchain: PulumiToolchain,
+    kafka: LocalBroker,
+    unique: Callable[[str], str],
+    finished_stacks: FinishedStacks,
 ) -> Deployment:
-    deployment = make_deployment(
-        tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique
-    )
-    deployment.set_up(GROWING, setup={"allowUnsafeExpansion": True})
-    return deployment
+    cluster = Cluster(kafka.bootstrap_servers)
+    return make_deployment(tmp_path / "stack", pulumi_toolchain, cluster, unique, finished=finished_stacks)
+
+
+@pytest.fixture
+def deployment(new: Deployment) -> Deployment:
+    new.set_up(GROWING, setup={"allowUnsafeExpansion": True})
+    return new
 
 
 def agent_of(deployment: Deployment) -> AgentSettings:
@@ -97,9 +106,10 @@ def clean_after(deployment: Deployment, returncode: int) -> None:
     deployment.is_clean()
 
 
-def test_agent_leaves_the_changelogs_of_processors_as_they_are(deployment: Deployment) -> None:
-    exactly_once = {**GROWING, "processing.guarantee": "exactly_once_v2"}
-    deployment.set_up(exactly_once, processors=4)
+def test_agent_leaves_the_changelogs_of_processors_as_they_are(new: Deployment) -> None:
+    deployment, exactly_once = new, {**GROWING, "processing.guarantee": "exactly_once_v2"}
+    deployment.declare(exactly_once, processors=4)
+    deployment.up()
     with running(agent_of(deployment)) as agent:
         deployment.cluster.expand(deployment.source, 8)
         deployment.settles_at(8, 4)

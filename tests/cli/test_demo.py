@@ -15,7 +15,27 @@ from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import ensure_kafka_streams
 from headwater.toolchain.pulumi_cli import Finished
 from headwater.toolchain.streams_library import ensure_streams_library
+from tests.preloaded import folder_of_shims
 from tests.pulumi.driver import time_saving_variables
+
+_PRELOADED = """
+import sys
+from headwater.cli.demo import environment as demo
+from headwater.cli.main import main
+from headwater.toolchain import pulumi_cli
+
+programs, run_in_session = sys.argv[1], pulumi_cli.run_in_session
+
+def run(command, *, environment, **options):
+    if command[1:3] == ["-m", "headwater.cli"] and command[3] != "run":
+        command = [programs + "/headwater", *command[3:]]
+    path = ":".join((programs, environment["PATH"]))
+    return run_in_session(command, environment={**environment, "PATH": path}, **options)
+
+pulumi_cli.run_in_session = demo.run_in_session = run
+main(["demo"])
+"""
+"""The demo, whose commands are forks of a process that has imported their modules, except `headwater run`."""
 
 
 @pytest.mark.pulumi
@@ -27,7 +47,7 @@ def test_all_steps_go_as_expected_and_everything_is_stopped_and_removed(tmp_path
     ensure_streams_library()
     ensure_kafka_streams()
     done = subprocess.run(
-        [sys.executable, "-m", "headwater.cli", "demo"],
+        [sys.executable, "-c", _PRELOADED, folder_of_shims()],
         env={**os.environ, "TMPDIR": str(tmp_path), **time_saving_variables()},
         cwd=Path(__file__).parents[2],
         stdin=subprocess.DEVNULL,

@@ -277,7 +277,8 @@ def test_exit_code_of_an_error_whose_reader_is_gone(command: str, code: ExitCode
 
 def test_problems_without_a_reader_do_not_close_the_result(tmp_path: Path) -> None:
     report = tmp_path / "compiled.json"
-    done = _shell(f"headwater compile {_DOCUMENT} --format json 2>&1 > {report} | true")
+    command = f"headwater compile {_DOCUMENT} --format json 2>&1 > {report} | true"
+    done = _shell(command, is_preloaded=True)
     assert done.returncode == ExitCode.PROBLEMS
     assert json.loads(report.read_text())["applications"]
 

@@ -15,6 +15,7 @@ from headwater.spec import load_text
 from headwater.toolchain.streams_library import ensure_streams_library
 from tests.cli.conftest import Headwater
 from tests.oracle.kafka_streams import built_program
+from tests.quick_java import QUICK_JAVA
 
 pytestmark = pytest.mark.oracle
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -33,6 +34,11 @@ def application() -> _Application:
     ensure_streams_library()  # so that no command reports the build
     _, folder = built_program()
     return _Application(folder / "classes", str(folder / "jars" / "*"))
+
+
+@pytest.fixture(autouse=True)
+def quick_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", " ".join(QUICK_JAVA))
 
 
 @pytest.fixture

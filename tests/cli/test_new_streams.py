@@ -19,10 +19,10 @@ from headwater.spec import load_text
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.streams_jar import JAR
-from tests.quick_java import QUICK_JAVA
+from tests.quick_java import QUICK_PROGRAM
 
 _TEMPLATE = Path(__file__).parents[2] / "infra/headwater/cli/new/files/streams/orders.yaml"
-_QUICK = {"JDK_JAVA_OPTIONS": " ".join(QUICK_JAVA)}
+_QUICK = {"JDK_JAVA_OPTIONS": " ".join(QUICK_PROGRAM)}
 _INTERNAL = ["orders-by-customer-repartition", "orders-counts-changelog"]
 
 
@@ -140,7 +140,12 @@ def test_the_gradle_lines_of_the_readme_build_the_application(tmp_path: Path) ->
 def maven(folder: Path, **variables: str) -> None:
     command = ["mvn", "--batch-mode", "--no-transfer-progress", "verify"]
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+        command,
+        cwd=folder,
+        env={**os.environ, **_QUICK, **variables},  # also for the JVM of the tests
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout
 

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from headwater.cli.demo.steps import STEPS
 from headwater.cli.main import _COMMANDS
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
+from tests.preloaded import folder_of_shims
 
 _ROOT = Path(__file__).parents[2]
 _README = _ROOT / "README.md"
@@ -55,7 +55,7 @@ def _output(command: str, broker: Broker, folder: Path) -> str:
     done = subprocess.run(
         ["bash", "-c", command.replace(_ADDRESS, broker.bootstrap_servers)],
         cwd=folder,
-        env={**os.environ, "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}", "COLUMNS": "120"},
+        env={**os.environ, "PATH": f"{folder_of_shims()}:{os.environ['PATH']}", "COLUMNS": "120"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -51,8 +51,8 @@ Topologies:
 """
 _AT_ONCE = 4
 """Commands that run at the same time: most wait for an answer that does not come."""
-_UNREACHABLE = {"plan", "doctor", "reshard"}
-"""The commands that are also run without a broker, without `every_format`: all write the same problem."""
+_FAILING = {"plan", "doctor", "reshard"}
+"""The commands that are also refused and without a broker, without `every_format`: all write one problem."""
 _ELSEWHERE = {"local", "demo", "run"}
 """The first two start a broker without authentication; the last one runs until it is stopped."""
 
@@ -168,7 +168,10 @@ def test_secrets_from_environment_and_file(
     secured: Broker,
     every_format: bool,  # noqa: FBT001 - parameter of a test
 ) -> None:
-    """Formats and failures are written with the secrets of one source, or, if `every_format`, of both."""
+    """With `every_format`, each format of each command is written with the secrets of both sources.
+
+    Without, a format has the secrets of one source, and only some commands are refused and without a broker.
+    """
     outputs, folder = Outputs(), deployment.stack.folder
     deployment.cluster.create(deployment.repartition, 9)
     file = folder / "client.properties"
@@ -180,19 +183,18 @@ def test_secrets_from_environment_and_file(
     }
     codes: dict[str, set[int]] = {}
     run = partial(outputs.run, folder=folder)
-    for offset, (case, (by_environment, by_file, server)) in enumerate(given.items()):
+    for case, (by_environment, by_file, server) in given.items():
         file.write_text(_properties(secured, by_file, server))
         own = _environment(secured, by_environment, server)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             done: list[Future[int]] = []
             for position, command in enumerate(_connecting()):
-                if case == "unreachable" and not every_format and command not in _UNREACHABLE:
+                if case != "right" and not every_format and command not in _FAILING:
                     continue
                 lines = _on_cluster(command, deployment.id)
                 for number, line in enumerate(lines if case == "right" else lines[:1]):
-                    both = every_format or (len(lines) == 1 and case == "right")
-                    # A command is refused with one source, and unreachable with the other one.
-                    source = number if case == "right" else position + offset
+                    both = every_format or case == "refused" or (len(lines) == 1 and case == "right")
+                    source = number if case == "right" else position
                     # With a server on the command line, the other settings are read from the environment.
                     server_option = ("--bootstrap-server", own["HEADWATER_BOOTSTRAP_SERVERS"])
                     if both or source % 2 == 0:
@@ -208,22 +210,20 @@ def test_secrets_from_environment_and_file(
     assert ExitCode.PROBLEMS in codes["refused"] & codes["unreachable"]
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
+def test_invalid_secrets(deployment: Deployment, secured: Broker) -> None:
+    """The error names an invalid setting without its value; a path is not a secret."""
+    for setting, value in (
         ("HEADWATER_CLIENT_KEY", "-----BEGIN PRIVATE KEY-----\nquail\n-----END PRIVATE KEY-----\n"),
         ("HEADWATER_CLIENT_KEY", "quail.pem"),
         ("HEADWATER_CA_CERT", "-----BEGIN CERTIFICATE-----\nquail\n-----END CERTIFICATE-----\n"),
         ("HEADWATER_SASL_PASSWORD", "quail\nquail"),
-    ],
-)
-def test_invalid_secrets(setting: str, value: str, deployment: Deployment, secured: Broker) -> None:
-    """The error names an invalid setting without its value; a path is not a secret."""
-    environment = {**_environment(secured), "HEADWATER_SECURITY_PROTOCOL": "SASL_SSL", setting: value}
-    outputs = Outputs({str(number): b"" for number in range(20)})
-    assert outputs.run(environment, "drift", "documents", folder=deployment.stack.folder) == ExitCode.PROBLEMS
-    if not value.endswith(".pem"):
-        outputs.assert_no_secret()
+    ):
+        environment = {**_environment(secured), "HEADWATER_SECURITY_PROTOCOL": "SASL_SSL", setting: value}
+        outputs = Outputs({str(number): b"" for number in range(20)})
+        code = outputs.run(environment, "drift", "documents", folder=deployment.stack.folder)
+        assert code == ExitCode.PROBLEMS, (setting, value)
+        if not value.endswith(".pem"):
+            outputs.assert_no_secret()
 
 
 def test_forge_tokens(deployment: Deployment) -> None:
@@ -262,11 +262,11 @@ def test_secrets_from_stack(deployment: Deployment, secured: Broker) -> None:
     preview.write_text(stack.succeed("preview", "--json"))
     for with_changes in (("preview",), up):  # without `--diff`, they print a part of it
         run(*with_changes, "--diff", succeeds=True)
-    for arguments in (("stack", "export"), ("stack", "output", "--json"), ("config",), ("config", "--json")):
+    for arguments in (("stack", "export"), ("stack", "output", "--json"), ("config", "--json")):
         run(*arguments, succeeds=True)
     run("refresh", "--preview-only", "--diff", succeeds=True)
     own = {**stack._environment(), **_environment(secured)}
-    for form in ("text", "json", "markdown", "html", "junit"):
+    for form in ("json", "html"):  # all formats: `test_secrets_from_environment_and_file`
         options = ("--stack", "test", "--format", form, "--output", f"drift.{form}")
         assert outputs.run(own, "drift", "documents", *options, folder=stack.folder) == ExitCode.DONE
     outputs.run(own, "plan", "documents", "--stack", "test", folder=stack.folder)

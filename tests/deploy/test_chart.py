@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from kubernetes_validate import validate  # type: ignore[import-untyped]
 
 from tests.deploy.conftest import DEPLOY, ROOT
-from tests.deploy.test_runtime_kubernetes import accepted_by_run_main, spark_application_schema
+from tests.deploy.test_runtime_kubernetes import accepted_by_run_main, spark_application_validator
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +95,7 @@ def test_resources_are_valid(render: Render) -> None:
     resources = render(_COMPLETE)
     for resource in resources:
         if resource["kind"] == "SparkApplication":
-            jsonschema.validate(resource, spark_application_schema())
+            spark_application_validator().validate(resource)
         elif resource["kind"] != "PodMonitor":
             for version in _VERSIONS:
                 validate(resource, version, strict=True)

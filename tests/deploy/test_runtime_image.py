@@ -11,8 +11,10 @@ import pyspark
 import pytest
 from packaging.requirements import Requirement
 
+from headwater.toolchain import spark_java_options
 from tests.deploy.conftest import DEPLOY, ROOT, copied_files, sent_files
 from tests.locks import closure, locked
+from tests.quick_java import QUICK_JAVA
 
 _CONTAINER = DEPLOY / "container"
 _FILE = (_CONTAINER / "runtime.Containerfile").read_text(encoding="utf-8")
@@ -124,9 +126,11 @@ def test_a_missing_variable_stops_the_entrypoint() -> None:
 @pytest.mark.spark
 def test_an_executor_of_spark_understands_its_arguments() -> None:
     """No driver answers: the real backend of Spark parses its arguments and ends when it cannot connect."""
+    java = (*QUICK_JAVA, *spark_java_options())
+    options = {f"SPARK_JAVA_OPT_{number}": option for number, option in enumerate(java)}
     done = subprocess.run(
         ["bash", _ENTRYPOINT, "executor"],
-        env={**os.environ, "SPARK_HOME": str(_SPARK_HOME), **_EXECUTOR},
+        env={**os.environ, "SPARK_HOME": str(_SPARK_HOME), **_EXECUTOR, **options},
         capture_output=True,
         text=True,
         timeout=120,

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.readiness import HOST, free_ports, is_listening
 from headwater.toolchain.kafka import KafkaDistribution
+from tests.broker_data import copy_data
 
 _RACKS = {1: "rack-a", 2: "rack-a", 3: "rack-b"}
 REPLICATED = {
@@ -35,21 +36,18 @@ def several_brokers(
     voters = {"controller.quorum.voters": f"1@{HOST}:{controller}"}
     with ExitStack() as stack:
         listeners = f"PLAINTEXT://{HOST}:{ports[0]},CONTROLLER://{HOST}:{controller}"
-        first = Broker(
-            distribution,
-            folder / "1",
-            Settings(
-                overrides={
-                    **REPLICATED,
-                    **_SESSION,
-                    **voters,
-                    "listeners": listeners,
-                    "broker.rack": _RACKS[1],
-                    **(overrides or {}),
-                }
-            ),
-            port=ports[0],
+        settings = Settings(
+            overrides={
+                **REPLICATED,
+                **_SESSION,
+                **voters,
+                "listeners": listeners,
+                "broker.rack": _RACKS[1],
+                **(overrides or {}),
+            }
         )
+        copy_data(distribution, folder / "1", settings)
+        first = Broker(distribution, folder / "1", settings, port=ports[0])
         stack.callback(first.kill)
         first.start()
         brokers = [first]
@@ -57,8 +55,9 @@ def several_brokers(
             roles = {"process.roles": "broker", "node.id": str(number), "broker.rack": _RACKS[number]}
             only = {"listeners": f"PLAINTEXT://{HOST}:{port}"}
             settings = Settings(overrides={**REPLICATED, **_SESSION, **voters, **roles, **only})
-            broker = Broker(distribution, folder / str(number), settings, port=port)
-            broker.cluster_id = first.cluster_id
+            own = folder / str(number)
+            copy_data(distribution, own, settings, node=number, cluster_id=first.cluster_id)
+            broker = Broker(distribution, own, settings, port=port)
             stack.callback(broker.kill)
             broker.start()
             brokers.append(broker)
@@ -84,14 +83,13 @@ def separate_controller(distribution: KafkaDistribution, folder: Path) -> Iterat
     controller_port, port = free_ports(2)
     voters = {"controller.quorum.voters": f"1@{HOST}:{controller_port}"}
     roles = {"process.roles": "controller", "listeners": f"CONTROLLER://{HOST}:{controller_port}"}
-    controller = Controller(
-        distribution, folder / "1", Settings(overrides={**_LONG_SESSION, **voters, **roles})
-    )
+    settings = Settings(overrides={**_LONG_SESSION, **voters, **roles})
+    copy_data(distribution, folder / "1", settings)
+    controller = Controller(distribution, folder / "1", settings)
     roles = {"process.roles": "broker", "node.id": "2", "listeners": f"PLAINTEXT://{HOST}:{port}"}
-    broker = Broker(
-        distribution, folder / "2", Settings(overrides={**_LONG_SESSION, **voters, **roles}), port=port
-    )
-    broker.cluster_id = controller.cluster_id
+    settings = Settings(overrides={**_LONG_SESSION, **voters, **roles})
+    copy_data(distribution, folder / "2", settings, node=2, cluster_id=controller.cluster_id)
+    broker = Broker(distribution, folder / "2", settings, port=port)
     with ExitStack() as stack:
         for each in (controller, broker):
             stack.callback(each.kill)

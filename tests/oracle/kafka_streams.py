@@ -23,7 +23,7 @@ from headwater.toolchain.kafka import KAFKA_VERSION
 from headwater.toolchain.streams_library import ensure_streams_library
 from tests.broker_version import BROKER_VERSION, has_streams_groups
 from tests.oracle.kept_answers import KeptAnswers, kept_answers
-from tests.quick_java import QUICK_JAVA, QUICK_JAVAC
+from tests.quick_java import QUICK_JAVAC, QUICK_PROGRAM
 
 _SOURCE = Path(__file__).parent / "java"
 _POM = _SOURCE / "pom.xml"
@@ -338,7 +338,7 @@ class KafkaStreams:
         self._folder = TemporaryDirectory(
             prefix="headwater-oracle-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None
         )
-        flags = ["-Xmx256m", *QUICK_JAVA]
+        flags = ["-Xmx256m", *QUICK_PROGRAM]
         process = subprocess.Popen(
             [java, *flags, f"-Djava.io.tmpdir={self._folder.name}", "-cp", class_path, _MAIN],
             stdin=subprocess.PIPE,

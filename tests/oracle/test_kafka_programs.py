@@ -18,7 +18,7 @@ from headwater.toolchain.streams_library import ensure_streams_library
 from tests.oracle.exported_documents import export_differences, loaded
 from tests.oracle.kafka_streams import Run, answer_of, built_program, may_differ
 from tests.oracle.kept_answers import kept_answers
-from tests.quick_java import QUICK_JAVA
+from tests.quick_java import QUICK_PROGRAM
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _MAIN = "headwater.oracle.ExportedPrograms"
@@ -120,7 +120,7 @@ def exported_program(program: Program, version: str, folder: Path) -> Mapping[st
     kept = kept_answers(java, built, jars, ensure_streams_library().parent)
     request = json.dumps([_MAIN, program.main, program.arguments, dict(program.properties)])
     known = None if kept is None else kept.find(request)
-    command: Sequence[str | Path] = [java, *QUICK_JAVA, "-cp", _class_path(built, jars), _MAIN]
+    command: Sequence[str | Path] = [java, *QUICK_PROGRAM, "-cp", _class_path(built, jars), _MAIN]
     answer = known or _answer(program, command, folder)
     content: Mapping[str, Any] = json.loads(answer)
     if kept is not None and known is None and not may_differ(content):

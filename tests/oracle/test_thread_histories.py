@@ -15,7 +15,7 @@ from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
 from tests.oracle.thread_histories import FILE, PARTITIONS, contents, text
-from tests.quick_java import QUICK_JAVA
+from tests.quick_java import QUICK_PROGRAM
 
 pytestmark = [pytest.mark.broker, pytest.mark.oracle, pytest.mark.slow]
 
@@ -44,7 +44,7 @@ def run_history(kafka: LocalBroker) -> "Iterator[Callable[[Mapping[str, Any]], l
     """Start a JVM. Return a function that sends a request and returns the outcomes of its operations."""
     java, folder = built_program(OF_THE_BROKER)
     class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
-    command = [str(java), "-Xmx256m", *QUICK_JAVA, "-cp", class_path, _MAIN]
+    command = [str(java), "-Xmx256m", *QUICK_PROGRAM, "-cp", class_path, _MAIN]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -24,6 +24,7 @@ from headwater.toolchain.broker.launch import broker_tool_command
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KAFKA_VERSION, KafkaDistribution
 from tests.acls.streams_process import Run, StreamsProcess
+from tests.broker_data import copy_data
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
@@ -97,9 +98,11 @@ class RunningCluster:
 def _started(version: str, folder: Path, stack: ExitStack) -> RunningCluster:
     distribution = ensure_kafka(version=version)
     plugin = {"group.streams.topology.description.plugin.class": _PLUGIN} if version == _WITH_NODES else {}
-    broker = stack.enter_context(
-        Broker(distribution, folder / "broker", Settings(overrides={**_SETTINGS, **plugin}))
-    )
+    settings = Settings(overrides={**_SETTINGS, **plugin})
+    copy_data(distribution, folder / "broker", settings)
+    broker = Broker(distribution, folder / "broker", settings)
+    stack.callback(broker.kill)  # an orderly stop takes longer
+    broker.start()
     servers = broker.bootstrap_servers
     for topic, partitions in _TOPICS.items():
         Cluster(servers).create(topic, partitions)

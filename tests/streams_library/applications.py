@@ -16,7 +16,7 @@ from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, fingerprint
 from headwater.toolchain.commands import Progress, run_logged
 from headwater.toolchain.streams_library import ensure_streams_library
-from tests.quick_java import QUICK_JAVA, QUICK_JAVAC
+from tests.quick_java import QUICK_JAVAC, QUICK_PROGRAM
 
 _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.streamstest.Applications"
@@ -95,7 +95,7 @@ class Applications:
         self._state_folder = state_folder
         self._seen = 0
         self._lines: queue.Queue[Event | None] = queue.Queue()
-        options = ["-Xmx384m", *QUICK_JAVA]
+        options = ["-Xmx384m", *QUICK_PROGRAM]
         options.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         options.append("-Dorg.slf4j.simpleLogger.log.io.headwater=info")
         self.process = subprocess.Popen(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headwater.model.acls import Operation, Permission, ResourceKind
-from tests.quick_java import QUICK_JAVA
+from tests.quick_java import QUICK_PROGRAM
 from tests.streams_library.applications import NEWEST, class_path
 
 _STORE = "s-changelog", "2;cleanup.policy=compact"
@@ -49,7 +49,7 @@ def test_counts_configs_the_clock_of_failures_and_failed_reads_of_a_journal(tmp_
     file = tmp_path / "topics.tsv"
     file.write_text("".join(lines), encoding="utf-8")
     done = subprocess.run(
-        ["java", *QUICK_JAVA, "-cp", class_path(NEWEST), "io.headwater.streams.Decisions", file],
+        ["java", *QUICK_PROGRAM, "-cp", class_path(NEWEST), "io.headwater.streams.Decisions", file],
         capture_output=True,
         text=True,
         check=True,

@@ -71,7 +71,7 @@ class Load:
                 producer.produce(self.application.source, value, key, partition)
                 self.produced[value] += 1
             assert producer.flush(60) == 0
-            stop.wait(0.02)
+            stop.wait(0.1)
 
 
 @attrs.define

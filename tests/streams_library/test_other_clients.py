@@ -31,8 +31,13 @@ _OTHER_TOPICS = "The running application reads other topics than the document."
 _EXPANDERS = ("agent agent-1 on ", "its client supplier, an interrupted run")
 
 
+@pytest.mark.parametrize("counts", [(4,), pytest.param((4, 5, 6), marks=pytest.mark.soak)])
 def test_no_client_adds_too_many_partitions_and_the_next_preview_is_clean(
-    tmp_path: Path, pulumi_toolchain: PulumiToolchain, kafka: LocalBroker, unique: Callable[[str], str]
+    tmp_path: Path,
+    pulumi_toolchain: PulumiToolchain,
+    kafka: LocalBroker,
+    unique: Callable[[str], str],
+    counts: tuple[int, ...],
 ) -> None:
     deployment = make_deployment(
         tmp_path / "stack", pulumi_toolchain, Cluster(kafka.bootstrap_servers), unique
@@ -63,20 +68,20 @@ def test_no_client_adds_too_many_partitions_and_the_next_preview_is_clean(
         )
         documents = deployment.stack.folder / "documents"
         _reads_the_topics_of_the_document(documents, kafka.bootstrap_servers, deployment.id)
-        for count in (4, 5):
+        for count in counts:
             up = deployment.stack.start("up", "--yes", "--skip-preview")
             application.expand(application.source, count)
             up.communicate(timeout=120)
             java.await_tasks("app", 2 * count)
-            counts = application.counts(*application.internal_topics)
-            assert counts == dict.fromkeys(application.internal_topics, count)
+            found = application.counts(*application.internal_topics)
+            assert found == dict.fromkeys(application.internal_topics, count)
             await_true(lambda: recorder.phase(application.id) is Phase.STEADY)
             if up.returncode != 0:  # another client was faster than Pulumi
                 deployment.up()
             deployment.is_clean()
             expanders = re.findall(r"expanded by (.+)", deployment.stack.preview().text)
             assert all(by.startswith(_EXPANDERS) for by in expanders), expanders
-            assert application.counts(*application.internal_topics) == counts
+            assert application.counts(*application.internal_topics) == found
         assert not [event for event in java.events if event.kind in ("failed", "refused")]
         java.close("app")
 

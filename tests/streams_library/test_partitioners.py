@@ -12,7 +12,7 @@ import pytest
 
 from headwater.model.problems import Location
 from headwater_spark.engine.partitioners.static import TaskMigrated, built_in, static_partition
-from tests.quick_java import QUICK_JAVA
+from tests.quick_java import QUICK_PROGRAM
 from tests.streams_library.applications import NEWEST, OLDEST, class_path
 
 VECTORS = Path(__file__).parents[1] / "fixtures" / "static_partitioners.tsv"
@@ -100,7 +100,7 @@ def test_the_library_computes_the_same_partitions(version: str) -> None:
     done = subprocess.run(
         [
             "java",
-            *QUICK_JAVA,
+            *QUICK_PROGRAM,
             "-Dfile.encoding=UTF-8",
             "-cp",
             class_path(version),

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from headwater.kafka.ownership import encode_record, key_of
 from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipRecord, StackIdentity
 from headwater.toolchain.broker import Broker, Settings
-from tests.quick_java import QUICK_JAVA
+from tests.quick_java import QUICK_PROGRAM
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import NEWEST, class_path, jvm
 
@@ -76,7 +76,7 @@ def test_records_are_read_within_bounds_and_hostile_ones_are_ignored(tmp_path: P
     done = subprocess.run(
         [
             "java",
-            *QUICK_JAVA,
+            *QUICK_PROGRAM,
             "-Xmx128m",
             "-cp",
             class_path(NEWEST),

@@ -5,8 +5,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import attrs
 import pytest
 import trustme
 from confluent_kafka import KafkaException
@@ -55,18 +57,43 @@ def port_of(broker: Broker) -> int:
     return int(broker.bootstrap_servers.rpartition(":")[2])
 
 
+@attrs.frozen
+class Started:
+    """A broker, and the port that was chosen first: another process had taken it."""
+
+    broker: Broker
+    taken: int
+
+
 @pytest.fixture(scope="module")
-def broker_of_module(own_broker: MakeBroker) -> Iterator[Broker]:
-    with own_broker() as broker:
-        yield broker
+def started(own_broker: MakeBroker) -> Iterator[Started]:
+    """A broker that has responded once is ready: on a busy machine the next answer may come too late."""
+    answers = iter([True])
+
+    def answered_once(port: int, cluster_id: str) -> bool:
+        return is_serving(port, cluster_id) and next(answers, False)
+
+    with socket.create_server((HOST, 0)) as other, ExitStack() as stack:
+        taken = other.getsockname()[1]
+        choices = iter([(taken, free_ports(1)[0]), free_ports(2)])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(process, "is_serving", answered_once)
+            patch.setattr(process, "free_ports", lambda _count: next(choices))
+            broker = stack.enter_context(own_broker())
+        yield Started(broker, taken)
 
 
 @pytest.fixture
-def broker(broker_of_module: Broker) -> Broker:
+def broker(started: Started) -> Broker:
     """Return a broker to pause, kill and restart; a test that failed may have left it so."""
-    broker_of_module.start()
-    broker_of_module.resume()
-    return broker_of_module
+    started.broker.start()
+    started.broker.resume()
+    return started.broker
+
+
+def test_free_ports_that_another_process_takes_are_chosen_again(started: Started, broker: Broker) -> None:
+    assert broker.is_running
+    assert port_of(broker) != started.taken
 
 
 def test_topics_survive_a_restart_and_a_kill_at_the_same_address(
@@ -119,17 +146,6 @@ def test_a_broker_without_cpu_time_for_some_seconds_is_not_fenced(
         client.create_topics([NewTopic(name := unique(f"paused-{number}"), 1)])[name].result()
 
 
-def test_a_client_that_changes_too_much_is_throttled(own_broker: MakeBroker) -> None:
-    with own_broker() as broker:
-        broker.limit_topic_changes(0.5)
-        client = admin(broker)
-        client.create_topics([NewTopic("large", num_partitions=50)])["large"].result()
-        with pytest.raises(KafkaException, match="TIMED_OUT"):
-            topics(client, timeout=1)
-        other = admin(broker)
-        assert until(lambda: "large" in topics(other), SECONDS), "another connection is served"
-
-
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_only_sasl_users_can_log_in(secured: Broker, mechanism: str) -> None:
     login = {"sasl_mechanism": mechanism, "sasl_username": "writer"}
@@ -164,6 +180,18 @@ def test_tls_clients_need_the_certificate_authority_and_a_certificate_where_one_
     trustme.CA().cert_pem.write_to_path(authority)
     with pytest.raises(KafkaException):
         topics(admin(secured, "SSL", **trusting, **own), timeout=2)
+
+
+def test_a_client_that_changes_too_much_is_throttled(secured: Broker, unique: Callable[[str], str]) -> None:
+    """The last test of this broker: the quota stays."""
+    large = unique("large")
+    secured.limit_topic_changes(0.5)
+    client = admin(secured)
+    client.create_topics([NewTopic(large, num_partitions=50)])[large].result()
+    with pytest.raises(KafkaException, match="TIMED_OUT"):
+        topics(client, timeout=1)
+    other = admin(secured)
+    assert until(lambda: large in topics(other), SECONDS), "another connection is served"
 
 
 def test_a_broker_ends_with_the_process_that_started_it(
@@ -215,25 +243,6 @@ def test_a_chosen_port_in_use_is_reported(kafka_distribution: KafkaDistribution,
         port = other.getsockname()[1]
         with pytest.raises(ToolchainError, match=f"Port {port} is in use"):
             Broker(kafka_distribution, tmp_path, port=port).start()
-
-
-def test_free_ports_that_another_process_takes_are_chosen_again(
-    own_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A broker that has responded once is ready: on a busy machine the next answer may come too late."""
-    answers = iter([True])
-
-    def answered_once(port: int, cluster_id: str) -> bool:
-        return is_serving(port, cluster_id) and next(answers, False)
-
-    monkeypatch.setattr(process, "is_serving", answered_once)
-    with socket.create_server((HOST, 0)) as other:
-        taken = other.getsockname()[1]
-        choices = iter([(taken, free_ports(1)[0]), free_ports(2)])
-        monkeypatch.setattr(process, "free_ports", lambda _count: next(choices))
-        with own_broker() as broker:
-            assert broker.is_running
-            assert port_of(broker) != taken
 
 
 def lives(pid: int) -> bool:

@@ -16,6 +16,7 @@ from headwater.toolchain import PulumiToolchain, file_backend
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
+from tests.preloaded import folder_of_shims
 from tests.pulumi.driver import time_saving_variables
 from tests.toolchain.certificates import server_tls
 
@@ -93,7 +94,10 @@ def project(pulumi_toolchain: PulumiToolchain, tmp_path: Path) -> Project:
         (tmp_path / "__main__.py").write_text(program)
         state = tmp_path / "state"
         state.mkdir()
-        environment = pulumi_toolchain.environment(home=tmp_path / "home") | {
+        variables = pulumi_toolchain.environment(home=tmp_path / "home")
+        environment = {
+            **variables,
+            "PATH": f"{folder_of_shims()}:{variables['PATH']}",
             "PULUMI_BACKEND_URL": file_backend(state),
             "PULUMI_CONFIG_PASSPHRASE": "secret",
             **time_saving_variables(),

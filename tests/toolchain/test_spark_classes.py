@@ -11,6 +11,7 @@ from headwater.toolchain import ToolchainError, spark
 from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress
 from headwater.toolchain.spark import ensure_spark_classes, ensure_spark_jars, spark_java_options
+from tests.quick_java import QUICK_JAVA
 from tests.runtime.spark.processes import is_running
 
 _START = """
@@ -57,7 +58,7 @@ def test_a_driver_loads_the_archived_classes(tmp_path: Path) -> None:
     jars = ensure_spark_jars()
     ensure_spark_classes(Cache(), Progress())
     log = tmp_path / "classes.log"
-    options = (*spark_java_options(), f"-Xlog:class+load:file={log}")
+    options = (*QUICK_JAVA, *spark_java_options(), f"-Xlog:class+load:file={log}")
     subprocess.run(
         [sys.executable, "-c", _START, *jars],
         env={**os.environ, "SPARK_SUBMIT_OPTS": " ".join(options)},

@@ -44,7 +44,7 @@ def repository(wheel: Path, tmp_path: Path) -> Path:
     """Return an empty folder with an environment `.venv` in which the wheel is installed.
 
     Its dependencies are those of this environment. The link to this repository is not followed there: a .pth
-    file counts only in the environment's own folder.
+    file counts only in the environment's own folder. Python compiles only what the commands import.
     """
     folder = tmp_path / "shop-topics"
     environment = folder / ".venv"
@@ -52,7 +52,8 @@ def repository(wheel: Path, tmp_path: Path) -> Path:
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python"]
-    subprocess.run([*pip, str(environment), "install", "--no-deps", "--no-index", str(wheel)], check=True)
+    offline = ("--no-deps", "--no-index")
+    subprocess.run([*pip, str(environment), "install", "--no-compile", *offline, str(wheel)], check=True)
     return folder
 
 

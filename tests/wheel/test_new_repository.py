@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from headwater.toolchain.broker.readiness import free_ports
+from tests.pulumi.driver import time_saving_variables
+from tests.quick_java import QUICK_JAVA
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.spark, pytest.mark.slow]
 
@@ -61,7 +63,8 @@ def test_the_commands_of_the_readme_work_in_an_empty_folder(
     script = script.replace("localhost:9092", f"localhost:{port}").replace(
         "headwater local up", f"headwater local up --port {port}"
     )
-    done = in_shell(script, repository, environment)
+    saving = {**time_saving_variables(), "JDK_JAVA_OPTIONS": " ".join(QUICK_JAVA)}
+    done = in_shell(script, repository, {**environment, **saving})
     sys.stdout.write(_times(done.stderr))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 application is valid: order-counts" in done.stdout
