@@ -1,4 +1,4 @@
-"""The permissions that docs/agent-operations.md names are sufficient, and missing ones are reported."""
+"""The permissions in docs/agent-operations.md are sufficient, and missing permissions are reported."""
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any

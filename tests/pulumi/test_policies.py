@@ -43,7 +43,7 @@ def test_the_comment_on_a_pull_request_lists_violations(deployment: Deployment) 
 
 
 def test_policies_that_cannot_be_read_stop_the_run(deployment: Deployment) -> None:
-    """Invalid ones are problems, too: `policies/test_invalid_files`."""
+    """Invalid policies are problems, too: `policies/test_invalid_files`."""
     deployment.declare()
     deployment.stack.configure({"policies": ["nowhere.yaml"]})
     deployment.refused("UnreadableDocument")

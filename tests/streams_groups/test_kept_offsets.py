@@ -89,7 +89,7 @@ class _Application:
             consumer.close()
 
     def wait_until_empty(self) -> None:
-        """Wait until the group has no members: those of the classic protocol have a session timeout."""
+        """Wait until the group has no members: classic members have a session timeout."""
         servers = self.cluster.bootstrap_servers
         assert until(lambda: describe_group(servers, "copy").state == "Empty", _SECONDS)
 

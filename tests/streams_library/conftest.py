@@ -14,7 +14,7 @@ from tests.streams_library.applications import Applications, jvm
 
 
 def with_versions(*usual: str) -> pytest.MarkDecorator:
-    """Run a test with these versions, and with all other ones in the soak tests."""
+    """Run a test with these versions, and with all other versions in the soak tests."""
     return pytest.mark.parametrize(
         "version",
         [

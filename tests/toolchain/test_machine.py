@@ -52,6 +52,12 @@ def test_old_and_broken_programs_are_reported_with_their_versions(install: Insta
     assert text == (_GOLDEN / "too_old.txt").read_text()
 
 
+@pytest.mark.usefixtures("install")
+def test_programs_of_a_part_that_is_left_out_are_not_required() -> None:
+    assert "Go 1.24 or newer is missing" in run("all", "--without", "spark").output
+    assert "Go 1.24 or newer is missing" not in run("all", "--without", "pulumi").output
+
+
 def test_only_required_programs_are_checked(install: Install) -> None:
     install("java", 'openjdk version "21.0.2" 2024-01-16')
     install("mvn", "Apache Maven 3.9.6")

@@ -11,7 +11,8 @@ from headwater.toolchain.preparation import PARTS, prepare_parts, shell_exports
 
 @click.command()
 @click.argument("part", type=click.Choice((*PARTS, "all", "doctor", "env")), default="all")
-def main(part: str) -> None:
+@click.option("--without", multiple=True, type=click.Choice(PARTS), help="A part that is not prepared.")
+def main(part: str, without: tuple[str, ...]) -> None:
     """Download or build PART into the cache folder.
 
     `doctor` lists the required programs and their versions on this machine. `env` prints the variables that
@@ -24,7 +25,8 @@ def main(part: str) -> None:
             for line in shell_exports():
                 click.echo(line)
         else:
-            prepare_parts(PARTS if part == "all" else (part,))
+            chosen = PARTS if part == "all" else (part,)
+            prepare_parts(each for each in chosen if each not in without)
     except ToolchainError as error:
         click.echo(str(error), err=True)
         sys.exit(1)

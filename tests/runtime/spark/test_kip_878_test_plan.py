@@ -34,7 +34,7 @@ _SESSION_TIMEOUT_MS = 30_000
 _ROUND_SECONDS, _LATER_ROUND_SECONDS = 2.0, 6.0
 """More rounds show the same, and take CPU time: each has records for every partition.
 
-The later ones are written while the application reads the partitions that were added last.
+Records of later rounds are written while the application reads the partitions that were added last.
 """
 _SOURCES = ("orders", "customers", "purchases", "clicks", "albums")
 _SINKS = ("joined", "counted", "enriched", "summed")

@@ -69,7 +69,7 @@ def _delete_from_checkpoint(running: RunningApplication, part: str, before: int)
 
 
 def _delete_local_state(running: RunningApplication, part: str, records: int, before: int) -> int:
-    """Delete a part of the local state: the results are those of an undisturbed run. Return the count.
+    """Delete a part of the local state: the results are the same as without a loss. Return the count.
 
     A task whose state is deleted while it is open fails, after it has sent records. With at least once they
     may be counted again; if the lease is deleted, too, the task is opened again before it sends any.

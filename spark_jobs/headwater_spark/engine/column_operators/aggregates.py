@@ -6,14 +6,13 @@ import numpy as np
 
 from headwater_spark.engine.column_operators.rows import NotInColumnsError, Rows, numbered_keys
 from headwater_spark.engine.operators.cached_aggregate import ENTRY, NUMBER, Pending, Totals
+from headwater_spark.engine.operators.stored_totals import CONTAINERS, INT_64
 from headwater_spark.engine.partition_columns import NumberedBytes
 from headwater_spark.engine.records import Value
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp
 from headwater_spark.engine.window_columns import Numbers
 
-_INT_64 = 2**63
 _NUMBERS = frozenset((int, float, bool))
-_CONTAINERS = frozenset((dict, list))
 _UNKNOWN = object()
 
 
@@ -76,7 +75,7 @@ class KeyTotals:
                     if not self._totals.per_character:
                         raise NotInColumnsError
                     characters, room = len(total), max(room, size_of(total))
-            elif kind in _CONTAINERS:
+            elif kind in CONTAINERS:
                 room = max(room, size_of(total))
             elif not _is_number(total):
                 raise NotInColumnsError
@@ -107,4 +106,4 @@ class KeyTotals:
 
 
 def _is_number(total: Value) -> bool:
-    return type(total) in _NUMBERS and (type(total) is not int or -_INT_64 <= total < _INT_64)
+    return type(total) in _NUMBERS and (type(total) is not int or -INT_64 <= total < INT_64)

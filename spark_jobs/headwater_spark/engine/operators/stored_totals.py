@@ -18,12 +18,13 @@ from headwater_spark.engine.serdes.plain import PLAIN, reads_as_written
 
 INT_64: Final = 2**63
 _SCALARS: Final = frozenset((type(None), int, float, bool))
-_CONTAINERS: Final = frozenset((dict, list))
+CONTAINERS: Final = frozenset((dict, list))
+"""The types of the values of JSON that contain others."""
 _WIDEST: Final = "\U0001f600"
 _ESCAPE: Final = 2
 _LONG_ESCAPE: Final = 6
 """The most bytes of an ASCII character in JSON: of a printable one, and of any."""
-_LONGEST_SCALAR: Final = 32
+_LONGEST_FLOAT: Final = 32
 _DEEPEST: Final = 32
 
 
@@ -62,7 +63,7 @@ class StoredTotals:
         def compute(key: Value, value: Value, total: Value) -> Value:
             new = function(key, value, total)
             kind = type(new)
-            if kind in _CONTAINERS:
+            if kind in CONTAINERS:
                 size = plain_json_size(new)
                 if size is None:
                     return read_again(new)
@@ -96,13 +97,13 @@ def plain_json_size(value: Value, depth: int = 0) -> int | None:
     """Return at least the bytes of the JSON of an object, an array or a part of one.
 
     None = it may not be read as it was written, or is nested deeply: texts that are not ASCII may have halves
-    of surrogate pairs, and other types than those of JSON are read as texts.
+    of surrogate pairs, and values of types that JSON does not have are read as texts.
     """
     kind = type(value)
     if kind is str:
         return _text_size(value)
-    if kind not in _CONTAINERS:
-        return _LONGEST_SCALAR if _is_plain(value) else None
+    if kind not in CONTAINERS:
+        return _scalar_size(value)
     if depth > _DEEPEST:
         return None
     size = 2
@@ -127,13 +128,14 @@ def _text_size(text: str) -> int | None:
     return (_ESCAPE if text.isprintable() else _LONG_ESCAPE) * len(text) + 2
 
 
-def _is_plain(value: Value) -> bool:
+def _scalar_size(value: Value) -> int | None:
     kind = type(value)
     if kind is int:
-        return bool(-INT_64 <= value < INT_64)
+        # Three bits for each digit, the last digit, and a sign.
+        return value.bit_length() // 3 + 2 if -INT_64 <= value < INT_64 else None
     if kind is float:
-        return isfinite(value)
-    return value is None or kind is bool
+        return _LONGEST_FLOAT if isfinite(value) else None
+    return len("false") if value is None or kind is bool else None
 
 
 def _bytes_per_character(serialize: Callable[[Value], bytes]) -> int:
