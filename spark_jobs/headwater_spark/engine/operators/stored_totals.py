@@ -24,6 +24,8 @@ _WIDEST: Final = "\U0001f600"
 _ESCAPE: Final = 2
 _LONG_ESCAPE: Final = 6
 """The most bytes of an ASCII character in JSON: of a printable one, and of any."""
+_PAIR_ESCAPES: Final = 3
+"""The most bytes in JSON for a byte of UTF-8 of other characters: beyond 16 bits, 12 bytes instead of 4."""
 _LONGEST_FLOAT: Final = 32
 _DEEPEST: Final = 32
 
@@ -70,7 +72,7 @@ class StoredTotals:
                 self._last = new, size
                 return new
             if kind is str:
-                return new if new.isascii() else read_again(new)
+                return new if _has_only_characters(new) else read_again(new)
             return new if kind in _SCALARS and (kind is not float or isfinite(new)) else read_again(new)
 
         return compute
@@ -80,8 +82,8 @@ class StoredTotals:
 
         def compute(key: Value, value: Value, total: Value) -> Value:
             new = function(key, value, total)
-            if type(new) is str:  # not ASCII: it may have halves of surrogate pairs
-                return new if has_texts and new.isascii() else read_again(new)
+            if type(new) is str:
+                return new if has_texts and _has_only_characters(new) else read_again(new)
             return new if new is None else read_again(new)
 
         return compute
@@ -96,8 +98,8 @@ class StoredTotals:
 def plain_json_size(value: Value, depth: int = 0) -> int | None:
     """Return at least the bytes of the JSON of an object, an array or a part of one.
 
-    None = it may not be read as it was written, or is nested deeply: texts that are not ASCII may have halves
-    of surrogate pairs, and values of types that JSON does not have are read as texts.
+    None = it may not be read as it was written, or is nested deeply: halves of surrogate pairs are read as
+    other characters, and values of types that JSON does not have are read as texts.
     """
     kind = type(value)
     if kind is str:
@@ -123,9 +125,23 @@ def plain_json_size(value: Value, depth: int = 0) -> int | None:
 
 
 def _text_size(text: str) -> int | None:
-    if not text.isascii():
+    most = _ESCAPE if text.isprintable() else _LONG_ESCAPE
+    if text.isascii():
+        return most * len(text) + 2
+    if not _has_only_characters(text):
         return None
-    return (_ESCAPE if text.isprintable() else _LONG_ESCAPE) * len(text) + 2
+    return max(most, _PAIR_ESCAPES) * len(text.encode()) + 2
+
+
+def _has_only_characters(text: str) -> bool:
+    """Return whether a text has no half of a surrogate pair: UTF-8 has no bytes for these."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _scalar_size(value: Value) -> int | None:
