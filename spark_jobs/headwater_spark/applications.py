@@ -147,7 +147,8 @@ def run(
             `bootstrap_servers`. Default of both: the variables of the environment.
         checkpoint: a folder or URL that driver and executors share. Default: in the user's state folder.
         state_dir: the folder of local state on each worker.
-        restarts: how many times in a row a failed query is restarted.
+        restarts: how many times in a row a failed query is restarted. Failures because no broker answers do
+            not count.
 
     Raises:
         ProblemsError: The document, the topics, the session or the connection prevents a start.

@@ -3,12 +3,13 @@
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from headwater.kafka import Connection, answering_broker, token_request
 from headwater.kafka.admin import Admin
-from headwater.kafka.answering_broker import find_answering, no_answer
+from headwater.kafka.answering_broker import BrokerAnswer, ask_brokers, find_answering, no_answer
 from headwater.kafka.kafka_errors import Answering
 from headwater.model.problems import ProblemCode
 from tests.kafka.prepared_broker import PreparedBroker, prepared_broker
@@ -54,6 +55,37 @@ def test_none_is_found_if_none_answers(silent_server: str) -> None:
         "Connection refused",
         "No response in time",
     ]
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_brokers_that_refuse_nothing_and_do_not_answer(silent_server: str, protocol: str) -> None:
+    """A proxy whose brokers are stopped accepts connections and closes them: it refuses no certificate."""
+    with _closing_server() as proxy:
+        settings = Connection(bootstrap_servers=(_CLOSED, silent_server, proxy), protocol=protocol)
+        assert ask_brokers(settings, 1.0) is BrokerAnswer.NONE
+
+
+def test_a_login_without_a_token_is_a_refusal(broker: PreparedBroker) -> None:
+    settings = Connection(bootstrap_servers=(broker.address,))
+    assert ask_brokers(settings, _SECONDS) is BrokerAnswer.ANSWERED
+    assert ask_brokers(_with_token(broker.address), _SECONDS) is BrokerAnswer.REFUSED, "no token"
+
+
+@contextmanager
+def _closing_server() -> Iterator[str]:
+    """Run a server that closes each connection when it has received something."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def close_each() -> None:
+            with suppress(OSError):
+                while True:
+                    connected, _ = server.accept()
+                    connected.recv(65_536)
+                    connected.close()
+
+        threading.Thread(target=close_each, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_request_of_a_new_client_names_the_brokers_that_cannot_be_reached(broker: PreparedBroker) -> None:

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
+from headwater.kafka.answering_broker import BrokerAnswer, ask_brokers
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.readiness import until
@@ -121,6 +122,7 @@ def test_wrong_password_is_refused(
     (problem,) = refusals(wrong, capfd)
     assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
     assert "wrong-secret" not in repr(problem)
+    assert ask_brokers(wrong, PROMPT_SECONDS) is BrokerAnswer.REFUSED
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
@@ -130,6 +132,7 @@ def test_right_password_is_accepted(secured: Broker, mechanism: str) -> None:
     )
     assert snapshot.partitions == {"shop-a-changelog": 1, "shop-in": 2}
     assert snapshot.default_replication_factor is None  # Boris may not read the broker's settings
+    assert ask_brokers(login(secured, ALICE, mechanism), PROMPT_SECONDS) is BrokerAnswer.ANSWERED
 
 
 def test_topics_without_permission_are_not_reported_missing(
@@ -186,12 +189,15 @@ def tls(broker: Broker, authority: trustme.CA, **fields: str) -> Connection:
 def test_mutual_tls(secured: Broker, certificate_authority: trustme.CA) -> None:
     connection = tls(secured, certificate_authority, **client_certificate(certificate_authority))
     assert KafkaClusterReader(connection).read(SnapshotRequest()).cluster_id == secured.cluster_id
+    assert ask_brokers(connection, PROMPT_SECONDS) is BrokerAnswer.ANSWERED
 
 
 def test_untrusted_broker_certificate_is_reported(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:
-    (problem,) = refusals(tls(secured, trustme.CA()), capfd)
+    untrusted = tls(secured, trustme.CA())
+    (problem,) = refusals(untrusted, capfd)
     assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
     assert "certificate verify failed" in (problem.found or "")
+    assert ask_brokers(untrusted, PROMPT_SECONDS) is BrokerAnswer.REFUSED
 
 
 @pytest.mark.parametrize("given", [False, True], ids=["none", "untrusted"])
@@ -199,9 +205,11 @@ def test_untrusted_client_certificate_is_reported(
     secured: Broker, certificate_authority: trustme.CA, capfd: pytest.CaptureFixture[str], *, given: bool
 ) -> None:
     fields = client_certificate(trustme.CA()) if given else {}
-    (problem,) = refusals(tls(secured, certificate_authority, **fields), capfd)
+    untrusted = tls(secured, certificate_authority, **fields)
+    (problem,) = refusals(untrusted, capfd)
     assert problem.code is ProblemCode.AUTHENTICATION_REFUSED
     assert "client certificate" in problem.summary
+    assert ask_brokers(untrusted, PROMPT_SECONDS) is BrokerAnswer.REFUSED
 
 
 def test_tls_to_plaintext_listener_is_reported(secured: Broker, capfd: pytest.CaptureFixture[str]) -> None:

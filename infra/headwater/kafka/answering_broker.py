@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from enum import Enum
 from functools import partial
 
 from confluent_kafka import KafkaError
@@ -25,6 +26,26 @@ _MOST_SECONDS = 3.0
 """For each step: the caller has already waited for an answer."""
 _STEPS = 4
 """A token, a connection, an answer, and connections to the other brokers."""
+
+
+class BrokerAnswer(Enum):
+    """What the bootstrap servers answer on new connections."""
+
+    ANSWERED = "a broker answers"
+    REFUSED = "a broker refuses the login or the TLS connection"
+    NONE = "no broker answers"
+
+
+def ask_brokers(settings: ConnectionSettings, timeout_seconds: float) -> BrokerAnswer:
+    """Ask the bootstrap servers on new connections, as `find_answering` does.
+
+    The client libraries often report a refused login or TLS connection as a missing answer, and existing
+    connections outlive a change of the password. A refusal by one server counts, also if another one answers.
+    """
+    answering, failures = find_answering(settings, timeout_seconds)
+    if any(each.is_final and not each.is_closed for each in failures):
+        return BrokerAnswer.REFUSED
+    return BrokerAnswer.NONE if answering is None else BrokerAnswer.ANSWERED
 
 
 def no_answer(

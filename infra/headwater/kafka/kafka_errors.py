@@ -36,6 +36,7 @@ _CLIENT_CERTIFICATE = re.compile(
 )
 _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
+_END_OF_TLS = re.compile(r"unexpected eof|EOF occurred")
 _OF_BROKER = r"(\[[^\]\s]+\]:\d+|[^\s/\]]+:\d+)/(?:bootstrap|\d+): "
 _ADDRESS = re.compile(rf"{_OF_BROKER}(?=Connect to|Connection setup timed out)")
 _THROTTLED_SHARE = 0.2
@@ -88,6 +89,11 @@ class ClientMessage:
     def is_refused(self) -> bool:
         """Return whether the brokers rejected the credentials."""
         return self.code in _UNAUTHENTICATED or bool(_CLIENT_CERTIFICATE.search(self.text))
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether a TLS connection was closed at once, as by a proxy whose brokers are stopped."""
+        return bool(_END_OF_TLS.search(self.text))
 
     @property
     def is_final(self) -> bool:

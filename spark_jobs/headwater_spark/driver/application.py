@@ -306,7 +306,10 @@ class StreamsApplication:
             for name, query in self._parts.queries.items():
                 self._parts.specs.progress.set_read_to(name, query.read_to)
         self._check_shutdown_requests(now)
-        states = {query.poll() for query in self._parts.queries.values()}
+        states = set()
+        for query in self._parts.queries.values():
+            states.add(query.poll())
+            self._polled_at = time.monotonic()  # each start may wait for brokers
         if QueryState.FAILED in states:
             self._lifecycle.fail()
         elif states == {QueryState.RUNNING}:

@@ -18,6 +18,7 @@ from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
+from headwater_spark.driver.outages import Brokers
 from headwater_spark.driver.placement.task_placement import TaskPlacement
 from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
@@ -31,7 +32,11 @@ from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.jvm import JvmWatch
 from headwater_spark.driver.spark_session.requirements import is_local_master
-from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
+from headwater_spark.driver.threads.settings import (
+    handler_name,
+    may_shut_down_application,
+    stream_threads,
+)
 from headwater_spark.driver.threads.shutdown_requests import ShutdownRequests
 from headwater_spark.driver.threads.stream_threads import StreamThreads, configured_client_id
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
@@ -192,6 +197,9 @@ def _create_services(
             restarts=settings.restarts,
             on_shutdown_application=shutdown_requests.send,
             handler=handler,
+        ),
+        brokers=Brokers.of(
+            settings.connection, settings.restarts, is_awaited=handler_name(application) is None
         ),
         exactly_once=StreamsConfig.from_application(application).guarantee.is_exactly_once,
         client=client,

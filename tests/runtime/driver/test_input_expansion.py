@@ -274,6 +274,7 @@ def spec_of(
         rounds=unused,
         threads=unused,
         exceptions=unused,
+        brokers=unused,
         exactly_once=exactly_once,
         client=ActiveClient(connection, "app", "client", None),
     )

@@ -6,9 +6,12 @@ from typing import Any, cast
 
 import attrs
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
+from headwater.kafka.answering_broker import BrokerAnswer
 from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import Failure, RestartPolicy
+from headwater_spark.driver.outages import Brokers
 from headwater_spark.driver.queries import query as module
 from headwater_spark.driver.queries.query import BatchFailedError, SubtopologyQuery
 from headwater_spark.driver.states import QueryState
@@ -39,13 +42,22 @@ class _StreamingQuery:
 class _Spec:
     name: str = "query"
     backoffs: list[int | None] = attrs.field(factory=list)
+    answer: BrokerAnswer = BrokerAnswer.ANSWERED
+    brokers: Brokers = attrs.field(init=False)
     native_program = None
+
+    def __attrs_post_init__(self) -> None:
+        self.brokers = Brokers(ask=lambda: self.answer, restarts=RestartPolicy(), known_seconds=0.0)
 
     @property
     def batches(self) -> "_Spec":
         return self
 
-    def handle_failure(self, failure: Failure, _thread: str, failures_in_a_row: int) -> int | None:
+    def handle_failure(
+        self, failure: Failure, _thread: str, failures_in_a_row: int, outage_ms: int | None
+    ) -> int | None:
+        if outage_ms is not None:
+            return outage_ms
         self.backoffs.append(RestartPolicy(max_failures=3).backoff_ms(failure.exception, failures_in_a_row))
         return self.backoffs[-1]
 
@@ -58,11 +70,12 @@ class _Batches:
     committed_steps: int = 0
     failed_thread: str = ""
     thread_names: tuple[str, ...] = ()
+    failure: Exception = attrs.field(factory=lambda: RuntimeError("poison record"))
 
     def __call__(self, *_: object) -> None:
         for _step in range(self.committed_steps):
             self.on_commit()
-        raise RuntimeError("poison record")
+        raise self.failure
 
 
 @attrs.define
@@ -119,7 +132,11 @@ def test_failed_batch_is_noticed_at_the_next_poll(polled: _Polled) -> None:
 
 
 def _fail_batches(
-    polled: _Polled, number: int, committed_steps: int, monkeypatch: pytest.MonkeyPatch
+    polled: _Polled,
+    number: int,
+    committed_steps: int,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: Exception | None = None,
 ) -> None:
     """Let as many batches fail, each after some of its steps; the query is restarted after each."""
 
@@ -129,6 +146,8 @@ def _fail_batches(
     monkeypatch.setattr(SubtopologyQuery, "start", start)
     query = polled.query
     query._process_batch = cast("Any", _Batches(query._forget_failures, committed_steps))
+    if failure is not None:
+        query._process_batch.failure = failure  # type: ignore[attr-defined]  # the fake
     for _ in range(number):
         with pytest.raises(BatchFailedError):
             query._on_batch(cast("Any", None), 0)
@@ -153,6 +172,44 @@ def test_failures_without_a_committed_step_end_the_application(
     _fail_batches(polled, 4, 0, monkeypatch)
     assert polled.spec.backoffs == [200, 400, 800, None]
     assert polled.query.state is QueryState.FAILED
+
+
+_NO_ANSWER = KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+
+def test_failures_in_an_outage_do_not_end_the_application(
+    polled: _Polled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some brokers answer, and a coordinator does not: the query is restarted again and again."""
+    _fail_batches(polled, 10, 0, monkeypatch, _NO_ANSWER)
+    assert polled.query.restarts == 10
+    assert polled.spec.backoffs == [], "no failure counts"
+    _fail_batches(polled, 4, 0, monkeypatch)
+    assert polled.spec.backoffs == [200, 400, 800, None], "a failure of the code still counts"
+
+
+def test_a_refused_login_or_tls_connection_ends_the_application(
+    polled: _Polled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka reports it as a missing answer, too."""
+    polled.spec.answer = BrokerAnswer.REFUSED
+    _fail_batches(polled, 4, 0, monkeypatch, _NO_ANSWER)
+    assert polled.spec.backoffs == [200, 400, 800, None]
+    assert polled.query.state is QueryState.FAILED
+
+
+def test_a_query_is_not_started_while_no_broker_answers(
+    polled: _Polled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pauses grow to half a minute; the brokers may refuse the login when they answer again."""
+    polled.spec.answer = BrokerAnswer.NONE
+    _fail_batches(polled, 1, 0, monkeypatch, _NO_ANSWER)
+    assert polled.poll(3_600.0) is QueryState.WAITING
+    assert polled.query.restarts == 0
+    assert 0 < polled.query.restart_in <= 30.0
+    polled.spec.answer = BrokerAnswer.REFUSED
+    assert polled.poll(31.0) is QueryState.STARTING
+    assert polled.query.restarts == 1
 
 
 def test_a_failure_is_shown_until_a_step_commits(polled: _Polled) -> None:

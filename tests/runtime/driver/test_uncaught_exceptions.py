@@ -78,6 +78,13 @@ def test_without_a_handler_threads_are_replaced_as_often_as_restarts_allow() -> 
     assert _Case().pause(failure=PoisonRecordError("bad")) is None
 
 
+def test_in_an_outage_a_thread_is_replaced_as_often_as_it_fails() -> None:
+    case = _Case()
+    failure = capture_failure(_FAILURE)
+    assert case.exceptions.backoff_ms("0", failure, _FIRST, 100, outage_ms=400) == 400
+    assert (case.threads.alive, case.threads.pool.failed) == (2, 1)
+
+
 def test_record_that_waits_for_a_partition_is_no_failure() -> None:
     case = _Case("shutdown-client")
     assert case.pause(failure=TaskMigrated("out", 5, 4)) == 100

@@ -50,6 +50,7 @@ class Cluster:
     unique: Callable[[str], str]
     check_interval_seconds: float = 0.5
     checkpoint: str = ""
+    restarts: int = 3
 
     @contextmanager
     def application(
@@ -102,7 +103,7 @@ class Cluster:
                 checkpoint=self.checkpoint or str(self.folder / "checkpoint"),
                 state_folder=self.folder / "state",
                 records_at_once=records_at_once,
-                restarts=RestartPolicy(max_failures=3),
+                restarts=RestartPolicy(max_failures=self.restarts),
                 check_interval_seconds=self.check_interval_seconds,
             ),
         )

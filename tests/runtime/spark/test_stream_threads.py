@@ -2,17 +2,19 @@
 
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from headwater.kafka.pending_requests import in_background
 from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.states import ClientState, QueryState
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.stream_threads import RemovalTimeoutError
 from tests.bench.runtime.thread_changes import (
@@ -29,6 +31,7 @@ from tests.runtime.spark.applications import (
     do_not_notice_each_other,
 )
 from tests.runtime.spark.batch_results import Results
+from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.thread_classes import AddsThread, RemovesThread
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -291,6 +294,41 @@ def test_client_shuts_down_at_the_first_failure(cluster: Cluster, tmp_path: Path
         assert running.application.state is ClientState.ERROR
         assert running.application.stream_threads.pool.failed == 1
         assert all(part["restarts"] == 0 for part in _parts(running))
+
+
+def test_an_outage_that_lasts_longer_than_the_restarts_does_not_end_the_application(
+    cluster: Cluster, own_broker: Callable[[], Broker], tmp_path: Path
+) -> None:
+    """The only broker is paused while a batch runs. Each record is processed once when it continues."""
+    with own_broker() as broker:
+        servers, file = broker.bootstrap_servers, tmp_path / "block"
+        alone = attrs.evolve(cluster, topics=Topics(servers), servers=servers, restarts=1)
+        with alone.application(CONTROLLED, {"processing.guarantee": "exactly_once_v2"}) as running:
+            application = running.application
+            application.start()
+            (query,) = application.queries.values()
+            with _blocked(running, file):
+                running.feed(b"1", b"2")
+                broker.pause()
+            try:
+                # Pauses of 0.2, 0.4, 0.8, 1.6 and 3.2 s have passed without an answer.
+                assert until(
+                    lambda: (
+                        application.state.is_final
+                        or (query.state is QueryState.WAITING and query.restart_in > 5.0)
+                    ),
+                    TIMEOUT_SECONDS,
+                )
+                assert application.state is ClientState.REBALANCING, application.problems
+                assert "KafkaError" in _parts(running)[0]["failure"]
+            finally:
+                broker.resume()
+            assert until(lambda: application.state is ClientState.RUNNING, TIMEOUT_SECONDS)
+            assert until(lambda: len(running.values()) >= 3, TIMEOUT_SECONDS)
+            application.wait_until_idle()
+            assert running.values() == [b"block %s" % str(file).encode(), b"1", b"2"]
+            assert application.problems == ()
+            assert application.stream_threads.pool.failed >= 1, "as after any failure"
 
 
 def test_handler_of_a_user_adds_a_thread(cluster: Cluster, tmp_path: Path) -> None:

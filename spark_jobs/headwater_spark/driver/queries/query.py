@@ -17,6 +17,7 @@ from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import Failure, failed_thread, query_failed
 from headwater_spark.driver.input.sources import Checkpoint, read_stream, with_ticks
 from headwater_spark.driver.offsets import GroupOffsets
+from headwater_spark.driver.outages import OutageWait
 from headwater_spark.driver.queries.batch import BatchProcessor
 from headwater_spark.driver.queries.row_distribution import select_task_rows
 from headwater_spark.driver.queries.specs import QuerySpec
@@ -56,6 +57,8 @@ class SubtopologyQuery:
         self._lock = RLock()
         self._state = QueryState.STARTING
         self._failures_in_a_row = 0
+        """Without failures of an outage."""
+        self._outage = OutageWait(spec.name, spec.batches.brokers)
         self._has_failed_batch = False
         """A batch has failed since the last start, so `failure` is the reason why Spark ended the query."""
         self._restart_at = self._check_at = 0.0
@@ -131,7 +134,10 @@ class SubtopologyQuery:
         with self._lock:
             match self._state:
                 case QueryState.WAITING if time.monotonic() >= self._restart_at:
-                    self._restart()
+                    if (pause := self._outage.extend()) is None:
+                        self._restart()
+                    else:
+                        self._restart_at = time.monotonic() + pause / 1000
                 case QueryState.STARTING | QueryState.RUNNING if self._query is not None and self._is_due():
                     if not self._query.isActive:
                         self._handle_failure()
@@ -245,17 +251,26 @@ class SubtopologyQuery:
         """Begin to count failures again: records were committed."""
         self.failure = None
         self._failures_in_a_row = 0
+        self._outage.end()
 
     def _handle_failure(self) -> None:
-        self._failures_in_a_row += 1
         if not self._has_failed_batch and self._query is not None:
             exception = self._query.exception()
             self.failure = None if exception is None else capture_failure(exception)
         failure, batch = self.failure, self._process_batch
         thread = batch.failed_thread or failed_thread(failure, batch.thread_names)
-        backoff = self._spec.batches.handle_failure(failure, thread, self._failures_in_a_row)
+        outage_ms = self._outage.begin(failure)
+        if outage_ms is None:
+            self._failures_in_a_row += 1
+        backoff = self._spec.batches.handle_failure(failure, thread, self._failures_in_a_row, outage_ms)
         reason, text = (None, None) if failure is None else (failure.reason, failure.text)
-        _log.warning("query failed", query=self._spec.name, thread=thread, retry_in_ms=backoff, reason=reason)
+        _log.warning(
+            "query failed" if outage_ms is None else "query failed, waiting until brokers answer",
+            query=self._spec.name,
+            thread=thread,
+            retry_in_ms=backoff,
+            reason=reason,
+        )
         _log.debug("query failed", query=self._spec.name, failure=text)
         if backoff is None:
             self._state = QueryState.FAILED

@@ -18,6 +18,7 @@ from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets,
 from headwater_spark.driver.input.step_planner import StepPlanner
 from headwater_spark.driver.layout import Layout
 from headwater_spark.driver.offsets import GroupOffsets
+from headwater_spark.driver.outages import Brokers
 from headwater_spark.driver.placement.task_placement import TaskPlacement
 from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.run_settings import RunSettings
@@ -44,6 +45,7 @@ class QueryServices:
     rounds: RepartitionRounds
     threads: StreamThreads
     exceptions: UncaughtExceptions
+    brokers: Brokers
     exactly_once: bool
     client: ActiveClient
     placement: TaskPlacement | None = None

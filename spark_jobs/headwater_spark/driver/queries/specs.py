@@ -13,6 +13,7 @@ import structlog
 
 from headwater_spark.driver.failures import Failure
 from headwater_spark.driver.layout import Layout, Programs
+from headwater_spark.driver.outages import Brokers
 from headwater_spark.driver.placement.task_placement import PlacedTasks
 from headwater_spark.driver.queries.progress import Progress
 from headwater_spark.driver.queries.query_input import QueryInput, QueryServices
@@ -41,6 +42,10 @@ class QueryBatches:
     @property
     def subtopology(self) -> str:
         return self.input.subtopology
+
+    @property
+    def brokers(self) -> Brokers:
+        return self._services.brokers
 
     @property
     def _services(self) -> QueryServices:
@@ -139,12 +144,16 @@ class QueryBatches:
         """Record that all records of the batch are processed."""
         self.progress.finish_batch(self.subtopology)
 
-    def handle_failure(self, failure: Failure | None, thread: str, failures_in_a_row: int) -> int | None:
+    def handle_failure(
+        self, failure: Failure | None, thread: str, failures_in_a_row: int, outage_ms: int | None = None
+    ) -> int | None:
         """Handle a failure of stream thread `thread` (`uncaught.exception.handler`); call it once for each.
 
-        Return how many milliseconds to wait before the restart; None = never.
+        Return how many milliseconds to wait before the restart; None = never. `outage_ms` as in
+        `UncaughtExceptions.backoff_ms`.
         """
-        return self._services.exceptions.backoff_ms(self.subtopology, failure, thread, failures_in_a_row)
+        exceptions = self._services.exceptions
+        return exceptions.backoff_ms(self.subtopology, failure, thread, failures_in_a_row, outage_ms)
 
 
 @attrs.frozen(kw_only=True, eq=False)

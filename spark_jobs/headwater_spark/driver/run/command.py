@@ -53,7 +53,8 @@ def runtime_options(*, log_format: LogFormat, master: str | None) -> Callable[[F
             type=click.IntRange(min=0),
             default=10,
             show_default=True,
-            help="How many times in a row a failed query is restarted.",
+            help="How many times in a row a failed query is restarted; failures because no broker answers do "
+            "not count.",
         ),
         click.option(
             "--until-idle",

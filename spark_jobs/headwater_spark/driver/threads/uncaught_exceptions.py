@@ -67,14 +67,22 @@ class UncaughtExceptions:
             self._handler.init(application)
 
     def backoff_ms(
-        self, subtopology: str, failure: Failure | None, thread: str, failures_in_a_row: int
+        self,
+        subtopology: str,
+        failure: Failure | None,
+        thread: str,
+        failures_in_a_row: int,
+        outage_ms: int | None = None,
     ) -> int | None:
         """Return how long to wait before the query is restarted; None: the client ends with an error.
 
-        `thread` is the stream thread of the failed task; empty: the failure is outside of tasks.
+        `thread` is the stream thread of the failed task; empty: the failure is outside of tasks. `outage_ms`
+        is how long to wait for brokers if only they are the reason, and no handler decides (`OutageWait`).
         """
         exception, reason = (None, "") if failure is None else (failure.exception, failure.reason)
-        pause = self._restarts.backoff_ms(exception, failures_in_a_row)
+        pause = outage_ms
+        if pause is None:
+            pause = self._restarts.backoff_ms(exception, failures_in_a_row)
         if isinstance(exception, TaskMigrated):
             return pause
         name = self._threads.failed_thread(thread)
