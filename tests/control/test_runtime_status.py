@@ -133,9 +133,12 @@ def test_stalled_application_is_neither_ready_nor_live(url: str, application: _A
     assert _run(url).exit_code == ExitCode.PROBLEMS
 
 
+@pytest.mark.parametrize("state", [ClientState.RUNNING, ClientState.REBALANCING])
 def test_application_whose_brokers_do_not_answer_is_alive_but_not_ready(
-    url: str, application: _Application
+    url: str, application: _Application, state: ClientState
 ) -> None:
+    """A query that fails meanwhile is restarted, so the client is not RUNNING."""
+    application.state = state
     assert 'headwater_runtime_cluster_readable{application_id="shop"} 1.0' in _metrics(url)
     application.cluster_problem = "No Kafka broker can be reached."
     assert _health(url, "ready") == (503, "The cluster cannot be read: No Kafka broker can be reached.")

@@ -43,6 +43,7 @@ def refused_connections() -> Iterable[Problem]:
     yield heard("Connect to ipv4#10.0.0.1:9093 failed: Connection refused", KafkaError._TRANSPORT)
     yield heard("Disconnected: connection closed by peer: receive 0 after POLLIN")
     yield heard("SSL handshake failed: certificate verify failed", KafkaError._SSL)
+    yield heard("SSL handshake failed: certificate verify failed: certificate has expired", KafkaError._SSL)
     yield heard("Receive failed: ssl/tls alert bad certificate: SSL alert number 42", KafkaError._TRANSPORT)
     yield heard("SASL authentication error: Authentication failed", KafkaError._AUTHENTICATION)
     yield heard("Failed to acquire SASL OAUTHBEARER token: Could not connect", KafkaError._AUTHENTICATION)

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka.acl_bindings import filter_for, operations_of
-from headwater.kafka.answering_broker import no_answer
+from headwater.kafka.answering_broker import no_answer, with_certificate_failures
 from headwater.kafka.broker_connection import UnreadableAnswerError, enabled_features
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.client_settings import client_log
@@ -372,8 +372,10 @@ class Admin:
 
         A cluster of which a broker answers can be reached: then `what` was not answered.
         """
-        if self._answering is not None:
-            return unanswered_request(what, self._answering, messages, self._timeout)
+        if (answering := self._answering) is not None:
+            addresses = (answering.broker, *answering.brokers)
+            known = with_certificate_failures(self._connection, addresses, messages, self._timeout)
+            return unanswered_request(what, answering, known, self._timeout)
         return no_answer(self._connection, what, messages, self._timeout)
 
 

@@ -8,7 +8,12 @@ from functools import partial
 
 from confluent_kafka import KafkaError
 
-from headwater.kafka.broker_connection import BrokerConnection, failure_message, find_unreachable
+from headwater.kafka.broker_connection import (
+    BrokerConnection,
+    certificate_failure,
+    failure_message,
+    find_unreachable,
+)
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import (
     DESCRIBE_CLUSTER,
@@ -63,9 +68,40 @@ def no_answer(
         answering, failures = find_answering(settings, timeout_seconds)
     if answering is not None:
         return unanswered_request(what, answering, (*messages, *failures), timeout_seconds)
+    messages = with_certificate_failures(settings, settings.bootstrap_servers, messages, timeout_seconds)
     known = (*messages, *(failure for failure in failures if failure.is_refused))
     needs_token = settings.token_url is not None
     return unreachable_cluster(settings.bootstrap_servers, known, timeout_seconds, needs_token=needs_token)
+
+
+def with_certificate_failures(
+    settings: ConnectionSettings,
+    addresses: Sequence[str],
+    messages: Sequence[ClientMessage],
+    timeout_seconds: float,
+) -> Sequence[ClientMessage]:
+    """Return `messages`, after why certificates at `addresses` are not accepted, if that is the failure.
+
+    librdkafka (2.16) has one text for a certificate that has expired, of another host, or of an unknown
+    authority. Takes three seconds at most.
+    """
+    if not any(item.is_unverified for item in messages):
+        return messages
+    seconds = min(timeout_seconds, _MOST_SECONDS)
+    end = time.monotonic() + seconds
+    asked = [
+        in_background(partial(certificate_failure, settings, address, seconds))
+        for address in sorted(set(addresses))[:_MOST_ADDRESSES]
+    ]
+    found = (_take_in_time(pending, end) for pending in asked)
+    return (*filter(None, found), *messages)
+
+
+def _take_in_time(pending: Future[ClientMessage | None], end: float) -> ClientMessage | None:
+    try:
+        return pending.result(max(0.0, end - time.monotonic()))
+    except TimeoutError:
+        return None
 
 
 def find_answering(

@@ -59,6 +59,19 @@ def certificate_days(settings: ConnectionSettings, address: str, timeout_seconds
     )
 
 
+def certificate_failure(
+    settings: ConnectionSettings, address: str, timeout_seconds: float
+) -> ClientMessage | None:
+    """Return why the certificate at `address` is not accepted; None if it is, or without a connection."""
+    try:
+        with _open_connection(settings, address, timeout_seconds):
+            return None
+    except ssl.SSLCertVerificationError as error:
+        return failure_message(address, error)
+    except (OSError, ValueError):
+        return None
+
+
 def _tls_context(settings: ConnectionSettings) -> ssl.SSLContext:
     """Return the context; raises `OSError`, `ValueError` for certificates and keys that OpenSSL rejects."""
     context = ssl.create_default_context(cadata=settings.ca)
@@ -269,6 +282,8 @@ def failure_message(address: str, error: OSError, code: int | None = None) -> Cl
     """
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason += f": {error.verify_message.removesuffix('.')}"
         fault, text = BrokerFault.NO_TLS, f"SSL handshake failed: {reason}"
     elif isinstance(error, LateResponseError):
         fault, text = BrokerFault.LATE, "No response in time"

@@ -42,6 +42,8 @@ _ADDRESS = re.compile(rf"{_OF_BROKER}(?=Connect to|Connection setup timed out)")
 _THROTTLED_SHARE = 0.2
 """The part of the awaited time that a quota has to take to be the cause of a missing answer."""
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
+_UNVERIFIED = re.compile(r"certificate verify failed")
+_NOT_VALID_NOW = re.compile(r"certificate has expired|certificate is not yet valid")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
 _UNSEEN = (
     "Without the permission, the topic or group looks as if it did not exist: nothing is planned, changed or "
@@ -77,6 +79,11 @@ class ClientMessage:
     def has_no_tls(self) -> bool:
         """Return whether a TLS connection failed."""
         return self.fault is BrokerFault.NO_TLS or bool(_TLS.search(self.text))
+
+    @property
+    def is_unverified(self) -> bool:
+        """Return whether the client does not accept the certificate of a broker."""
+        return bool(_UNVERIFIED.search(self.text))
 
     @property
     def unconnected(self) -> Sequence[str]:
@@ -255,13 +262,22 @@ def _tls_failed(where: str, item: ClientMessage) -> Problem:
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="No TLS connection to a Kafka broker is possible.",
-        expected=f"a TLS listener with a trusted certificate at {where}",
+        expected=f"a TLS listener with a trusted certificate at {item.broker or where}",
         found=_plain_text(item),
         why=_WHY,
-        fix="If the listener does not use TLS, set the security protocol to PLAINTEXT or SASL_PLAINTEXT. "
-        "Otherwise set the CA certificate that signed the brokers' certificates, and use a host name that "
-        "these certificates contain.",
+        fix=_RENEW_CERTIFICATE if _NOT_VALID_NOW.search(item.text) else _TRUST_CERTIFICATE,
     )
+
+
+_RENEW_CERTIFICATE = (
+    "Renew the certificate of the broker, or the CA certificate that signed it, whichever is not valid now. "
+    "If both are valid, correct the clock of this machine."
+)
+_TRUST_CERTIFICATE = (
+    "If the listener does not use TLS, set the security protocol to PLAINTEXT or SASL_PLAINTEXT. Otherwise "
+    "set the CA certificate that signed the brokers' certificates, and use a host name that these "
+    "certificates contain."
+)
 
 
 def _closed_connection(where: str, item: ClientMessage) -> Problem:

@@ -131,7 +131,9 @@ def create_parts(
         progress_watch=_create_progress_watch(
             application, queries, services.threads, jvm_watch, settings.state_folder / application.id
         ),
-        cluster_watch=ClusterWatch(topics=topics),
+        cluster_watch=ClusterWatch(
+            topics=topics, failures=lambda: sum(query.restarts for query in queries.values())
+        ),
         input_watch=create_input_watch(
             settings.connection, application.id, exactly_once=services.exactly_once
         ),

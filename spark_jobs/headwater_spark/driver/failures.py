@@ -13,7 +13,14 @@ from headwater_spark.engine.program.settings import CONTINUE_HANDLERS
 from headwater_spark.engine.task import PoisonRecordError
 
 _TRACEBACK = "Traceback (most recent call last):\n"
-_JAVA = ("\tat ", "Driver stacktrace:", "JVM stacktrace:", "SQLSTATE:", "This stopped SparkContext")
+_JAVA = (
+    "\tat ",
+    "Driver stacktrace:",
+    "JVM stacktrace:",
+    "SQLSTATE:",
+    "This stopped SparkContext",
+    "=== Streaming Query ===",
+)
 _GATEWAY = re.compile(r"An error occurred while calling \S+\s*:?\s*")
 _NOTE = re.compile(rf"^{THREAD_NOTE}(.+)$", re.MULTILINE)
 _FAILED_TASK = re.compile(r"\bTask (\d+) in stage ")
@@ -188,6 +195,19 @@ def connector_missing(application: str, failure: Failure) -> Problem:
         why="Spark reads the records.",
         fix="Pass the connector's four jars by --jars, as docs/runtime.md shows for spark-submit. "
         "`headwater run` without --jars downloads them.",
+    )
+
+
+def not_started(application: str, failure: Failure) -> Problem:
+    """Return the problem that the first start of a query failed."""
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary="The application did not start.",
+        expected="answers of Spark and Kafka, and a checkpoint that can be written",
+        found=failure.reason,
+        why="No record has been processed.",
+        fix="Remove the cause and start again. --log-level debug shows the traceback.",
     )
 
 

@@ -127,12 +127,15 @@ class Instruments:
         }
 
     def ready(self) -> Health:
-        """Return not OK while the client does not run, no broker answers, or there is no progress."""
+        """Return not OK while no broker answers, the client does not run, or there is no progress.
+
+        A query that fails because no broker answers changes the state, too: then the brokers are the reason.
+        """
         application = self._application
-        if application.state is not ClientState.RUNNING:
-            return Health(ok=False, reason=f"The application is {application.state.value}.")
         if problem := application.cluster_problem:
             return Health(ok=False, reason=f"The cluster cannot be read: {problem}")
+        if application.state is not ClientState.RUNNING:
+            return Health(ok=False, reason=f"The application is {application.state.value}.")
         return self._progress_health()
 
     def live(self) -> Health:

@@ -37,20 +37,31 @@ class WatchedTopics(Protocol):
         """Return whether a topic was created, deleted or replaced; raises `ProblemsError`."""
         ...
 
+    def reconnect(self) -> None:
+        """Let the next `has_changed` open new connections."""
+        ...
+
 
 @attrs.define(kw_only=True, eq=False)
 class ClusterWatch:
     """Watches whether the cluster can be read, and whether topics have changed.
 
     One thread calls `run`, any thread reads `problem`, one other thread takes the changes.
+
+    Brokers keep a connection whose user gets another password, and whose certificate expires. Only a new one
+    shows it. Queries and topic checks open new ones. So this watch does, too, after a topic check has failed,
+    or `failures`, the number of failures of the queries, has changed.
     """
 
     _topics: WatchedTopics
+    _failures: Callable[[], int] = lambda: 0
     _clock: Callable[[], float] = time.monotonic
     problem: str = attrs.field(default="", init=False)
     """Why the cluster has not been readable for some seconds; empty if it is."""
     _failing_since: float | None = attrs.field(default=None, init=False)
+    _failures_seen: int = attrs.field(default=0, init=False)
     _changed: Event = attrs.field(factory=Event, init=False)
+    _doubted: Event = attrs.field(factory=Event, init=False)
 
     def run(self, stopping: Event) -> None:
         """Observe the cluster until `stopping` is set."""
@@ -60,6 +71,11 @@ class ClusterWatch:
     def observe(self) -> None:
         """Read the topics once. Log when brokers stop answering and when they answer again."""
         begin = self._clock()
+        failures = self._failures()
+        if failures != self._failures_seen or self._doubted.is_set():
+            self._failures_seen = failures
+            self._doubted.clear()
+            self._topics.reconnect()
         try:
             has_changed = self._topics.has_changed()
         except (ProblemsError, KafkaException) as error:
@@ -80,6 +96,10 @@ class ClusterWatch:
         if not self.problem:
             _log.warning("cluster not readable, retrying", reason=reason)
         self.problem = reason
+
+    def doubt_connections(self) -> None:
+        """Let the next `observe` open new connections: another request has failed."""
+        self._doubted.set()
 
     def take_change(self) -> bool:
         """Return whether a topic has changed since the last call."""
@@ -112,6 +132,8 @@ class TopicWatch:
     _purge_interval_seconds: float
     _layout_changes: Lock
     """Held while topics are checked and the layout is replaced; an expansion of processors does so, too."""
+    _failure: str = attrs.field(default="", init=False)
+    """Why the last topic check failed; empty if it did not."""
 
     def run(self, stopping: Event) -> None:
         """Watch until `stopping` is set."""
@@ -152,8 +174,9 @@ class TopicWatch:
                 self._use_topics(check)
         except (ProblemsError, KafkaException) as error:
             # The cluster may be unavailable for a while; the queries have their own limit for that.
-            _log.warning("topic check failed", reason=failure_reason(error))
+            self._note_failure(failure_reason(error))
             return False
+        self._failure = ""
         if self._uneven.is_tolerated(wrong, time.monotonic()):
             _log.warning(
                 "joined topics have different partition counts",
@@ -162,6 +185,13 @@ class TopicWatch:
         elif wrong:
             self._on_errors(wrong)
         return True
+
+    def _note_failure(self, reason: str) -> None:
+        """Log why a check failed, once: it is repeated each second."""
+        if reason != self._failure:
+            self._failure = reason
+            _log.warning("topic check failed, retrying", reason=reason)
+        self._cluster_watch.doubt_connections()
 
     def _use_topics(self, check: TopicCheck) -> None:
         """Use the topics of `check`. Queries of lost topics are paused until the topics exist again."""

@@ -320,7 +320,7 @@ class RecordSender:
         """Fetch the topic's metadata; raise `TaskMigrated` if it has no such partition."""
         found = self._producer.list_topics(topic, clients.REQUEST_SECONDS).topics[topic]
         if found.error is not None:
-            raise KafkaException(found.error)
+            raise KafkaException(KafkaError(found.error.code(), f"{topic}: {found.error.str()}"))
         self._partition_counts[topic] = len(found.partitions)
         if partition >= self._partition_counts[topic]:
             raise TaskMigrated(topic, partition, self._partition_counts[topic])

@@ -1,8 +1,11 @@
 """Texts of failures, and restarts after them."""
 
 from threading import Event
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from pyspark.errors import PySparkException
 
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError
 from headwater.model.topology import Application
@@ -15,6 +18,7 @@ from headwater_spark.driver.failures import (
     spark_not_started,
     spark_unsupported,
 )
+from headwater_spark.driver.run.application_run import _start_application
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.program.settings import CONTINUE_HANDLERS, setting_problems
 from headwater_spark.engine.task import PoisonRecordError
@@ -42,6 +46,12 @@ _JAVA = """An error occurred while calling o12.collect.
 \tat org.apache.spark.scheduler.DAGScheduler.abort(DAGScheduler.scala:1)
 """
 
+_QUERY = """java.io.IOException: Input/output error
+=== Streaming Query ===
+Identifier: shop sub-topology 0 [id = 499741b3, runId = 10c2df90]
+Current Committed Offsets: {}
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "reason"),
@@ -51,6 +61,7 @@ _JAVA = """An error occurred while calling o12.collect.
             _JAVA,
             "org.apache.spark.SparkException: Job aborted",
         ),
+        (_QUERY, "java.io.IOException: Input/output error"),
         ("the broker is down", "the broker is down"),
         ("", "RuntimeError"),
         ("Traceback (most recent call last):\n  cut off", "RuntimeError"),
@@ -199,6 +210,35 @@ def test_missing_connector_is_a_problem_that_names_the_option() -> None:
     problem = connector_missing("shop", capture_failure(RuntimeError("Failed to find data source: kafka.")))
     assert problem.code is ProblemCode.NOT_RUNNABLE
     assert "--jars" in problem.fix
+
+
+class _Unstarted:
+    """An application whose first query does not start."""
+
+    id = "shop"
+
+    def __init__(self, failure: Exception) -> None:
+        self._failure = failure
+
+    def start(self) -> None:
+        raise self._failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "found"),
+    [
+        (PySparkException("java.io.IOException: No space left on device"), "A disk is full. Free space"),
+        (KafkaException(KafkaError(KafkaError._TIMED_OUT)), "Timed out"),
+    ],
+)
+def test_a_query_that_does_not_start_is_a_problem(failure: Exception, found: str) -> None:
+    """Without it, the process would end with an internal error."""
+    unstarted: Any = _Unstarted(failure)
+    with pytest.raises(ProblemsError) as raised:
+        _start_application(unstarted)
+    (problem,) = raised.value.problems
+    assert problem.code is ProblemCode.NOT_RUNNABLE
+    assert found in str(problem.found)
 
 
 def test_backoff_grows_to_its_maximum_until_the_policy_gives_up() -> None:

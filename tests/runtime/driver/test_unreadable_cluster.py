@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from headwater.kafka import Connection
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.spec import load_text
-from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver import topic_watch
 from headwater_spark.driver.topic_watch import ClusterWatch, TopicWatch
@@ -23,6 +23,8 @@ _SECONDS = 60.0
 _UNREACHABLE = Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="No Kafka broker can be reached.")
 _EVENTS = ["cluster not readable, retrying", "cluster readable again"]
 _NEVER_SECONDS = 1_000_000.0
+_DOCUMENT = "application: {id: app}\ntopology: [{stream: in}, {to: out}]\n"
+_USER = SaslUser("headwater", "first-secret")
 
 
 @attrs.define
@@ -32,6 +34,13 @@ class _Topics:
     answers: list[bool]
     has_changed_: bool = False
     asked: int = 0
+    connections: int = 1
+
+    def check(self) -> object:
+        raise ProblemsError([_UNREACHABLE])
+
+    def reconnect(self) -> None:
+        self.connections += 1
 
     def has_changed(self) -> bool:
         answer = self.answers[min(self.asked, len(self.answers) - 1)]
@@ -74,10 +83,10 @@ class _Offsets:
         return {}
 
 
-def _topic_watch(cluster_watch: ClusterWatch, offsets: _Offsets) -> TopicWatch:
+def _topic_watch(cluster_watch: ClusterWatch, offsets: _Offsets, topics: _Topics | None = None) -> TopicWatch:
     unused = cast("Any", None)
     return TopicWatch(
-        topics=unused,
+        topics=cast("Any", topics),
         cluster_watch=cluster_watch,
         offsets=cast("Any", offsets),
         rounds=unused,
@@ -137,6 +146,61 @@ def test_a_change_is_taken_once() -> None:
     assert not watch.take_change()
 
 
+def test_a_failure_of_a_query_is_checked_with_a_new_connection() -> None:
+    topics, failures = _Topics([True]), [0]
+    watch = ClusterWatch(topics=topics, failures=lambda: failures[0])
+    for failed, connections in ((0, 1), (1, 2), (1, 2), (3, 3), (3, 3)):
+        failures[0] = failed
+        watch.observe()
+        assert topics.connections == connections
+
+
+def test_a_topic_check_that_fails_is_logged_once_and_repeated_with_a_new_connection() -> None:
+    """It opens connections of its own, while the connection of the other watch may still be open."""
+    topics = _Topics([True])
+    watch = ClusterWatch(topics=topics)
+    own_watch = _topic_watch(watch, _Offsets(), topics)
+    with capture_logs() as logs:
+        for connections in (2, 3):
+            assert not own_watch._check(fully=True)
+            watch.observe()
+            assert topics.connections == connections
+    assert [(line["event"], line["reason"]) for line in logs] == [
+        ("topic check failed, retrying", _UNREACHABLE.summary)
+    ]
+
+
+@pytest.mark.broker
+def test_another_password_is_noticed_when_a_query_fails(own_broker: Callable[..., Broker]) -> None:
+    """Brokers keep the connections that are open. Workers that open new ones have no answer in time."""
+    with own_broker(Settings(sasl_users=(_USER,))) as broker, capture_logs() as logs:
+        topics = Topics(broker.bootstrap_servers)
+        topics.create({"in": 1, "out": 1})
+        application_topics = ApplicationTopics(load_text(_DOCUMENT, "app.yaml").documents[0], _login(broker))
+        application_topics.prepare()
+        failures = [0]
+        watch = ClusterWatch(topics=application_topics, failures=lambda: failures[0])
+        with _running(watch):
+            topics.set_password(_USER.name, "other-secret")
+            assert not until(lambda: watch.problem, 3.0)
+            failures[0] = 1
+            assert until(lambda: watch.problem, _SECONDS)
+            assert watch.problem.startswith("The Kafka brokers refuse the credentials: ")
+            topics.set_password(_USER.name, _USER.password)
+            assert until(lambda: not watch.problem, _SECONDS)
+    assert [line["event"] for line in logs if line["event"].startswith("cluster")] == _EVENTS
+
+
+def _login(broker: Broker) -> Connection:
+    return Connection(
+        bootstrap_servers=(broker.address("SASL_PLAINTEXT"),),
+        protocol="SASL_PLAINTEXT",
+        mechanism="SCRAM-SHA-512",
+        username=_USER.name,
+        password=_USER.password,
+    )
+
+
 def test_progress_is_observed_while_an_expansion_changes_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cut may hold the lock for minutes if Kafka fails meanwhile: health must not depend on it."""
     monkeypatch.setattr(topic_watch, "_LAYOUT_SECONDS", 0.05)
@@ -150,11 +214,10 @@ def test_progress_is_observed_while_an_expansion_changes_the_layout(monkeypatch:
 @pytest.mark.timeout(300)
 def test_outages_of_a_real_broker_are_noticed_and_their_ends_too(own_broker: Callable[[], Broker]) -> None:
     """It is paused, and killed later."""
-    text = "application: {id: app}\ntopology: [{stream: in}, {to: out}]\n"
     with own_broker() as broker, capture_logs() as logs:
         Topics(broker.bootstrap_servers).create({"in": 1, "out": 1})
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
-        topics = ApplicationTopics(load_text(text, "app.yaml").documents[0], connection)
+        topics = ApplicationTopics(load_text(_DOCUMENT, "app.yaml").documents[0], connection)
         topics.prepare()
         watch = ClusterWatch(topics=topics)
         with _running(watch):

@@ -25,7 +25,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
     NewTopic,
     OffsetSpec,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
     TopicMetadata,
+    UserScramCredentialUpsertion,
 )
 
 from headwater.toolchain.broker.readiness import until
@@ -116,6 +119,12 @@ class Topics:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         found = self._admin.describe_configs([resource])[resource].result()
         return {name: entry.value for name, entry in found.items()}
+
+    def set_password(self, user: str, password: str) -> None:
+        """Change the password of a user of SCRAM-SHA-512; connections that are open stay open."""
+        credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        changed = UserScramCredentialUpsertion(user, credential, password.encode())
+        self._admin.alter_user_scram_credentials([changed])[user].result()
 
     def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
         """Delete the records before an offset, as retention does."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -26,7 +27,10 @@ _PARTS = st.lists(_RECORDS, max_size=3)
 
 @attrs.define
 class QueueProducer:
-    """A producer whose queue is full at the calls in `full`; `refused` is a value that it refuses."""
+    """A producer whose queue is full at the calls in `full`; `refused` is a value that it refuses.
+
+    No topic exists.
+    """
 
     full: frozenset[int] = frozenset()
     refused: bytes | None = None
@@ -51,6 +55,10 @@ class QueueProducer:
 
     def poll(self, _: float) -> int:
         return 0
+
+    def list_topics(self, topic: str, _: float) -> SimpleNamespace:
+        missing = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        return SimpleNamespace(topics={topic: SimpleNamespace(error=missing, partitions={})})
 
 
 def _columns(parts: list[list[tuple[Any, ...]]]) -> OutputColumns:
@@ -85,6 +93,11 @@ def test_a_record_that_the_client_refuses_is_named(full: frozenset[int], headers
             _sender(producer).send(sent)
         assert [each.record for each in refused.value.refusals] == [("out", None, b"k", b"v2", 5, headers)]
         assert [record[3] for record in producer.sent] == [b"v0", b"v1"]
+
+
+def test_a_topic_that_does_not_exist_is_named() -> None:
+    with pytest.raises(KafkaException, match=r"UNKNOWN_TOPIC_OR_PART.*out: Broker: Unknown topic"):
+        _sender(QueueProducer()).send([("out", 0, b"k", b"v", 5, ())])
 
 
 _NOW = 1_700_000_000_000

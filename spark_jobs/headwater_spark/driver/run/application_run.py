@@ -8,7 +8,9 @@ from functools import cached_property
 
 import attrs
 import structlog
-from pyspark.errors import AnalysisException
+from confluent_kafka import KafkaException
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from headwater.command_line import GatewayWatch, Termination, spark_ended
@@ -24,6 +26,7 @@ from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import (
     RestartPolicy,
     connector_missing,
+    not_started,
     spark_not_started,
     spark_unsupported,
 )
@@ -263,3 +266,6 @@ def _start_application(application: StreamsApplication) -> None:
         application.start()
     except AnalysisException as error:
         raise ProblemsError([connector_missing(application.id, capture_failure(error))]) from error
+    except (Py4JJavaError, PySparkException, KafkaException) as error:  # such as a full disk
+        _log.debug("start failed", application=application.id, exc_info=error)
+        raise ProblemsError([not_started(application.id, capture_failure(error))]) from error

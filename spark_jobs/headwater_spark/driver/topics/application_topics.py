@@ -129,6 +129,10 @@ class ApplicationTopics:
             ids, self.counts = reader.topic_ids_and_counts(sorted(known))
         return ids != known
 
+    def reconnect(self) -> None:
+        """Let the next `has_changed` open new connections; the same thread calls both."""
+        self._watching.renew()
+
     def apply_changes(self, check: TopicCheck) -> TopicCheck:
         """Make the changes of `check`; return a check of the topics that exist afterwards.
 
