@@ -51,6 +51,14 @@ def _expanded_elsewhere(*, source: int) -> Trial:
     return trial
 
 
+def _undeclared() -> Trial:
+    """Return an application with 4 processors whose stack has lost its state, and a document without them."""
+    trial = _declared(4, None, source=8, static_partitioner_class="tenants:ByTenant", **AUTOSCALING)
+    trial.cluster.records.clear()
+    trial.cluster.undeclared = frozenset({"orders"})
+    return trial
+
+
 def _first(processors: int) -> Trial:
     return _declare(begin(KEYED), processors)
 
@@ -131,6 +139,17 @@ PROCESSORS = (
     Advice(
         says="To lose the connection to the old state, set `setup.allowUnsafeExpansion: true`",
         make=lambda: _declared(4, None, source=8, **AUTOSCALING),
+        follow=lambda t: t.switch(allowUnsafeExpansion=True),
+        gives_up=True,
+    ),
+    Advice(
+        says="Declare `processors: 4`, as the document of the application does",
+        make=_undeclared,
+        follow=lambda t: _declare(t, 4),
+    ),
+    Advice(
+        says="To lose the connection to the old state, set `setup.allowUnsafeExpansion: true`",
+        make=_undeclared,
         follow=lambda t: t.switch(allowUnsafeExpansion=True),
         gives_up=True,
     ),

@@ -70,6 +70,7 @@ _UNSEEN = (
 )
 _IN_USE = "Kafka does not show which changelog topics members use: the warning stays while there are members."
 _RUNNING = "A running application prints it, which has no plan: see `test_texts` and `test_processors`."
+_OF_AN_AGENT = "An agent prints it, which has no plan: see `agent/test_decide_processors`."
 _REPORT = "`headwater upgrade` prints it before anything is declared: a plan has the problem only afterwards."
 NOT_FOLLOWED = {
     "If the application may create its topics itself, set the same in its code": "A plan does not read the "
@@ -106,6 +107,10 @@ NOT_FOLLOWED = {
     "file": _RUNNING,
     "If another client of the application adds processors, start this one again afterwards": _RUNNING,
     "If it is stopped, start it: it continues": _RUNNING,
+    "Start the application again: it continues with the number that its tasks have committed": _RUNNING,
+    "If it does not start, `headwater plan` says how to restore the topic": _RUNNING,
+    "If the application shall have one processor for each partition again, run `pulumi up`, which reads the "
+    "record of the stack: the agent does not expand its changelog topics": _OF_AN_AGENT,
     "List its sink topics in `writes` of `acls`, and sources that are not in `observed` in `reads": "Only "
     "the user "
     "knows these topics, so the warning stays. It asks for a check of the lists.",

@@ -9,7 +9,7 @@ from headwater.model.problems import ProblemCode
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, leading_agent
 
 _OFF = ORDERS.replace("enabled: true", "enabled: false")
-_CHANGELOGS = {CHANGELOG: 1}
+_READ = {CHANGELOG: 1, REPARTITION: 4}
 
 
 @pytest.mark.parametrize("after", [{}, {CHANGELOG: 8}], ids=["no topic", "the first topic"])
@@ -97,4 +97,4 @@ def test_the_journal_of_a_reshard_is_only_read_if_a_count_is_wrong() -> None:
     simulation.counts["orders"] = 8
     simulation.actions.clear()
     simulation.pass_time(30_000)
-    assert simulation.actions[:2] == [Observe(), ReadOffsetMetadata({"totals-app": _CHANGELOGS})]
+    assert simulation.actions[:2] == [Observe(), ReadOffsetMetadata({"totals-app": _READ})]

@@ -26,7 +26,7 @@ from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Par
 from headwater.kafka import Connection, answering_broker
 from headwater.kafka.client_settings import client_log
 from headwater.model.expansions import TopicCounts
-from headwater.model.offset_metadata import OffsetMetadata, decode_count
+from headwater.model.offset_metadata import OffsetMetadata, decode_count, shows_processors
 from headwater.model.problems import Problem, ProblemsError
 from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.live_documents import RECORDING_PARTITIONER, recorded_calls, texts, unique_documents
@@ -163,6 +163,14 @@ def test_the_committed_number_of_processors_is_read(applications: Applications) 
         found = cluster.offset_metadata(topics)[group]
         assert not isinstance(found, Problem)
         assert decode_count(found) == count
+    RealCluster(applications.servers).commit(
+        group,
+        applications.orders,
+        {0: OffsetMetadata(3).encode(0), 1: OffsetMetadata(3).encode(0, declared=2)},
+    )
+    found = cluster.offset_metadata(topics)[group]
+    assert not isinstance(found, Problem)
+    assert shows_processors(found)
 
 
 class _UnreachableClient:

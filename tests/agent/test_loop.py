@@ -136,7 +136,7 @@ def test_loop_expands_calls_callback_and_gives_leadership_up_at_end(
     assert [entry.stage for entry in ports.entries] == [Stage.STARTED, Stage.EXPANDED, Stage.NOTIFIED]
     operations = {operation for operation, _ in recorder.requests}
     assert operations == {"metadata", "offsets", "journal", "validate", "expand"}
-    assert ports.requested[0] == {"totals-app": {CHANGELOG: 1}}
+    assert ports.requested[0] == {"totals-app": {CHANGELOG: 1, REPARTITION: 4}}
     assert len(recorder.of(LeadershipGained)) == len(recorder.of(Notified)) == 1
     assert ports.is_closed
 

@@ -220,23 +220,42 @@ def test_records_are_counted_for_a_plan_only_if_a_partition_count_is_not_the_req
     assert reader.requested == ([{CHANGELOG: 4}] if partitions == 4 else [])
 
 
-@pytest.mark.parametrize("committed", [4, None])
-def test_the_committed_number_of_processors_is_read(documents: Path, committed: int | None) -> None:
-    """Changelog topics keep the partitions of processors that were removed."""
+@pytest.mark.parametrize(("count", "declared"), [(4, None), (None, 4), (None, None)])
+def test_the_committed_number_of_processors_is_read(
+    documents: Path, count: int | None, declared: int | None
+) -> None:
+    """Changelog topics keep the partitions of removed processors, or another client has expanded them."""
     wide = FakeCluster()
     wide.create("orders", 8)
     wide.create(CHANGELOG, 8, COMPACTED)
     metadata = OffsetMetadata(3)
-    wide.committed["shop"] = {("orders", 5): metadata.encode(0, {}, 1, count=committed), ("orders", 1): ""}
+    wide.committed["shop"] = {("orders", 5): metadata.encode(0, {}, 1, count=count, declared=declared)}
     (documents / "shop.yaml").write_text(GROWING.replace("processors: 8", "processors: 4"))
     made = planned(documents, FakeClusterReader(wide), {})
     assert made.plan is not None
-    if committed is None:
+    if count is None and declared is None:
         assert codes(made) == [ProblemCode.PROCESSOR_COUNT]
     else:
         assert not codes(made)
         _, note, _ = made.plan.applications[0].notes
         assert note == "sub-topology 0: 4 processors for 8 partitions (changelog topics keep 8)"
+
+
+@pytest.mark.parametrize(("declared", "found"), [(4, [ProblemCode.PROCESSOR_COUNT]), (None, [])])
+def test_a_committed_number_that_no_document_declares_is_read_without_a_record(
+    documents: Path, declared: int | None, found: list[ProblemCode]
+) -> None:
+    """The record of a stack decides if there is one: the application may have had processors before."""
+    grown = FakeCluster()
+    grown.create("orders", 8)
+    grown.create(CHANGELOG, 4, COMPACTED)
+    grown.committed["shop"] = {("orders", 1): OffsetMetadata(3).encode(0, {}, declared=declared)}
+    config = "config: {partition.autoscaling.enabled: true, static.partitioner.class: default}"
+    (documents / "shop.yaml").write_text(DOCUMENT.replace("config: {}", config))
+    assert codes(planned(documents, FakeClusterReader(grown), {})) == found
+    topic = RecordedTopic(CHANGELOG, grown.topics[CHANGELOG].topic_id, 4)
+    record = SetupRecord("shop", {CHANGELOG: topic})
+    assert codes(planned(documents, FakeClusterReader(grown), {"shop": record})) == []
 
 
 def test_the_numbers_of_an_expansion_that_copies_are_read(documents: Path) -> None:

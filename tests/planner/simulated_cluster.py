@@ -181,6 +181,7 @@ class SimulatedCluster:
     processors: dict[str, int] = attrs.field(factory=dict)
     """Application → committed number of processors."""
     moves: dict[str, MoveMark] = attrs.field(factory=dict)
+    undeclared: frozenset[str] = frozenset()
     resharded: frozenset[str] = frozenset()
     unread_reshards: dict[str, Problem] = attrs.field(factory=dict)
     unread_processors: dict[str, Problem] = attrs.field(factory=dict)
@@ -213,6 +214,7 @@ class SimulatedCluster:
             features=self.features,
             processors=dict(self.processors),
             moves=dict(self.moves),
+            undeclared=self.undeclared,
             resharded=self.resharded,
             unread_reshards=dict(self.unread_reshards),
             unread_processors=dict(self.unread_processors),

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from headwater.model.offset_metadata import MoveMark, MovePhase
-from headwater.model.problems import Problem
+from headwater.model.problems import AGENT, APPLICATION, PLAN, Caller, Problem, errors
+from headwater.planner import plan
 from headwater.report import problems_text
-from tests.planner.simulated_cluster import SimulatedCluster, application
+from tests.planner.simulated_cluster import NO_LIMITS, SimulatedCluster, application
 
 GOLDEN = Path(__file__).parent / "processor_golden"
 GROWING = {"partition.autoscaling.enabled": "true"}
@@ -68,7 +69,7 @@ def kept(after: int) -> tuple[Problem, ...]:
     return cluster.plan(application(processors=after, sources={"orders-in": 4}, config=GROWING)).problems
 
 
-def expanded_elsewhere(partitions: int) -> tuple[Problem, ...]:
+def expanded_elsewhere(partitions: int, caller: Caller = PLAN) -> tuple[Problem, ...]:
     """Return the problems after another client has expanded the changelog topic of 4 processors to 8."""
     was, now = (
         application(config=GROWING, sources={"orders-in": count}, processors=4) for count in (4, partitions)
@@ -76,7 +77,15 @@ def expanded_elsewhere(partitions: int) -> tuple[Problem, ...]:
     cluster = SimulatedCluster.set_up(was)
     cluster.up(now)
     cluster.change("orders-counts-changelog", partitions=8)
-    return cluster.plan(now).problems
+    return plan([now], cluster.snapshot, cluster.records, NO_LIMITS, caller=caller).problems
+
+
+def undeclared(caller: Caller) -> tuple[Problem, ...]:
+    """Return the problems of a document without the 4 processors that tasks have committed."""
+    cluster = SimulatedCluster.set_up(application(processors=4, sources={"orders-in": 4}, config=GROWING))
+    cluster.undeclared = frozenset({"orders"})
+    now = application(sources={"orders-in": 8}, config={**GROWING, "static.partitioner.class": "t:ByTenant"})
+    return errors(plan([now], cluster.snapshot, {}, NO_LIMITS, caller=caller).problems)
 
 
 def expanding(after: int) -> tuple[Problem, ...]:
@@ -102,6 +111,8 @@ TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "fewer_processors": lambda: later(4, 2),
     "changelogs_that_another_client_has_expanded": lambda: expanded_elsewhere(4),
     "changelogs_that_another_client_may_have_expanded": lambda: expanded_elsewhere(8),
+    "changelogs_that_are_expanded_while_it_runs": lambda: expanded_elsewhere(4, APPLICATION),
+    "changelogs_that_may_be_expanded_while_it_runs": lambda: expanded_elsewhere(8, APPLICATION),
     "an_expansion_that_is_not_declared": lambda: expanding(4),
     "an_expansion_that_is_declared": lambda: expanding(8),
     "fewer_processors_than_are_committed": lambda: kept(1),
@@ -113,6 +124,8 @@ TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "unsafe_expansion_between_two_doublings": unsafe_between,
     "another_initial_number": another_initial,
     "processors_no_longer_declared": lambda: later(4, None, partitions=(4, 8)),
+    "processors_that_a_stack_without_state_does_not_declare": lambda: undeclared(PLAN),
+    "processors_that_an_agent_does_not_declare": lambda: undeclared(AGENT),
     "more_processors_than_partitions": lambda: later(4, 4, partitions=(4, 2), steps=0),
 }
 

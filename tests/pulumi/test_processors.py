@@ -1,15 +1,24 @@
 """A fixed number of processors, while partitions are added to the source topic (KIP-287)."""
 
+import shutil
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import attrs
 import pytest
 
 from headwater.kafka import Connection
+from headwater.model.offset_metadata import OffsetMetadata
 from headwater.spec import load_text
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker import launch
+from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.processor_move.state_move import move_state
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment
+from tests.runtime.driver.sparkless import SINKS, Sparkless
+from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
@@ -99,6 +108,68 @@ def _declared(narrow: Deployment, processors: int) -> str:
         {"count": {"materialized": "counts"}},
     ]
     return narrow.write(topology, CONFIG, application={"processors": processors})
+
+
+@pytest.mark.soak  # without Pulumi: `runtime/driver/test_expanded_changelogs`
+def test_changelogs_that_an_agent_has_expanded_are_restored_as_the_plan_says(
+    narrow: Deployment,
+    tmp_path: Path,
+    kafka_distribution: KafkaDistribution,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Earlier versions did not commit the number: the plan does not know how many the state has."""
+    servers, encode = narrow.cluster.bootstrap_servers, OffsetMetadata.encode
+    topics = Topics(servers)
+    app = Sparkless(servers, narrow.id, tmp_path, topics)
+    topics.create({f"{name}-{app.id}": 2 for name in ("orders", *SINKS)})
+
+    def declare(processors: int) -> None:
+        narrow.stack.document(narrow.id, app.text(processors))
+
+    def changelogs() -> list[str]:
+        return sorted(name for name in topics.names() if name.startswith(app.id) and "changelog" in name)
+
+    declare(2)
+    narrow.up()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(
+            OffsetMetadata,
+            "encode",
+            lambda *values, **named: encode(*values, **{**named, "declared": None}),
+        )
+        app.produce(10)
+        app.process(2)
+        app.expand(4)
+        app.produce(13)
+        app.process(2)
+    expanded = changelogs()
+    for topic in expanded:
+        topics.expand(topic, 4)
+    refused = " ".join(narrow.stack.up().text.split())
+    assert "error[ProcessorCount]" in refused
+    assert "Then keep `processors: 2`. To keep the state, copy the records of each partition" in refused
+
+    copies = [record for topic in expanded for record in app.records(topic)]
+    assert {record[1] for record in copies} == {0, 1}
+    for topic in expanded:
+        assert f"`kafka-topics.sh --bootstrap-server BROKER --delete --topic {topic}`" in refused
+        line = launch.broker_tool_command(
+            kafka_distribution, "topics", servers, ("--delete", "--topic", topic)
+        )
+        subprocess.run(line, check=True, capture_output=True)
+    assert until(lambda: not changelogs(), 90)
+    narrow.up()
+    assert until(lambda: changelogs() == expanded, 90)
+    assert {topics.partitions(topic) for topic in expanded} == {2}
+    topics.send(
+        (topic, partition, key, value, timestamp, headers)
+        for topic, partition, _, timestamp, key, value, headers in copies
+    )
+    shutil.rmtree(app.folder / "state")
+    app.produce(1)
+    app.process(2)
+    app.check_results(0)
+    narrow.is_clean()
 
 
 @pytest.mark.soak  # without Pulumi: `planner/test_processors`

@@ -204,7 +204,9 @@ class AgentState:
     applications: Mapping[str, ApplicationState] = attrs.field(factory=dict)
     observed_counts: Mapping[str, ObservedCount] = attrs.field(factory=dict)
     processors: Mapping[str, int] = attrs.field(factory=dict)
-    """Application → its committed number of processors, if changelog topics have more partitions."""
+    """Application → its committed number of processors, if the changelog topics do not show it."""
+    undeclared: frozenset[str] = frozenset()
+    """The applications with a committed number of processors that their documents do not declare."""
     resharded: frozenset[str] = frozenset()
     """The applications with a topic of a wrong partition count whose reshard is not complete."""
     due_metadata: Mapping[str, TopicCounts] = attrs.field(factory=dict)

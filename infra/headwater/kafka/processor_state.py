@@ -7,8 +7,8 @@ import attrs
 
 from headwater.kafka.reader import ClusterReader
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.compiled import CompiledApplication, reshard_journal, wrong_counts
-from headwater.model.offset_metadata import decode_count, has_reshard, latest_mark
+from headwater.model.compiled import CompiledApplication, reshard_journal, undeclared_inputs, wrong_counts
+from headwater.model.offset_metadata import decode_number, has_reshard, latest_mark, shows_processors
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import Lifecycle
 
@@ -28,31 +28,40 @@ def with_processor_state(
     stateful = tuple(_with_state(snapshot, applications))
     numbered = _with_numbers(reader, snapshot, stateful) if stateful else snapshot
     partitions = snapshot.partitions
-    numbered = _with_reshards(reader, numbered, applications)
+    numbered = _with_undeclared(reader, numbered, applications)
     counted = {name: count for each in applications for name, count in wrong_counts(each, partitions).items()}
     return _with_records(reader, numbered, {**counted, **_to_read(numbered, stateful)})
 
 
-def _with_reshards(
+def _with_undeclared(
     reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
 ) -> ClusterSnapshot:
-    """Return `snapshot` with the applications whose reshard is not complete, or may not be complete."""
-    partitions = snapshot.partitions
-    read = {each.application.id: topics for each in compiled if (topics := reshard_journal(each, partitions))}
+    """Return `snapshot` with what applications have committed that declare no number of processors.
 
-    def find(id_: str) -> bool | Problem:
-        """Return whether there is a journal, or why it could not be read."""
+    A reshard may not be complete, and the application may have a number of processors nevertheless.
+    """
+    partitions = snapshot.partitions
+    read = {
+        each.application.id: {**journal, **undeclared_inputs(each, partitions)}
+        for each in compiled
+        if (journal := reshard_journal(each, partitions))
+    }
+
+    def find(id_: str) -> Sequence[str] | Problem:
+        """Return what is committed, or why it could not be read."""
         try:
-            return has_reshard(reader.offset_metadata(id_, read[id_]))
+            return reader.offset_metadata(id_, read[id_])
         except ProblemsError as error:
             return error.problems[0]
 
     with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
         found = dict(zip(read, pool.map(find, read), strict=True))
+    texts = {id_: each for id_, each in found.items() if not isinstance(each, Problem)}
     return attrs.evolve(
         snapshot,
-        resharded=frozenset(id_ for id_, answer in found.items() if answer is True),
-        unread_reshards={id_: answer for id_, answer in found.items() if isinstance(answer, Problem)},
+        undeclared=frozenset(id_ for id_, each in texts.items() if shows_processors(each)),
+        resharded=frozenset(id_ for id_, each in texts.items() if has_reshard(each)),
+        unread_reshards={id_: each for id_, each in found.items() if isinstance(each, Problem)},
     )
 
 
@@ -86,7 +95,8 @@ def _with_numbers(
     with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
         found = dict(zip((each.application.id for each in compiled), pool.map(read, compiled), strict=True))
     texts = {id_: each for id_, each in found.items() if not isinstance(each, Problem)}
-    numbers = {id_: decode_count(each) for id_, each in texts.items()}
+    widest = {each.application.id: _widest_changelog(snapshot, each) for each in compiled}
+    numbers = {id_: decode_number(each, widest[id_]) for id_, each in texts.items()}
     marks = {id_: latest_mark(each) for id_, each in texts.items()}
     return attrs.evolve(
         snapshot,
@@ -94,6 +104,12 @@ def _with_numbers(
         moves={id_: mark for id_, mark in marks.items() if mark is not None},
         unread_processors={id_: each for id_, each in found.items() if isinstance(each, Problem)},
     )
+
+
+def _widest_changelog(snapshot: ClusterSnapshot, application: CompiledApplication) -> int:
+    """Return the largest partition count of its changelog topics; 0 = none exists."""
+    live = (snapshot.topics.get(name) for name in _changelogs_of(application))
+    return max((topic.partitions for topic in live if topic is not None), default=0)
 
 
 def _to_read(snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]) -> Mapping[str, int]:

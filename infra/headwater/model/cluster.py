@@ -254,10 +254,12 @@ class ClusterSnapshot:
     processors: Mapping[str, int] = attrs.field(factory=dict)
     """Application → the number of processors that is committed with its offsets (KIP-287).
 
-    It is committed only if the changelog topics have another number of partitions.
+    Only if the changelog topics have another number of partitions.
     """
     moves: Mapping[str, MoveMark] = attrs.field(factory=dict)
     """Application → its expansion, or the move of its state, that is not complete (KIP-287)."""
+    undeclared: frozenset[str] = frozenset()
+    """The applications that have committed a number of processors, and whose document declares none."""
     resharded: frozenset[str] = frozenset()
     """The applications with a topic of a wrong partition count whose reshard is not complete."""
     unread_reshards: Mapping[str, Problem] = attrs.field(factory=dict)

@@ -149,6 +149,24 @@ def wrong_counts(application: CompiledApplication, partitions: Mapping[str, int]
     return live if is_active and any(count != declared[name] for name, count in live.items()) else {}
 
 
+def undeclared_inputs(application: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
+    """Return input → its partition count, of state whose changelog topics have too few partitions.
+
+    With the offsets of these inputs, an application commits its number of processors (KIP-287), also if the
+    document does not declare it. Empty if the document declares one.
+    """
+    live = wrong_counts(application, partitions)
+    if application.application.processors is not None:
+        return {}
+    short = {
+        topic.name
+        for topic in application.internal_topics
+        if topic.kind is TopicKind.CHANGELOG and live.get(topic.name, topic.partitions) < topic.partitions
+    }
+    parts = [part for part in application.subtopologies if not short.isdisjoint(part.changelog_topics)]
+    return {name: partitions[name] for part in parts for name in part.sources if name in partitions}
+
+
 def reshard_journal(application: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
     """Return changelog topic → 1: the journal of a reshard is committed with offsets of first partitions.
 

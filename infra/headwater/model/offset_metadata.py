@@ -67,12 +67,18 @@ _INITIAL_KEY = "headwater.initial"
 """Only if the number of processors is between two doublings of the initial one (`Processors`)."""
 _COUNT_KEY = "headwater.count"
 """Only if the number of processors is not the partition count of the changelog topics: some were removed."""
+_DECLARED_KEY = "headwater.processors"
+"""The number of processors, of each application that declares one: other clients cannot know it otherwise.
+
+It decides only if all texts have the same number: an application that returned to one processor for each
+partition leaves it with partitions of which it has committed nothing since then.
+"""
 _MOVE_KEY = "headwater.move."
 """Only while the state moves to another number of processors: `from` and, by the phase, `copy` or `clear`."""
 _MOVED_FROM = f"{_MOVE_KEY}from"
 RESHARD_KEY = "headwater.reshard."
 """The entries of a reshard's journal begin with it."""
-_NO_CLOCKS = (_PROCESSOR_KEY, _INITIAL_KEY, _COUNT_KEY)
+_NO_CLOCKS = (_PROCESSOR_KEY, _INITIAL_KEY, _COUNT_KEY, _DECLARED_KEY)
 _NO_TIME = -1
 _LONGEST_TEXT = 256 * 1024
 """Far more than brokers accept by default (`MAX_METADATA_BYTES`)."""
@@ -83,6 +89,7 @@ _LEAST: Mapping[str, int] = {
     _PROCESSOR_KEY: 0,
     _INITIAL_KEY: 1,
     _COUNT_KEY: 1,
+    _DECLARED_KEY: 1,
     **{f"{_MOVE_KEY}{name}": 1 for name in ("from", *(phase.value for phase in MovePhase))},
 }
 """Entry → its least number."""
@@ -132,19 +139,26 @@ class OffsetMetadata:
         *,
         initial: int | None = None,
         count: int | None = None,
+        declared: int | None = None,
     ) -> str:
         """Return the text to commit with an offset; it may still exceed `MAX_METADATA_BYTES`.
 
         `partition_time` is the largest timestamp of the partition, -1 = none. `processor` is the owner of the
         partition, None = the one with the same number. `mark` is set while the state moves. `initial` is the
         initial number of processors, None = the present one or any other that was doubled to it. `count` is
-        the number of processors, None = as many as the changelog topics have partitions.
+        the number of processors, None = as many as the changelog topics have partitions. `declared` is the
+        number of processors if the application declares one.
         """
         read = {f"{_POSITION_KEY}{writer}": offset for writer, offset in positions.items()}
         move = (
             {} if mark is None else {_MOVED_FROM: mark.before, f"{_MOVE_KEY}{mark.phase.value}": mark.after}
         )
-        given = {_PROCESSOR_KEY: processor, _INITIAL_KEY: initial, _COUNT_KEY: count}
+        given = {
+            _PROCESSOR_KEY: processor,
+            _INITIAL_KEY: initial,
+            _COUNT_KEY: count,
+            _DECLARED_KEY: declared,
+        }
         numbers = {key: number for key, number in given.items() if number is not None}
         entries = {**self.clocks, _VERSION_KEY: self.version, **read, **numbers, **move}
         body = _COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries.items()))
@@ -267,6 +281,37 @@ def decode_count(texts: Iterable[str]) -> int | None:
     if (mark := latest_mark(known)) is not None:
         return mark.present
     return next((each[_COUNT_KEY] for each in map(_decode_values, known) if _COUNT_KEY in each), None)
+
+
+def decode_number(texts: Iterable[str], partitions: int) -> int | None:
+    """Return the number of processors if the partition counts of the changelog topics do not show it.
+
+    Some processors were removed, or another client has added partitions to the changelog topics: `partitions`
+    is the largest of these counts. None = there are as many processors as partitions, or it is not known.
+    """
+    known = tuple(texts)
+    if (count := decode_count(known)) is not None:
+        return count
+    numbers = decode_declared(known)
+    number = next(iter(numbers)) if len(numbers) == 1 else None
+    return number if number is not None and number < partitions else None
+
+
+def decode_declared(texts: Iterable[str]) -> frozenset[int | None]:
+    """Return the numbers of processors that tasks have committed; None for texts without a number."""
+    return frozenset(
+        entries.get(_DECLARED_KEY) for entries in map(_decode_values, texts) if _VERSION_KEY in entries
+    )
+
+
+def shows_processors(texts: Iterable[str]) -> bool:
+    """Return whether an application that declares a number of processors has committed one of the texts."""
+    for text in texts:
+        entries = _decode_values(text)
+        is_reshard = any(name.startswith(RESHARD_KEY) for name in entries)
+        if not entries.keys().isdisjoint(_NO_CLOCKS) or (decode_mark(text) is not None and not is_reshard):
+            return True
+    return False
 
 
 def decode_mark(text: str) -> MoveMark | None:

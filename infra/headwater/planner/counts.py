@@ -76,6 +76,8 @@ class CountedApplication:
     """Source topic → recorded initial number of processors; empty = none declared, or no record known."""
     present: int | None = None
     """The committed number of processors; None = the partition count of the changelog topics."""
+    has_undeclared_processors: bool = False
+    """Whether tasks have committed a number of processors, and neither document nor setup record has one."""
     move: MoveMark | None = None
     """The expansion, or the move of the state, that is not complete."""
     is_resharded: bool = False

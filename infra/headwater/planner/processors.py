@@ -8,6 +8,7 @@ import attrs
 from headwater.model.compiled import InternalTopic, SubTopology, TopicKind
 from headwater.model.linear_hashing import is_doubled, round_start
 from headwater.model.offset_metadata import MovePhase
+from headwater.model.problems import AGENT
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.phrases import count_phrase, seconds_phrase
 
@@ -207,15 +208,20 @@ def processors_in(application: CountedApplication, topic: CountedTopic) -> int |
 
 
 def has_own_count(application: CountedApplication, topic: CountedTopic) -> bool:
-    """Return whether `topic` is a changelog whose count is a number of processors, declared or recorded.
+    """Return whether `topic` is a changelog whose count is a number of processors.
 
-    Such a topic is never expanded. With `setup.allowUnsafeExpansion` an application returns to `follow`.
+    The number is declared, recorded or committed. Such a topic is never expanded. With
+    `setup.allowUnsafeExpansion` an application returns to `follow`. The agent does not let it return: it does
+    not know whether the application has the same document.
     """
     if not _is_changelog(topic):
         return False
     if application.compiled.application.processors is not None:
         return True
-    return bool(application.initial) and not application.compiled.application.setup.allow_unsafe_expansion
+    if application.has_undeclared_processors and application.caller == AGENT:
+        return True
+    is_known = bool(application.initial) or application.has_undeclared_processors
+    return is_known and not application.compiled.application.setup.allow_unsafe_expansion
 
 
 def initial_processors(application: CountedApplication) -> Mapping[str, int]:

@@ -110,6 +110,8 @@ class ActiveApplication(CountedApplication):
             caller=caller,
             initial=record.initial if record else {},
             present=snapshot.processors.get(compiled.application.id),
+            has_undeclared_processors=compiled.application.id in snapshot.undeclared
+            and (record is None or not record.topics),
             move=snapshot.moves.get(compiled.application.id),
             is_resharded=compiled.application.id in snapshot.resharded,
             unread_reshard=snapshot.unread_reshards.get(compiled.application.id),

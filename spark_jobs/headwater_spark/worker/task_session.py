@@ -122,6 +122,7 @@ class TaskSession:
             self.times[partition] = max(time, self.times.get(partition, -1))
         initial = None if self.processors is None else self.processors.recorded_initial
         count = None if self.processors is None else self.processors.recorded_count
+        declared = None if self.processors is None else self.processors.count
         commits = {
             partition: (
                 offset,
@@ -131,6 +132,7 @@ class TaskSession:
                     self._processor(partition),
                     initial=initial,
                     count=count,
+                    declared=declared,
                 ),
             )
             for partition, offset in offsets.items()

@@ -154,7 +154,12 @@ class Application:
     def _text(self, after: OffsetMetadata, task: int, partition: int, time: int, offset: int) -> str:
         owner, owners = None if task == partition else task, self.owners
         return after.encode(
-            time, {"w": offset + 5}, owner, initial=owners.recorded_initial, count=owners.recorded_count
+            time,
+            {"w": offset + 5},
+            owner,
+            initial=owners.recorded_initial,
+            count=owners.recorded_count,
+            declared=owners.count,
         )
 
     def metadata(self, task: int) -> OffsetMetadata:

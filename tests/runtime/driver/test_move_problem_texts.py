@@ -17,7 +17,9 @@ from headwater_spark.driver.processor_expansion.problems import (
 from headwater_spark.driver.processor_move.problems import (
     fewer_processors,
     fewer_than_initial,
+    forgotten_offset,
     misplaced_entry,
+    moved_keys,
     store_not_movable,
 )
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable
@@ -27,11 +29,11 @@ GOLDEN = Path(__file__).parent / "move_golden"
 _AT = Location("app.yaml", 7, 5, "/topology/2")
 
 
-def misplaced(*, is_keyed_by_user: bool) -> Problem:
+def misplaced(*, is_keyed_by_user: bool, after: int = 4) -> Problem:
     store = MovedStore(
         "seen", "app-seen-changelog", lambda key: key, is_keyed_by_user=is_keyed_by_user, at=_AT
     )
-    return misplaced_entry(move_of(4, 2, 4), store, 0, 1)
+    return misplaced_entry(move_of(4, 2, after), store, 0, 1)
 
 
 TEXTS: dict[str, Problem] = {
@@ -40,6 +42,9 @@ TEXTS: dict[str, Problem] = {
         for reason in NotMovable
     },
     "misplaced_entry_of_an_operator": misplaced(is_keyed_by_user=False),
+    "misplaced_entry_of_a_move_to_fewer": misplaced(is_keyed_by_user=False, after=1),
+    "other_counts_of_a_move_to_fewer": moved_keys(move_of(4, 8, 4), 8, ["orders: 4"], _AT),
+    "forgotten_offset_of_a_move_to_fewer": forgotten_offset(move_of(8, 8, 4), "orders", 5),
     "store_not_keyed_by_record": misplaced(is_keyed_by_user=True),
     "fewer_than_the_initial_number": fewer_than_initial(move_of(12, 6, 2, 6), 6, _AT),
     "partitions_that_are_not_known": partitions_not_known(

@@ -1,5 +1,6 @@
 """KIP-287: how many processors the state has when an application starts, and their initial number."""
 
+import attrs
 import pytest
 
 from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata
@@ -8,6 +9,7 @@ from headwater.model.topology import Application
 from headwater_spark.driver.topics.present_processors import initial_processors, present_processors
 
 PLAIN = OffsetMetadata(3).encode(0)
+FOUR_TEXT = OffsetMetadata(3).encode(0, declared=4)
 INITIAL_4 = OffsetMetadata(3).encode(0, initial=4)
 FOUR = Application("app", Location("app.yaml", 1), processors=4)
 LINEAR = Application(
@@ -82,6 +84,41 @@ def test_the_committed_number_decides_after_processors_were_removed(
     text: str, changelogs: int, expected: tuple[int, int]
 ) -> None:
     assert found(text, changelogs, 8) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "declared", "changelogs", "inputs", "expected"),
+    [
+        ((FOUR_TEXT, FOUR_TEXT), 4, 8, 8, 4),
+        ((FOUR_TEXT, FOUR_TEXT), 8, 8, 8, 4),
+        ((FOUR_TEXT, ""), 4, 8, 8, 4),
+        ((FOUR_TEXT,), 4, 8, 4, 4),
+        ((FOUR_TEXT,), 4, 4, 8, 4),
+        ((FOUR_TEXT,), 8, 4, 8, 4),
+        ((FOUR_TEXT, PLAIN), 4, 8, 8, 4),
+        ((FOUR_TEXT, OffsetMetadata(3).encode(0, declared=8)), 4, 8, 8, 4),
+        ((OffsetMetadata(3).encode(0, declared=8),), 4, 8, 8, 8),
+        ((FOUR_TEXT,), 4, 2, 8, 4),
+    ],
+    ids=[
+        "expanded by another client",
+        "declared as many as its partitions",
+        "a partition without a commit",
+        "more than the inputs have",
+        "as committed",
+        "more declared",
+        "one text of an earlier version",
+        "two numbers",
+        "added since then",
+        "a changelog topic that is too small",
+    ],
+)
+def test_the_committed_number_decides_if_another_client_expanded_the_changelogs(
+    texts: tuple[str, ...], declared: int, changelogs: int, inputs: int, expected: int
+) -> None:
+    application = attrs.evolve(FOUR, processors=declared)
+    counts = {"changelog": changelogs}
+    assert present_processors(application, counts, {"in": inputs}, texts, None) == expected
 
 
 def test_the_partitions_of_an_expansion_that_has_begun_do_not_count() -> None:

@@ -261,6 +261,23 @@ def test_one_processor_after_the_other_is_added(*, is_linear: bool) -> None:
     app.check_owners()
 
 
+@pytest.mark.parametrize("after", [1, 3, 4])
+def test_the_state_moves_after_another_client_has_expanded_the_changelog(after: int) -> None:
+    """The changelog topic has 4 partitions already: that does not show that 4 processors have the state."""
+    app, _ = doubled()
+    app.cluster.topics[CHANGELOG] += [[], []]
+    move = app.move_to(after)
+    read = [*move.partitions, *move.announcements]
+    assert move.next_step(app.cluster.committed(read), {CHANGELOG: 4}) is MoveStep.MARK
+    execute(app.cluster, move)
+    app.complete(after)
+    app.process_each_key()
+    app.check_owners()
+    assert app.counts == dict.fromkeys(KEYS, 3)
+    again = app.move_to(after)
+    assert again.next_step(app.cluster.committed(read), {CHANGELOG: 4}) is MoveStep.DONE
+
+
 def test_the_initial_number_is_committed_between_two_doublings_only() -> None:
     app, move = doubled()
     execute(app.cluster, app.move_to(3))

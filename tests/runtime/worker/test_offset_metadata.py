@@ -12,18 +12,21 @@ from hypothesis import strategies as st
 
 from headwater.model.offset_metadata import (
     MAX_METADATA_BYTES,
+    RESHARD_KEY,
     MoveMark,
     MovePhase,
     OffsetMetadata,
     decode_count,
     decode_mark,
     decode_metadata,
+    decode_number,
     decode_positions,
     decode_processor,
     decode_processor_metadata,
     decode_time,
     encode_processor_metadata,
     latest_metadata,
+    shows_processors,
     trim_text,
     unread_reason,
 )
@@ -100,6 +103,7 @@ def text_of(entries: dict[str, int], layout: int = 2) -> str:
         ("headwater.initial", 0),
         ("headwater.count", 2**62),
         ("headwater.count", -5),
+        ("headwater.processors", 0),
         ("headwater.move.from", 0),
         ("headwater.move.copy", 2**31),
         ("headwater.move.clear", -1),
@@ -204,3 +208,54 @@ def test_the_metadata_of_kafka_streams_are_read_and_written() -> None:
     assert decode_time(text) == 1_700_000_000_000
     assert decode_processor_metadata(text) == {"closed": 5}
     assert decode_metadata(text) is None
+
+
+PLAIN, OF_FOUR = OffsetMetadata(3).encode(0), OffsetMetadata(3).encode(0, declared=4)
+OF_EIGHT, OWNED = OffsetMetadata(3).encode(0, declared=8), OffsetMetadata(3).encode(0, processor=1)
+COPYING = MoveMark(MovePhase.COPY, 4, 8)
+RESHARD = OffsetMetadata(0, {f"{RESHARD_KEY}phase": 0}).encode(-1, mark=COPYING)
+
+
+@pytest.mark.parametrize(
+    ("texts", "partitions", "number"),
+    [
+        ([], 8, None),
+        ([PLAIN], 8, None),
+        ([OF_FOUR], 4, None),
+        ([OF_FOUR], 8, 4),
+        (["", OF_FOUR, OF_FOUR], 8, 4),
+        ([OF_FOUR, PLAIN], 8, None),
+        ([OF_FOUR, OF_EIGHT], 16, None),
+        ([OF_EIGHT, OffsetMetadata(3).encode(0, count=4, declared=4)], 8, 4),
+        ([OF_FOUR, OffsetMetadata(3).encode(0, mark=COPYING, declared=4)], 8, 4),
+        ([OffsetMetadata(3).encode(0, mark=MoveMark(MovePhase.CLEAR, 4, 8), declared=8)], 8, 8),
+    ],
+)
+def test_the_number_that_changelog_topics_do_not_show(
+    texts: list[str], partitions: int, number: int | None
+) -> None:
+    assert decode_number(texts, partitions) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", False),
+        ("any text", False),
+        (PLAIN, False),
+        (encode_processor_metadata(5, {"punctuation": 7}), False),
+        (RESHARD, False),
+        (OF_FOUR, True),
+        (OWNED, True),
+        (OffsetMetadata(3).encode(0, initial=4), True),
+        (OffsetMetadata(3).encode(0, count=4), True),
+        (OffsetMetadata().encode(-1, mark=MoveMark(MovePhase.CATCH_UP, 4, 8)), True),
+    ],
+)
+def test_a_text_shows_whether_its_application_has_processors(
+    text: str,
+    expected: bool,  # noqa: FBT001 - a case of the table
+) -> None:
+    assert shows_processors(["", text]) is expected
+    metadata = decode_metadata(text)
+    assert metadata is None or "headwater.processors" not in metadata.clocks

@@ -139,12 +139,12 @@ def test_the_input_of_a_processor_has_its_partitions_of_each_topic(tmp_path: Pat
 
 
 def test_offset_metadata_names_the_processor_of_an_added_partition() -> None:
-    of_processor_0, producer = session(task=0)
+    of_processor_0, producer = session(task=0, processors=Processors(2, 2))
     first, added = ("a", 0), ("a", 2)
     metadata = OffsetMetadata(4, {"clock": 1})
     of_processor_0.commit({first: 5, added: 6}, {}, metadata)
     texts = {partition: text for partition, (_, text) in producer.commits[0].items()}
-    assert texts[first] == metadata.encode(-1), "as without processors"
+    assert texts[first] == metadata.encode(-1, declared=2)
     assert texts[added] != texts[first]
     assert {decode_processor(text, partition[1]) for partition, text in texts.items()} == {0}
     assert [decode_metadata(text) for text in texts.values()] == [metadata] * 2

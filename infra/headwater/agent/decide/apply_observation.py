@@ -41,9 +41,9 @@ from headwater.agent.state import (
     TopicResult,
 )
 from headwater.compiler import compile_documents
-from headwater.model.compiled import CompiledApplication, reshard_journal
+from headwater.model.compiled import CompiledApplication, TopicKind, reshard_journal, undeclared_inputs
 from headwater.model.expansions import ExpansionEntry, TopicCounts
-from headwater.model.offset_metadata import decode_count, has_reshard
+from headwater.model.offset_metadata import decode_number, has_reshard, shows_processors
 from headwater.model.problems import AGENT, Problem
 from headwater.model.topology import Lifecycle, TopologyDocument
 from headwater.planner.phrases import failure_texts
@@ -134,10 +134,15 @@ def _metadata_to_read(
 ) -> Mapping[str, TopicCounts]:
     """Return application → the topics with whose offsets is committed what its counts do not show.
 
-    This is the number of processors, where some may have been removed, and the journal of a reshard.
+    This is the number of processors, where some may have been removed or the document does not declare it,
+    and the journal of a reshard.
     """
     found = {
-        each.application.id: {**_inputs_of_fewer(each, counts), **reshard_journal(each, counts)}
+        each.application.id: {
+            **_inputs_of_fewer(each, counts),
+            **undeclared_inputs(each, counts),
+            **reshard_journal(each, counts),
+        }
         for each in applications
     }
     return {id_: topics for id_, topics in found.items() if topics}
@@ -154,6 +159,12 @@ def _inputs_of_fewer(application: CompiledApplication, counts: TopicCounts) -> T
         return {}
     inputs = sorted({name for part in parts for name in part.sources if name in counts})
     return {name: counts[name] for name in inputs}
+
+
+def _widest_changelog(application: CompiledApplication, counts: TopicCounts) -> int:
+    """Return the largest partition count of its changelog topics; 0 = none exists."""
+    topics = (topic for topic in application.internal_topics if topic.kind is TopicKind.CHANGELOG)
+    return max((counts.get(topic.name, 0) for topic in topics), default=0)
 
 
 def _select_relevant(applications: tuple[CompiledApplication, ...], counts: TopicCounts) -> TopicCounts:
@@ -220,6 +231,7 @@ def _apply_metadata(pending: PendingDecision, metadata: Metadata) -> PendingDeci
         observed_counts=observed,
         due_metadata=due,
         processors={id_: number for id_, number in state.processors.items() if id_ in due},
+        undeclared=state.undeclared & due.keys(),
         resharded=state.resharded & due.keys(),
         unread_metadata={},
         requirements=required,
@@ -237,12 +249,14 @@ def _apply_offset_metadata(pending: PendingDecision, found: Mapping[str, OffsetT
     state = pending.state
     read = {id_: texts for id_, texts in found.items() if not isinstance(texts, Problem)}
     unread = {id_: problem for id_, problem in found.items() if isinstance(problem, Problem)}
-    declared = {
-        each.application.id
-        for each in state.requirements.applications
-        if each.application.processors is not None
+    applications = {each.application.id: each for each in state.requirements.applications}
+    declared = {id_ for id_, each in applications.items() if each.application.processors is not None}
+    undeclared = {id_ for id_, texts in read.items() if id_ not in declared and shows_processors(texts)}
+    counts = used_counts(state.observed_counts)
+    numbers = {
+        id_: decode_number(read[id_], _widest_changelog(applications[id_], counts))
+        for id_ in read.keys() & applications.keys() & (declared | undeclared)
     }
-    numbers = {id_: decode_count(texts) for id_, texts in read.items() if id_ in declared}
     updated = attrs.evolve(
         state,
         due_metadata={id_: topics for id_, topics in state.due_metadata.items() if id_ not in found},
@@ -250,6 +264,7 @@ def _apply_offset_metadata(pending: PendingDecision, found: Mapping[str, OffsetT
             **{id_: number for id_, number in state.processors.items() if id_ not in read},
             **{id_: number for id_, number in numbers.items() if number is not None},
         },
+        undeclared=state.undeclared - read.keys() | undeclared,
         resharded=state.resharded - read.keys() | {id_ for id_, texts in read.items() if has_reshard(texts)},
         unread_metadata={**state.unread_metadata, **unread},
         observed_at_ms=state.clock_ms,

@@ -64,6 +64,7 @@ def assess_application(
     settled: TopicCounts,
     processors: int | None = None,
     *,
+    has_undeclared_processors: bool = False,
     is_resharded: bool = False,
     unread: Problem | None = None,
     policies: Sequence[Policy] = (),
@@ -75,12 +76,14 @@ def assess_application(
         live: the partition counts on the cluster.
         settled: the counts of its topics when they last matched its sources.
         processors: the committed number of processors; None = the partition count of the changelog topics.
+        has_undeclared_processors: whether a number is committed that the document does not declare.
         is_resharded: whether a reshard has begun and is not complete.
         unread: why the number, or the journal of a reshard, could not be read; None = it was, or need not be.
         policies: policies that an expansion must not violate.
     """
     application = attrs.evolve(
         _count_application(compiled, live, settled, processors),
+        has_undeclared_processors=has_undeclared_processors,
         is_resharded=is_resharded,
         unread_reshard=unread if compiled.application.processors is None else None,
         unread_count=unread,

@@ -78,6 +78,7 @@ def _assess_applications(pending: PendingDecision) -> PendingDecision:
             live,
             known[compiled.application.id].settled,
             state.processors.get(compiled.application.id),
+            has_undeclared_processors=compiled.application.id in state.undeclared,
             is_resharded=compiled.application.id in state.resharded,
             unread=state.unread_metadata.get(compiled.application.id),
             policies=pending.context.policy.policies,

@@ -84,8 +84,8 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     if declared.processors is not None:
         yield from _misplaced_keys(application)
         return
-    if application.initial:
-        return  # `processors_and_partitions` reports that the document no longer declares the processors
+    if application.initial or application.has_undeclared_processors:
+        return  # `processors_and_partitions` reports that the document does not declare them
     if not too_small or not config.autoscaling or not moves_keys(application):
         return
     yield application.problem(

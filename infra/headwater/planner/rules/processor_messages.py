@@ -1,7 +1,7 @@
 """Problems of numbers of processors (KIP-287)."""
 
 from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.problems import AGENT, Problem, ProblemCode, Severity
 from headwater.planner.advice import delete_topic
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.phrases import counted, listed
@@ -107,6 +107,8 @@ def changed_count(application: CountedApplication, topic: CountedTopic, have: in
     declared = application.compiled.application.processors
     if declared is not None and _is_expanded_elsewhere(application, topic, have):
         return _expanded_elsewhere(application, topic, have)
+    if declared is None and application.has_undeclared_processors:
+        return _undeclared(application, topic, have)
     if declared is None:
         again = " again" if application.initial else ""
         summary = f"The document no longer declares the {counted(have, 'processor')} of {topic.name}."
@@ -131,7 +133,7 @@ def changed_count(application: CountedApplication, topic: CountedTopic, have: in
             fix = (
                 f"{fix} If another client has added the partitions, such as an agent without `processors` in "
                 f"its document, the application does not start with {have}. Then keep `processors: "
-                f"{declared}`. {_restore(application, topic)}"
+                f"{declared}`. {_keep_state(application, topic)}"
             )
     else:
         summary = f"The document declares more processors than the state in {topic.name} has."
@@ -145,6 +147,26 @@ def changed_count(application: CountedApplication, topic: CountedTopic, have: in
         found="`follow`" if declared is None else counted(declared, "processor"),
         why=why,
         fix=fix,
+    )
+
+
+def _undeclared(application: CountedApplication, topic: CountedTopic, have: int) -> Problem:
+    """Return the problem of a document without the number that tasks of the application have committed."""
+    again = (
+        "If the application shall have one processor for each partition again, run `pulumi up`, which reads "
+        "the record of the stack: the agent does not expand its changelog topics."
+        if application.caller == AGENT
+        else "To lose the connection to the old state, set `setup.allowUnsafeExpansion: true`."
+    )
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        f"The document does not declare the {counted(have, 'processor')} of {topic.name}.",
+        topic=topic,
+        expected=counted(have, "processor"),
+        found="`follow`",
+        why="The application has committed its number of processors with its offsets. If the topic is "
+        "expanded, keys of the new partitions do not find their state.",
+        fix=f"Declare `processors: {have}`, as the document of the application does. {again}",
     )
 
 
@@ -176,13 +198,22 @@ def _expanded_elsewhere(application: CountedApplication, topic: CountedTopic, ha
         expected=counted(topic.partitions, "partition"),
         found=counted(have, "partition"),
         why=_ONE_EACH + "The inputs have too few partitions for so many processors, and Kafka cannot remove "
-        "partitions. The application does not start.",
-        fix=_restore(application, topic),
+        f"partitions. The application {'stops' if application.caller.is_running else 'does not start'}.",
+        fix=_keep_state(application, topic),
     )
 
 
-def _restore(application: CountedApplication, topic: CountedTopic) -> str:
-    """Return how the topic gets as many partitions as processors again, with its records."""
+def _keep_state(application: CountedApplication, topic: CountedTopic) -> str:
+    """Return how the application continues with its number of processors.
+
+    At its start, it reads the number that its tasks have committed. If they have not, the topic must get as
+    many partitions as processors again, with its records.
+    """
+    if application.caller.is_running:
+        return (
+            "Start the application again: it continues with the number that its tasks have committed. If it "
+            "does not start, `headwater plan` says how to restore the topic."
+        )
     return f"{COPY} {delete_topic(application, topic)} {RESTORE}"
 
 

@@ -12,9 +12,9 @@ from headwater.model.offset_metadata import (
     MoveMark,
     MovePhase,
     announcement_partitions,
-    decode_count,
     decode_initial,
     decode_mark,
+    decode_number,
 )
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
@@ -155,7 +155,8 @@ class ApplicationState:
         if mark is not None and mark.phase is not MovePhase.CLEAR:
             return mark.before
         committed = self.cluster.committed(self._input_partitions(), stable=False)
-        return decode_count(each.text for each in committed.values())
+        widest = max(self._changelog_counts().values(), default=0)
+        return decode_number((each.text for each in committed.values()), widest)
 
     def _initial_number(self, before: int, parts: Iterable[MovedPart]) -> int:
         """Return the committed initial number of processors, else the partition count of the inputs."""

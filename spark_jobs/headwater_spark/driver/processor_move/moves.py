@@ -11,7 +11,7 @@ A move is a series of steps. Each begins with what the cluster shows, so it can 
   marks.
 
 If processors are removed, or were removed before, the changelog topics have more partitions than the state
-has processors. Then the number is committed with the offsets of the input (`decode_count`).
+has processors. Then the number is committed with the offsets of the input (`decode_number`).
 
 A running application announces a move first, and copies entries before it marks its tasks
 (`processor_expansion`). If nothing reads the old entries, it has no step CLEAR: the old processors delete
@@ -33,9 +33,9 @@ from headwater.model.offset_metadata import (
     MovePhase,
     OffsetMetadata,
     announcement_partitions,
-    decode_count,
     decode_mark,
     decode_metadata,
+    decode_number,
     decode_positions,
     decode_time,
     latest_metadata,
@@ -197,7 +197,7 @@ class Move:
         texts = [committed[each].text for each in self.partitions]
         marks = [decode_mark(text) for text in texts]
         is_expanded = all(counts[topic] >= self.after for topic in self.changelogs)
-        recorded = decode_count(texts)
+        recorded = decode_number(texts, max((counts[topic] for topic in self.changelogs), default=0))
         is_done = recorded == self.after or (
             recorded is None and all(counts[topic] == self.after for topic in self.changelogs)
         )
@@ -328,4 +328,5 @@ def _encode_metadata(
         mark,
         initial=processors.recorded_initial,
         count=processors.recorded_count,
+        declared=processors.count,
     )

@@ -18,6 +18,27 @@ _LIVE = (
 )
 
 
+def _unless_expanded(move: Move, fix: str) -> str:
+    """Return a fix for a move to fewer processors: the state may have as few of them already.
+
+    Then keys are in other partitions of the changelog topics than their partition counts say.
+    """
+    if move.after >= move.before:
+        return fix
+    return (
+        "If another client has added partitions to the changelog topics, such as an agent without "
+        f"`processors` in its document, keep `processors: {move.after}`: `headwater plan` says how to "
+        f"restore these topics. Otherwise: {fix}"
+    )
+
+
+def _process_first(move: Move) -> str:
+    """Return what to do with unprocessed records before the state moves."""
+    if move.is_live:
+        return _LIVE
+    return _unless_expanded(move, _PROCESS.format(before=move.before, after=move.after) + "," + _AGAIN)
+
+
 def fewer_processors(application: str, before: int, after: int, at: Location | None) -> Problem:
     """Return the problem of a running application that is to have fewer processors."""
     return Problem(
@@ -46,7 +67,7 @@ def fewer_than_initial(move: Move, initial: int, at: Location | None) -> Problem
         found=f"`processors: {move.after}`",
         why="Processors are removed in the reverse order of linear hashing. The partition counts of the "
         f"inputs are {least}, or {least} doubled, so it ends there. Nothing was changed.",
-        fix=f"Declare at least {least} processors.",
+        fix=_unless_expanded(move, f"Declare at least {least} processors."),
         location=at,
     )
 
@@ -62,8 +83,11 @@ def moved_keys(move: Move, initial: int, counts: Sequence[str], at: Location | N
         found=", ".join(counts),
         why="Kafka's partitioner chooses the hash of the key modulo the partition count. Only at doubled "
         "counts, each key stays with its processor. Nothing was changed.",
-        fix="Expand the source topics to the next doubled count. If the producers partition by linear "
-        "hashing, set `static.partitioner.class: linear-hash`.",
+        fix=_unless_expanded(
+            move,
+            "Expand the source topics to the next doubled count. If the producers partition by linear "
+            "hashing, set `static.partitioner.class: linear-hash`.",
+        ),
         location=at,
     )
 
@@ -166,7 +190,7 @@ def other_owner(move: Move, topic: str, partition: int, owner: int) -> Problem:
         found="another assignment in the offset metadata",
         why="The application ran with another number of processors, so the state of the partition's keys is "
         "in several partitions of the changelog topics. Nothing was changed.",
-        fix=_KEEP,
+        fix=_unless_expanded(move, _KEEP),
     )
 
 
@@ -180,7 +204,7 @@ def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
         found="none",
         why="It is not known which of the records are in the state. Brokers forget the offsets of partitions "
         "that are idle for `offsets.retention.minutes`.",
-        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before, after=move.after) + "," + _AGAIN,
+        fix=_process_first(move),
     )
 
 
@@ -199,7 +223,7 @@ def misplaced_entry(move: Move, store: MovedStore, partition: int, owner: int) -
         found="another key",
         why="The input is not partitioned as declared, or a key is written with other bytes than the input "
         "has. So it is not known which entries have to move. Nothing was changed.",
-        fix=_KEEP,
+        fix=_unless_expanded(move, _KEEP),
     )
 
 
@@ -215,9 +239,12 @@ def _not_keyed_by_record(move: Move, store: MovedStore, partition: int, owner: i
         found="another key, or the key with another serde",
         why="Entries move to the processor that reads the records with the same key. There, the user's "
         "processor would not find this entry. Nothing was changed.",
-        fix=f"Remove `keyed: record` of store {store.name}, and keep the number of processors. Or let the "
-        "processor write each entry under the key of its record, give the store the key serde of the input, "
-        "and process the input again.",
+        fix=_unless_expanded(
+            move,
+            f"Remove `keyed: record` of store {store.name}, and keep the number of processors. Or let the "
+            "processor write each entry under the key of its record, give the store the key serde of the "
+            "input, and process the input again.",
+        ),
         location=store.at,
     )
 
@@ -233,7 +260,7 @@ def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> P
         found="a record that was written before partitions were added, or by a producer that did not know "
         "them",
         why="The state of its key would be with another processor. Nothing was changed.",
-        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before, after=move.after) + "," + _AGAIN,
+        fix=_process_first(move),
     )
 
 
@@ -246,7 +273,7 @@ def names_old_processor(move: Move, topic: str, partition: int) -> Problem:
         expected="subscriptions of a foreign-key join that name none, or are processed",
         found="an unprocessed subscription that was written before `processors` was declared",
         why="The response would go to a processor that does not have the row any more. Nothing was changed.",
-        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before, after=move.after) + "," + _AGAIN,
+        fix=_process_first(move),
     )
 
 

@@ -15,7 +15,7 @@ from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.pending_requests import RenewedClient
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.offset_metadata import announcement_partitions, decode_count
+from headwater.model.offset_metadata import announcement_partitions, decode_number
 from headwater.model.policies import Policy
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.records import RecordedTopic, SetupRecord
@@ -72,7 +72,7 @@ class ApplicationTopics:
         self.target_processors: int | None = None
         """The number of partitions that changelog topics may have while processors are added (KIP-287)."""
         self._widest = 0
-        """The most partitions that changelog topics may have, if some processors were removed."""
+        """The most partitions that changelog topics may have, if the state has fewer processors."""
 
     @property
     def document(self) -> TopologyDocument:
@@ -196,7 +196,8 @@ class ApplicationTopics:
         initial = initial_processors(self._document.application, present, changelogs, inputs, texts)
         self._document = with_processors(self._document, present, initial)
         self.target_processors = None if announced is None else announced.after
-        self._widest = 0 if decode_count(texts) is None else max(changelogs.values(), default=0)
+        widest = max(changelogs.values(), default=0)
+        self._widest = 0 if decode_number(texts, widest) is None else widest
 
     def _with_number(self, snapshot: ClusterSnapshot, compiled: CompiledApplication) -> ClusterSnapshot:
         """Return `snapshot` with the number of processors, if the changelog topics do not show it.

@@ -7,7 +7,7 @@ import attrs
 from headwater.compiler.streams_config import INITIAL_PARTITIONS, StreamsConfig
 from headwater.model.compiled import CompiledApplication
 from headwater.model.linear_hashing import round_start
-from headwater.model.offset_metadata import MoveMark, decode_count, decode_initial
+from headwater.model.offset_metadata import MoveMark, decode_declared, decode_initial, decode_number
 from headwater.model.topology import Application, TopologyDocument
 from headwater_spark.engine.scaling.processors import processors_of
 
@@ -36,8 +36,8 @@ def present_processors(
     """Return the number of processors of the state.
 
     Some may have been added since the document was written, or the document declares more, which the
-    application adds while it runs. After some were removed, their number is committed. Other numbers are left
-    to the planner, which refuses them.
+    application adds while it runs. Their number is committed: after some were removed, or another client has
+    expanded the changelog topics, it decides. Other numbers are left to the planner, which refuses them.
 
     Args:
         application: Declares a number of processors.
@@ -51,17 +51,17 @@ def present_processors(
     if announced is not None:
         return announced.before
     found = set(changelogs.values())
-    if (number := decode_count(texts)) is not None and found:
+    if (number := decode_number(texts, max(found, default=0))) is not None and found:
         return number if min(found) >= number else declared
     if len(found) != 1 or (count := found.pop()) == declared:
         return declared
     # If another client has expanded or replaced the changelog topics, no task has committed as one of this
-    # number.
+    # number. Texts of earlier versions of Headwater show only the initial number.
     committed = decode_initial(texts, count)
     is_other = committed is not None and round_start(committed, count) != _initial_of_inputs(
         application, count, inputs
     )
-    return declared if is_other else count
+    return declared if is_other or not decode_declared(texts) <= {count, None} else count
 
 
 def initial_processors(
