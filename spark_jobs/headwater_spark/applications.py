@@ -19,7 +19,6 @@ from types import TracebackType
 from typing import Self
 
 import attrs
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from headwater.kafka import KafkaClusterReader
@@ -30,8 +29,7 @@ from headwater.spec import parse_document
 from headwater.topology import BuiltDocument
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.application_parts import new_client
-from headwater_spark.driver.captured_failures import capture_failure
-from headwater_spark.driver.failures import RestartPolicy, connector_missing
+from headwater_spark.driver.failures import RestartPolicy
 from headwater_spark.driver.preflight import (
     check_runnable,
     check_session,
@@ -40,6 +38,7 @@ from headwater_spark.driver.preflight import (
     checkpoint_lock,
     warn_missing_outputs,
 )
+from headwater_spark.driver.run.application_run import start_application
 from headwater_spark.driver.run.options import RunOptions, folder_of, load_document
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages
@@ -185,10 +184,7 @@ def run(
         client = new_client(typed.application, settings, lock)
         application = StreamsApplication(session, typed, runnable.programs, settings, handler, client=client)
         resources.callback(application.close)
-        try:
-            application.start()
-        except AnalysisException as error:
-            raise ProblemsError([connector_missing(application.id, capture_failure(error))]) from error
+        start_application(application)
         return RunningStreams(application, resources.pop_all())
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
+from confluent_kafka import KafkaError
 
 from headwater.kafka import Connection, answering_broker, token_request
 from headwater.kafka.admin import Admin
 from headwater.kafka.answering_broker import BrokerAnswer, ask_brokers, find_answering, no_answer
+from headwater.kafka.broker_connection import failure_message
 from headwater.kafka.kafka_errors import Answering
 from headwater.model.problems import ProblemCode
 from tests.kafka.prepared_broker import PreparedBroker, prepared_broker
@@ -65,10 +67,30 @@ def test_brokers_that_refuse_nothing_and_do_not_answer(silent_server: str, proto
         assert ask_brokers(settings, 1.0) is BrokerAnswer.NONE
 
 
-def test_a_login_without_a_token_is_a_refusal(broker: PreparedBroker) -> None:
+def test_an_oauth_server_that_does_not_answer_refuses_nothing(broker: PreparedBroker) -> None:
+    """The same network may be cut."""
     settings = Connection(bootstrap_servers=(broker.address,))
     assert ask_brokers(settings, _SECONDS) is BrokerAnswer.ANSWERED
-    assert ask_brokers(_with_token(broker.address), _SECONDS) is BrokerAnswer.REFUSED, "no token"
+    assert ask_brokers(_with_token(broker.address), _SECONDS) is BrokerAnswer.NONE
+    _, (failure,) = find_answering(_with_token(broker.address), _SECONDS)
+    assert "no OAUTHBEARER token: no connection to the token URL" in failure.text
+
+
+@pytest.mark.parametrize(
+    ("text", "has_no_token"),
+    [
+        ("no OAUTHBEARER token within 12 s", True),
+        ("no OAUTHBEARER token: no answer of the token URL within 10 s", True),
+        ("no OAUTHBEARER token: the token URL answers 503", True),
+        ("no OAUTHBEARER token: the token URL answers 401", False),
+        ("no OAUTHBEARER token: the answer of the token URL has no access_token", False),
+        ("the broker refuses the token: 500", False),
+    ],
+)
+def test_only_an_oauth_server_that_does_not_answer_is_no_refusal(text: str, *, has_no_token: bool) -> None:
+    failure = failure_message(_CLOSED, OSError(text), KafkaError.SASL_AUTHENTICATION_FAILED)
+    assert failure.is_final
+    assert failure.has_no_token is has_no_token
 
 
 @contextmanager

@@ -100,6 +100,8 @@ class StreamsConfig:
     """`max.request.size` of the producers (`StreamsConfig#getProducerConfigs`)."""
     max_task_idle_ms: int = 0
     """`max.task.idle.ms`; -1: tasks do not wait."""
+    task_timeout_ms: int = 5 * MINUTE_MS
+    """`task.timeout.ms` (KIP-572)."""
     stream_threads: int = 1
     uncaught_exception_handler: str | None = None
     """`uncaught.exception.handler` of `headwater run`: an answer, or a class."""
@@ -172,6 +174,7 @@ def _read_configs(version: KafkaStreamsVersion, configs: tuple[tuple[str, str], 
         ),
         largest_request=values.whole_of_client("max.request.size", ("producer.",), LARGEST_REQUEST),
         max_task_idle_ms=values.whole("max.task.idle.ms", 0),
+        task_timeout_ms=values.whole("task.timeout.ms", 5 * MINUTE_MS),
         stream_threads=values.whole("num.stream.threads", 1),
         uncaught_exception_handler=values.text("uncaught.exception.handler"),
         guarantee=Guarantee(values.text("processing.guarantee") or Guarantee.AT_LEAST_ONCE),

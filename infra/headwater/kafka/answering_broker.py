@@ -46,9 +46,10 @@ def ask_brokers(settings: ConnectionSettings, timeout_seconds: float) -> BrokerA
 
     The client libraries often report a refused login or TLS connection as a missing answer, and existing
     connections outlive a change of the password. A refusal by one server counts, also if another one answers.
+    An OAuth server that does not answer refuses nothing: the same network may be cut.
     """
     answering, failures = find_answering(settings, timeout_seconds)
-    if any(each.is_final and not each.is_closed for each in failures):
+    if any(each.is_final and not (each.is_closed or each.has_no_token) for each in failures):
         return BrokerAnswer.REFUSED
     return BrokerAnswer.NONE if answering is None else BrokerAnswer.ANSWERED
 

@@ -36,7 +36,10 @@ _CLIENT_CERTIFICATE = re.compile(
 )
 _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
-_END_OF_TLS = re.compile(r"unexpected eof|EOF occurred")
+_END_OF_TLS = re.compile(r"unexpected eof|eof occurred", re.IGNORECASE)
+_NO_TOKEN = re.compile(
+    r"no \S+ token(?: within|: no (?:answer of|connection to) the token URL|.* answers 5\d\d\b)"
+)
 _OF_BROKER = r"(\[[^\]\s]+\]:\d+|[^\s/\]]+:\d+)/(?:bootstrap|\d+): "
 _ADDRESS = re.compile(rf"{_OF_BROKER}(?=Connect to|Connection setup timed out)")
 _THROTTLED_SHARE = 0.2
@@ -101,6 +104,11 @@ class ClientMessage:
     def is_closed(self) -> bool:
         """Return whether a TLS connection was closed at once, as by a proxy whose brokers are stopped."""
         return bool(_END_OF_TLS.search(self.text))
+
+    @property
+    def has_no_token(self) -> bool:
+        """Return whether the OAuth server does not answer, so that there is no token for the brokers."""
+        return bool(_NO_TOKEN.search(self.text))
 
     @property
     def is_final(self) -> bool:

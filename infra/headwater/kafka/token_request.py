@@ -2,6 +2,7 @@
 
 import base64
 import json
+from ssl import SSLError
 from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -31,6 +32,9 @@ def request_token(settings: ConnectionSettings) -> str:
             raise OSError(
                 f"no OAUTHBEARER token: no answer of the token URL within {_REQUEST_SECONDS:g} s"
             ) from None
+        reason = getattr(error, "reason", None)
+        if isinstance(reason, OSError) and not isinstance(reason, SSLError):
+            raise OSError(f"no OAUTHBEARER token: no connection to the token URL: {reason}") from None
         raise OSError(f"no OAUTHBEARER token: {error}") from None
     except Exception as error:  # noqa: BLE001 - the classes of Amazon's library are not imported here
         raise OSError(f"no AWS_MSK_IAM token: {type(error).__name__}") from None

@@ -310,6 +310,8 @@ class StreamsApplication:
         for query in self._parts.queries.values():
             states.add(query.poll())
             self._polled_at = time.monotonic()  # each start may wait for brokers
+            if self._lifecycle.stopping.is_set():
+                return
         if QueryState.FAILED in states:
             self._lifecycle.fail()
         elif states == {QueryState.RUNNING}:

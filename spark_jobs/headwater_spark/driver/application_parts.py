@@ -182,6 +182,7 @@ def _create_services(
     handler: UncaughtExceptionHandler | None,
 ) -> QueryServices:
     """Return what the queries share: among others offsets, stream threads, and how exceptions are handled."""
+    config = StreamsConfig.from_application(application)
     offsets = GroupOffsets(settings.connection, application.id)
     threads = StreamThreads(
         configured_client_id(application), stream_threads(application), task_slots(spark.sparkContext)
@@ -201,9 +202,12 @@ def _create_services(
             handler=handler,
         ),
         brokers=Brokers.of(
-            settings.connection, settings.restarts, is_awaited=handler_name(application) is None
+            settings.connection,
+            settings.restarts,
+            partial_seconds=config.task_timeout_ms / 1_000,
+            is_awaited=handler_name(application) is None,
         ),
-        exactly_once=StreamsConfig.from_application(application).guarantee.is_exactly_once,
+        exactly_once=config.guarantee.is_exactly_once,
         client=client,
         placement=_task_placement(spark),
         proof_seconds=min(PROOF_SECONDS, executor_timeout_seconds(spark) / 2),

@@ -160,7 +160,7 @@ def spark_not_started(application: str, failure: Failure) -> Problem:
         summary="Spark did not start.",
         expected="Java 17 or newer, Spark's Kafka connector, a reachable master",
         found=failure.reason,
-        why="No record has been processed.",
+        why="Records that were not committed are processed at the next start.",
         fix=f"Raise {small[1]}: `--conf {small[1]}=1g`." if small else _START_FIX,
     )
 

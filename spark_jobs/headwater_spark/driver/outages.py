@@ -1,9 +1,12 @@
 """Outages of the brokers: a query that fails in one waits for the brokers, and uses up no restart.
 
 A failure belongs to an outage if it is a missing answer of the brokers, and none of them refuses this client:
-the client libraries report a refused login or TLS connection as a missing answer, too.
+the client libraries report a refused login or TLS connection as a missing answer, too. While a broker
+answers, only some of them may be stopped, or the executors cannot reach them: then a query waits no longer
+than `task.timeout.ms` (KIP-572).
 """
 
+import math
 import re
 import time
 from collections.abc import Callable
@@ -21,6 +24,8 @@ _log = structlog.get_logger(__name__)
 _ASK_SECONDS = 3.0
 _KNOWN_SECONDS = 5.0
 _LOG_SECONDS = 300.0
+_NEW_OUTAGE_SECONDS = 600.0
+"""A failure so long after the last one begins a new outage, also if no record was committed in between."""
 _UNAVAILABLE = frozenset(
     KafkaError(code).name()
     for code in (
@@ -70,13 +75,16 @@ def is_unanswered(failure: Failure) -> bool:
     return bool(_JAVA.search(failure.text)) and not _JAVA_REFUSAL.search(failure.text)
 
 
-def belongs_to_outage(failure: Failure | None, ask: Callable[[], BrokerAnswer]) -> bool:
-    """Return whether a query that has failed waits for the brokers; if not, the failure counts.
+def outage_answer(failure: Failure | None, ask: Callable[[], BrokerAnswer]) -> BrokerAnswer | None:
+    """Return what the brokers answer in an outage; None = the failure belongs to none, and counts.
 
     `ask` asks the brokers on new connections. If one answers, only some may be stopped: a coordinator, or
     the leader of a partition.
     """
-    return failure is not None and is_unanswered(failure) and ask() is not BrokerAnswer.REFUSED
+    if failure is None or not is_unanswered(failure):
+        return None
+    answer = ask()
+    return None if answer is BrokerAnswer.REFUSED else answer
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -84,21 +92,28 @@ class Brokers:
     """Asks the brokers in an outage; the client's thread calls all methods.
 
     `is_awaited`: queries wait for the brokers. Otherwise all failures count, because
-    `uncaught.exception.handler` decides about them. An answer is used again for `known_seconds`: all queries
-    of an application fail at about the same time.
+    `uncaught.exception.handler` decides about them. `partial_seconds` is how long a query waits although a
+    broker answers. An answer is used again for `known_seconds`: all queries of an application fail at about
+    the same time.
     """
 
     ask: Callable[[], BrokerAnswer]
     restarts: RestartPolicy
+    partial_seconds: float
     is_awaited: bool = True
     known_seconds: float = _KNOWN_SECONDS
     _answer: BrokerAnswer = attrs.field(default=BrokerAnswer.ANSWERED, init=False)
     _answered_at: float | None = attrs.field(default=None, init=False)
 
     @classmethod
-    def of(cls, connection: Connection, restarts: RestartPolicy, *, is_awaited: bool) -> "Brokers":
+    def of(
+        cls, connection: Connection, restarts: RestartPolicy, *, partial_seconds: float, is_awaited: bool
+    ) -> "Brokers":
         return cls(
-            ask=lambda: ask_brokers(connection, _ASK_SECONDS), restarts=restarts, is_awaited=is_awaited
+            ask=lambda: ask_brokers(connection, _ASK_SECONDS),
+            restarts=restarts,
+            partial_seconds=partial_seconds,
+            is_awaited=is_awaited,
         )
 
     def answer(self) -> BrokerAnswer:
@@ -119,16 +134,26 @@ class OutageWait:
         self._query, self._brokers = query, brokers
         self._pauses = 0
         self._is_waiting = False
-        self._began_at = self._logged_at = 0.0
+        self._began_at = self._logged_at = self._last_at = -math.inf
+        self._answering_since: float | None = None
+        """Since when a broker has answered at each failure."""
 
     def begin(self, failure: Failure | None) -> int | None:
         """Return how many milliseconds to wait after a failure; None = it belongs to no outage and counts."""
-        brokers = self._brokers
-        self._is_waiting = brokers.is_awaited and belongs_to_outage(failure, brokers.answer)
+        brokers, now = self._brokers, time.monotonic()
+        if now - self._last_at >= _NEW_OUTAGE_SECONDS:
+            self.end()
+        self._last_at = now
+        answer = outage_answer(failure, brokers.answer) if brokers.is_awaited else None
+        if answer is not BrokerAnswer.ANSWERED:
+            self._answering_since = None
+        elif self._answering_since is None:
+            self._answering_since = now
+        self._is_waiting = answer is not None and not self._has_waited_long(now)
         if not self._is_waiting:
             return None
         if not self._pauses:
-            self._began_at = self._logged_at = time.monotonic()
+            self._began_at = self._logged_at = now
         return self._next_pause_ms()
 
     def extend(self) -> int | None:
@@ -139,7 +164,9 @@ class OutageWait:
         if not self._is_waiting or self._brokers.answer() is not BrokerAnswer.NONE:
             self._is_waiting = False
             return None
-        if (now := time.monotonic()) - self._logged_at >= _LOG_SECONDS:
+        self._answering_since = None
+        self._last_at = now = time.monotonic()
+        if now - self._logged_at >= _LOG_SECONDS:
             self._logged_at = now
             _log.warning(
                 "query still waits until brokers answer",
@@ -151,6 +178,12 @@ class OutageWait:
     def end(self) -> None:
         """Begin with the shortest pause again: records were committed."""
         self._pauses = 0
+        self._answering_since = None
+
+    def _has_waited_long(self, now: float) -> bool:
+        """Return whether a broker has answered for so long that the failure may have another cause."""
+        since = self._answering_since
+        return since is not None and now - since >= self._brokers.partial_seconds
 
     def _next_pause_ms(self) -> int:
         self._pauses += 1

@@ -9,6 +9,7 @@ import attrs
 import structlog
 from confluent_kafka import KafkaException
 
+from headwater.kafka.kafka_errors import COORDINATOR_MOVING, NO_ANSWER
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.input.rounds import RepartitionRounds
@@ -173,7 +174,7 @@ class TopicWatch:
             if not wrong:
                 self._use_topics(check)
         except (ProblemsError, KafkaException) as error:
-            # The cluster may be unavailable for a while; the queries have their own limit for that.
+            # The cluster may be unavailable for a while: the queries wait for it.
             self._note_failure(failure_reason(error))
             return False
         self._failure = ""
@@ -191,7 +192,7 @@ class TopicWatch:
         if reason != self._failure:
             self._failure = reason
             _log.warning("topic check failed, retrying", reason=reason)
-        self._cluster_watch.doubt_connections()
+            self._cluster_watch.doubt_connections()
 
     def _use_topics(self, check: TopicCheck) -> None:
         """Use the topics of `check`. Queries of lost topics are paused until the topics exist again."""
@@ -236,11 +237,7 @@ class TopicWatch:
     def _observe_progress(self) -> None:
         layout, progress = self._specs.layout, self._specs.progress
         partitions = {name: layout.input_partitions(name) for name in self._queries}
-        backlogs = self._read_backlogs(partitions)
-        if backlogs is None:  # one partition may be missing: the others are known
-            backlogs = {}
-            for name, some in partitions.items():
-                backlogs |= self._read_backlogs({name: some}) or {}
+        backlogs = self._read_backlogs_of(partitions)
         has_threads = self._specs.has_threads
         for name in self._queries:
             backlog = backlogs.get(name)
@@ -248,13 +245,23 @@ class TopicWatch:
             if may_have_unread(backlog, layout.topics(name), layout.partition_counts, self._topics.counts):
                 self._input_watch.request_signal(name)
 
+    def _read_backlogs_of(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> Mapping[str, Backlog]:
+        """Return query → backlog; queries whose backlog is not known are missing."""
+        backlogs = self._read_backlogs(partitions)
+        if backlogs is None:  # one partition may be missing: the others are known
+            backlogs = {}
+            for name, some in partitions.items():
+                backlogs |= self._read_backlogs({name: some}) or {}
+        return backlogs
+
     def _read_backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
         if self._cluster_watch.problem:
             return None  # each request would wait for its timeout, and the next topic check for it
         try:
             return dict(self._offsets.read_backlogs(partitions, self._read_by_spark()))
-        except KafkaException:
-            return None
+        except KafkaException as error:
+            # Each further request would wait for its timeout, too, and the clocks of the queries with them.
+            return {} if error.args[0].code() in (*NO_ANSWER, *COORDINATOR_MOVING) else None
 
     def _purge_repartition_topics(self) -> None:
         layout = self._specs.layout

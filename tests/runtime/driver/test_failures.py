@@ -18,7 +18,7 @@ from headwater_spark.driver.failures import (
     spark_not_started,
     spark_unsupported,
 )
-from headwater_spark.driver.run.application_run import _start_application
+from headwater_spark.driver.run.application_run import start_application
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.program.settings import CONTINUE_HANDLERS, setting_problems
 from headwater_spark.engine.task import PoisonRecordError
@@ -235,7 +235,7 @@ def test_a_query_that_does_not_start_is_a_problem(failure: Exception, found: str
     """Without it, the process would end with an internal error."""
     unstarted: Any = _Unstarted(failure)
     with pytest.raises(ProblemsError) as raised:
-        _start_application(unstarted)
+        start_application(unstarted)
     (problem,) = raised.value.problems
     assert problem.code is ProblemCode.NOT_RUNNABLE
     assert found in str(problem.found)

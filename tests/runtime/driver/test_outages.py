@@ -10,7 +10,7 @@ from headwater.kafka.answering_broker import BrokerAnswer
 from headwater_spark.driver import outages
 from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import RestartPolicy
-from headwater_spark.driver.outages import Brokers, OutageWait, belongs_to_outage
+from headwater_spark.driver.outages import Brokers, OutageWait, outage_answer
 
 _WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -80,19 +80,25 @@ def test_a_missing_answer_of_brokers_that_refuse_nothing_is_an_outage(
     failure: Exception, answer: BrokerAnswer
 ) -> None:
     """A coordinator may be stopped while other brokers answer."""
-    expected = answer is not BrokerAnswer.REFUSED
-    assert belongs_to_outage(capture_failure(failure), lambda: answer) is expected
+    expected = None if answer is BrokerAnswer.REFUSED else answer
+    assert outage_answer(capture_failure(failure), lambda: answer) is expected
 
 
 @pytest.mark.parametrize("failure", _OTHERS)
 def test_other_failures_are_no_outage_and_ask_no_broker(failure: Exception | None) -> None:
     captured = None if failure is None else capture_failure(failure)
-    assert not belongs_to_outage(captured, lambda: pytest.fail("asked"))
+    assert outage_answer(captured, lambda: pytest.fail("asked")) is None
 
 
 def _brokers(*answers: BrokerAnswer, is_awaited: bool = True) -> Brokers:
     restarts = RestartPolicy(max_failures=1, first_backoff_ms=100, max_backoff_ms=500)
-    return Brokers(ask=iter(answers).__next__, restarts=restarts, is_awaited=is_awaited, known_seconds=0.0)
+    return Brokers(
+        ask=iter(answers).__next__,
+        restarts=restarts,
+        partial_seconds=300.0,
+        is_awaited=is_awaited,
+        known_seconds=0.0,
+    )
 
 
 _SILENT = BrokerAnswer.NONE
@@ -127,20 +133,53 @@ def test_queries_that_fail_at_the_same_time_ask_the_brokers_once() -> None:
         asked.append(_SILENT)
         return _SILENT
 
-    brokers = Brokers(ask=ask, restarts=RestartPolicy(), known_seconds=3_600.0)
+    brokers = Brokers(ask=ask, restarts=RestartPolicy(), partial_seconds=300.0, known_seconds=3_600.0)
     for wait in (OutageWait("0", brokers), OutageWait("1", brokers)):
         assert wait.begin(capture_failure(_NO_ANSWER)) == 200
         assert wait.extend() == 400
     assert len(asked) == 1
 
 
-def test_a_long_outage_is_logged_at_a_low_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(outages, "time", SimpleNamespace(monotonic=lambda: now))
+@pytest.fixture(name="clock")
+def _clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(outages, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    return clock
+
+
+def test_a_long_outage_is_logged_at_a_low_rate(clock: SimpleNamespace) -> None:
     wait = OutageWait("query", _brokers(*[_SILENT] * 200))
     with capture_logs() as logs:
         wait.begin(capture_failure(_NO_ANSWER))
         for _ in range(120):
-            now += 30.0
+            clock.now += 30.0
             wait.extend()
     assert [line["seconds"] for line in logs] == list(range(300, 3_601, 300))
+
+
+def test_failures_count_if_a_broker_answers_for_longer_than_the_timeout_of_a_task(
+    clock: SimpleNamespace,
+) -> None:
+    """The executors may not reach the brokers, or the brokers name addresses that are not reachable."""
+    wait = OutageWait("query", _brokers(_SILENT, *[BrokerAnswer.ANSWERED] * 12))
+    found = []
+    for _ in range(13):
+        found.append(wait.begin(capture_failure(_NO_ANSWER)) is not None)
+        clock.now += 30.0
+    assert found == [True] * 11 + [False] * 2, "300 s after the first answer"
+
+
+def test_the_time_of_a_partial_outage_begins_again_when_records_are_committed(clock: SimpleNamespace) -> None:
+    wait = OutageWait("query", _brokers(*[BrokerAnswer.ANSWERED] * 2))
+    assert wait.begin(capture_failure(_NO_ANSWER)) == 100
+    clock.now += 400.0
+    wait.end()
+    assert wait.begin(capture_failure(_NO_ANSWER)) == 100
+
+
+def test_a_failure_long_after_the_last_one_begins_a_new_outage(clock: SimpleNamespace) -> None:
+    """No record may have been committed in between: there was none."""
+    wait = OutageWait("query", _brokers(*[_SILENT] * 3))
+    assert [wait.begin(capture_failure(_NO_ANSWER)), wait.extend()] == [100, 200]
+    clock.now += 86_400.0
+    assert wait.begin(capture_failure(_NO_ANSWER)) == 100

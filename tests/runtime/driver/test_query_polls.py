@@ -47,7 +47,9 @@ class _Spec:
     native_program = None
 
     def __attrs_post_init__(self) -> None:
-        self.brokers = Brokers(ask=lambda: self.answer, restarts=RestartPolicy(), known_seconds=0.0)
+        self.brokers = Brokers(
+            ask=lambda: self.answer, restarts=RestartPolicy(), partial_seconds=300.0, known_seconds=0.0
+        )
 
     @property
     def batches(self) -> "_Spec":

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import attrs
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
 from headwater.kafka import Connection
@@ -73,13 +74,17 @@ class _Specs:
     check_requested = Event()
 
 
+@attrs.define
 class _Offsets:
     """Counts requests: with brokers that do not answer, each waits for its timeout."""
 
-    requests = 0
+    failure: KafkaError | None = None
+    requests: int = 0
 
     def read_backlogs(self, *_: object) -> dict[str, Any]:
         self.requests += 1
+        if self.failure is not None:
+            raise KafkaException(self.failure)
         return {}
 
 
@@ -123,6 +128,22 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
     assert offsets.requests == sum(answers), "no other request waits for its timeout"
 
 
+@pytest.mark.parametrize(
+    ("code", "requests"),
+    [
+        (KafkaError._TIMED_OUT, 1),
+        (KafkaError.COORDINATOR_NOT_AVAILABLE, 1),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, 3),  # of one query: the others are known
+    ],
+)
+def test_without_a_coordinator_only_one_request_for_all_queries_waits(code: int, requests: int) -> None:
+    """The clocks of the queries are observed afterwards: too late, and the client seems to hang."""
+    offsets = _Offsets(KafkaError(code))
+    watch = _topic_watch(ClusterWatch(topics=_Topics([True])), offsets)
+    assert watch._read_backlogs_of({"0": (), "1": ()}) == {}
+    assert offsets.requests == requests
+
+
 def test_a_restart_of_a_broker_is_no_outage() -> None:
     """Connections are refused at once meanwhile, and closed again while the broker starts."""
     answers = [True, False, False, False, True, False, False, True]
@@ -155,16 +176,16 @@ def test_a_failure_of_a_query_is_checked_with_a_new_connection() -> None:
         assert topics.connections == connections
 
 
-def test_a_topic_check_that_fails_is_logged_once_and_repeated_with_a_new_connection() -> None:
+def test_a_topic_check_that_fails_for_one_reason_is_logged_and_opens_a_new_connection_once() -> None:
     """It opens connections of its own, while the connection of the other watch may still be open."""
     topics = _Topics([True])
     watch = ClusterWatch(topics=topics)
     own_watch = _topic_watch(watch, _Offsets(), topics)
     with capture_logs() as logs:
-        for connections in (2, 3):
+        for _ in range(2):
             assert not own_watch._check(fully=True)
             watch.observe()
-            assert topics.connections == connections
+            assert topics.connections == 2
     assert [(line["event"], line["reason"]) for line in logs] == [
         ("topic check failed, retrying", _UNREACHABLE.summary)
     ]

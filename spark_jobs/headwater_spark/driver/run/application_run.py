@@ -206,7 +206,7 @@ class ApplicationRun:
     def _run_application(self, application: StreamsApplication) -> bool:
         self.instruments.use(application, application.stream_threads)
         with self.termination.handle_signals(application.stop):
-            _start_application(application)
+            start_application(application)
             if self.options.until_idle:
                 with progress_logged(application.id, application.records):
                     application.wait_until_idle()
@@ -261,7 +261,8 @@ def _end_with_spark(application: StreamsApplication, termination: Termination) -
         termination.begin()
 
 
-def _start_application(application: StreamsApplication) -> None:
+def start_application(application: StreamsApplication) -> None:
+    """Start an application. Raises `ProblemsError` if Spark or Kafka refuses, or a disk is full."""
     try:
         application.start()
     except AnalysisException as error:

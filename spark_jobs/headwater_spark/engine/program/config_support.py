@@ -112,6 +112,7 @@ SUPPORT: Mapping[str, Support] = {
         "replication.factor",
         "state.dir",
         "statestore.cache.max.bytes",
+        "task.timeout.ms",
         "topology.optimization",
         "upgrade.from",
         "windowstore.changelog.additional.retention.ms",
@@ -171,7 +172,6 @@ SUPPORT: Mapping[str, Support] = {
         "state.cleanup.dir.max.age.ms",
         "statestore.uncommitted.max.bytes",
         "task.assignor.class",
-        "task.timeout.ms",
         "topology.description.push.enabled",
         "window.size.ms",  # of deserializers outside of Kafka Streams
         "windowed.inner.class.serde",
