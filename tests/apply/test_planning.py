@@ -258,6 +258,19 @@ def test_a_committed_number_that_no_document_declares_is_read_without_a_record(
     assert codes(planned(documents, FakeClusterReader(grown), {"shop": record})) == []
 
 
+def test_a_committed_number_is_named_although_the_changelog_topics_have_more_partitions(
+    documents: Path,
+) -> None:
+    wide = FakeCluster()
+    wide.create("orders", 16)
+    wide.create(CHANGELOG, 8, COMPACTED)
+    wide.committed["shop"] = {("orders", 1): OffsetMetadata(3).encode(0, {}, declared=4)}
+    config = "config: {partition.autoscaling.enabled: true, static.partitioner.class: default}"
+    (documents / "shop.yaml").write_text(DOCUMENT.replace("config: {}", config))
+    (problem,) = planned(documents, FakeClusterReader(wide), {}).problems
+    assert (problem.code, problem.expected) == (ProblemCode.PROCESSOR_COUNT, "4 processors")
+
+
 def test_the_numbers_of_an_expansion_that_copies_are_read(documents: Path) -> None:
     """It is announced with the first partition of the changelog topics, which have all partitions already."""
     wide = FakeCluster()

@@ -88,6 +88,15 @@ def undeclared(caller: Caller) -> tuple[Problem, ...]:
     return errors(plan([now], cluster.snapshot, {}, NO_LIMITS, caller=caller).problems)
 
 
+def undeclared_in_wider_changelogs() -> tuple[Problem, ...]:
+    """Return the problems of such a document after another client has expanded the changelog topic to 8."""
+    cluster = SimulatedCluster.set_up(application(processors=4, sources={"orders-in": 4}, config=GROWING))
+    cluster.change("orders-counts-changelog", partitions=8)
+    cluster.undeclared, cluster.processors["orders"] = frozenset({"orders"}), 4
+    now = application(sources={"orders-in": 16}, config={**GROWING, "static.partitioner.class": "t:ByTenant"})
+    return errors(plan([now], cluster.snapshot, {}, NO_LIMITS).problems)
+
+
 def expanding(after: int) -> tuple[Problem, ...]:
     """Return the problems while an expansion from 4 to 8 processors copies."""
     was, now = (
@@ -126,6 +135,7 @@ TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "processors_no_longer_declared": lambda: later(4, None, partitions=(4, 8)),
     "processors_that_a_stack_without_state_does_not_declare": lambda: undeclared(PLAN),
     "processors_that_an_agent_does_not_declare": lambda: undeclared(AGENT),
+    "processors_that_wider_changelogs_do_not_show": undeclared_in_wider_changelogs,
     "more_processors_than_partitions": lambda: later(4, 4, partitions=(4, 2), steps=0),
 }
 

@@ -8,6 +8,7 @@ import attrs
 from headwater.kafka.reader import ClusterReader
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, reshard_journal, undeclared_inputs, wrong_counts
+from headwater.model.nodes import TopicKind
 from headwater.model.offset_metadata import decode_number, has_reshard, latest_mark, shows_processors
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import Lifecycle
@@ -34,7 +35,7 @@ def with_processor_state(
 
 
 def _with_undeclared(
-    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Sequence[CompiledApplication]
 ) -> ClusterSnapshot:
     """Return `snapshot` with what applications have committed that declare no number of processors.
 
@@ -57,9 +58,21 @@ def _with_undeclared(
     with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
         found = dict(zip(read, pool.map(find, read), strict=True))
     texts = {id_: each for id_, each in found.items() if not isinstance(each, Problem)}
+    undeclared = frozenset(id_ for id_, each in texts.items() if shows_processors(each))
+    widest = {
+        each.application.id: _widest(
+            snapshot, (topic.name for topic in each.internal_topics if topic.kind is TopicKind.CHANGELOG)
+        )
+        for each in compiled
+    }
+    numbers = {id_: decode_number(texts[id_], widest[id_]) for id_ in undeclared}
     return attrs.evolve(
         snapshot,
-        undeclared=frozenset(id_ for id_, each in texts.items() if shows_processors(each)),
+        undeclared=undeclared,
+        processors={
+            **snapshot.processors,
+            **{id_: number for id_, number in numbers.items() if number is not None},
+        },
         resharded=frozenset(id_ for id_, each in texts.items() if has_reshard(each)),
         unread_reshards={id_: each for id_, each in found.items() if isinstance(each, Problem)},
     )
@@ -95,7 +108,7 @@ def _with_numbers(
     with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
         found = dict(zip((each.application.id for each in compiled), pool.map(read, compiled), strict=True))
     texts = {id_: each for id_, each in found.items() if not isinstance(each, Problem)}
-    widest = {each.application.id: _widest_changelog(snapshot, each) for each in compiled}
+    widest = {each.application.id: _widest(snapshot, _changelogs_of(each)) for each in compiled}
     numbers = {id_: decode_number(each, widest[id_]) for id_, each in texts.items()}
     marks = {id_: latest_mark(each) for id_, each in texts.items()}
     return attrs.evolve(
@@ -106,9 +119,9 @@ def _with_numbers(
     )
 
 
-def _widest_changelog(snapshot: ClusterSnapshot, application: CompiledApplication) -> int:
-    """Return the largest partition count of its changelog topics; 0 = none exists."""
-    live = (snapshot.topics.get(name) for name in _changelogs_of(application))
+def _widest(snapshot: ClusterSnapshot, topics: Iterable[str]) -> int:
+    """Return the largest partition count of `topics`; 0 = none exists."""
+    live = map(snapshot.topics.get, topics)
     return max((topic.partitions for topic in live if topic is not None), default=0)
 
 
