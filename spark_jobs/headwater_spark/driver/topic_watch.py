@@ -62,7 +62,7 @@ class ClusterWatch:
     _failing_since: float | None = attrs.field(default=None, init=False)
     _failures_seen: int = attrs.field(default=0, init=False)
     _changed: Event = attrs.field(factory=Event, init=False)
-    _doubted: Event = attrs.field(factory=Event, init=False)
+    _reconnect_requested: Event = attrs.field(factory=Event, init=False)
 
     def run(self, stopping: Event) -> None:
         """Observe the cluster until `stopping` is set."""
@@ -73,9 +73,9 @@ class ClusterWatch:
         """Read the topics once. Log when brokers stop answering and when they answer again."""
         begin = self._clock()
         failures = self._failures()
-        if failures != self._failures_seen or self._doubted.is_set():
+        if failures != self._failures_seen or self._reconnect_requested.is_set():
             self._failures_seen = failures
-            self._doubted.clear()
+            self._reconnect_requested.clear()
             self._topics.reconnect()
         try:
             has_changed = self._topics.has_changed()
@@ -98,9 +98,9 @@ class ClusterWatch:
             _log.warning("cluster not readable, retrying", reason=reason)
         self.problem = reason
 
-    def doubt_connections(self) -> None:
+    def request_reconnect(self) -> None:
         """Let the next `observe` open new connections: another request has failed."""
-        self._doubted.set()
+        self._reconnect_requested.set()
 
     def take_change(self) -> bool:
         """Return whether a topic has changed since the last call."""
@@ -192,7 +192,7 @@ class TopicWatch:
         if reason != self._failure:
             self._failure = reason
             _log.warning("topic check failed, retrying", reason=reason)
-            self._cluster_watch.doubt_connections()
+            self._cluster_watch.request_reconnect()
 
     def _use_topics(self, check: TopicCheck) -> None:
         """Use the topics of `check`. Queries of lost topics are paused until the topics exist again."""
@@ -260,7 +260,7 @@ class TopicWatch:
         try:
             return dict(self._offsets.read_backlogs(partitions, self._read_by_spark()))
         except KafkaException as error:
-            # Each further request would wait for its timeout, too, and the clocks of the queries with them.
+            # Each further request would wait for its timeout, too: then the health is observed too late.
             return {} if error.args[0].code() in (*NO_ANSWER, *COORDINATOR_MOVING) else None
 
     def _purge_repartition_topics(self) -> None:
