@@ -43,7 +43,7 @@ demo: toolchain ## demonstrate Headwater on a real Kafka broker
 	@$(BIN)/headwater demo
 
 .PHONY: test
-test: $(STAMP) ## run all tests except soak tests (30 to 50 minutes)
+test: $(STAMP) ## run all tests except soak tests (20 to 50 minutes)
 	@# The tests prepare Spark themselves: to archive its classes takes a minute of one processor in a new checkout.
 	@$(BIN)/python -m headwater.toolchain all --without spark
 	@$(BIN)/python -m tests.toolchain.programs
